@@ -18,7 +18,7 @@ from bench.peers import Missing, peer_name
 from bench.reference import DoubleBackward
 from bench.telling import told
 from bench.timing import in_turns
-from theodolite.instruments import Hessian, density_of
+from theodolite.instruments import Hessian, spectral_density
 from theodolite.instruments.operators.operator import Operator
 
 MODES = {"eval": "running statistics", "batch": "batch statistics"}
@@ -77,7 +77,7 @@ def _at_once() -> Iterator[dict[str, Any]]:
 def _densities(model: nn.Module, data: Data) -> dict[str, Any]:
     """Set a density whose vectors go side by side beside one after the other."""
     operator = Hessian(model, data, loss=ask.LOSS, norm_mode="batch")
-    read = partial(density_of, n_probes=8, steps=64, method="products")
+    read = partial(spectral_density, n_probes=8, steps=64, method="products")
     ways = {
         "one by one": partial(read, _Singly(operator)),
         "at once": partial(read, operator),

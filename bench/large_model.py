@@ -24,7 +24,7 @@ from bench.gpt2 import Config, build, next_token_loss
 from bench.high_water import forget_peak, peak_mib
 from bench.versions import versions
 from theodolite.core import TheodoliteError
-from theodolite.instruments import Hessian, extremes_of, memory_of, trace_of
+from theodolite.instruments import Hessian, extreme_eigenvalues, memory_forecast, trace
 from theodolite.instruments.solvers.basis_storage import Placement
 
 HERE = Path(__file__).parent
@@ -128,7 +128,7 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
     given = {"loss": next_token_loss, "norm_mode": "eval", "seed": asked.seed}
     with Hessian(model, (ids, targets), **given) as operator:
         kept = {"k": 1, "ends": "largest", "vectors": asked.vectors}
-        forecast = memory_of(operator, **kept)
+        forecast = memory_forecast(operator, **kept)
         print(forecast, flush=True)
         product = _one_product(operator, asked)
         print(f"one product: {product}", flush=True)
@@ -187,7 +187,7 @@ def _largest(
 ) -> dict[str, Any]:
     found, spent = timed(
         asked.device,
-        lambda: extremes_of(
+        lambda: extreme_eigenvalues(
             operator,
             k=1,
             ends="largest",
@@ -213,7 +213,7 @@ def _largest(
 def _trace(operator: Hessian, asked: argparse.Namespace) -> dict[str, Any]:
     found, spent = timed(
         asked.device,
-        lambda: trace_of(
+        lambda: trace(
             operator,
             max_matvecs=asked.probes,
             seed=asked.seed,

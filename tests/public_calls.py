@@ -95,14 +95,6 @@ def product(kind, model, mode, **more):
     return operator @ torch.ones(operator.shape[1])
 
 
-def of(measure, model, mode, params=None, **settings):
-    operator = instruments.Hessian(model, **given(mode), params=params)
-    return measure(operator, **settings)
-
-
-of_few = partial(of, params=["stem.bias"])
-
-
 def preserved(model, mode):
     with instruments.preserve(model):
         model.train(mode == "batch")
@@ -209,16 +201,9 @@ NET = {
         instruments.trace, m, (X, Y), norm_mode=mode, loss=LOSS, max_matvecs=6
     ),
     instruments.sharpness_along: along,
-    instruments.trace_of: partial(of, instruments.trace_of, max_matvecs=9),
-    instruments.diagonal_of: partial(of, instruments.diagonal_of, max_matvecs=9),
-    instruments.density_of: partial(of, instruments.density_of, n_probes=2, steps=4),
-    instruments.extremes_of: partial(of, instruments.extremes_of, max_matvecs=12),
-    instruments.memory_of: partial(of, instruments.memory_of),
-    instruments.condition_of_operator: partial(
-        of_few, instruments.condition_of_operator
+    instruments.Problem: lambda m, mode: instruments.trace(
+        instruments.Problem(m, **given(mode)), max_matvecs=9
     ),
-    instruments.index_of_operator: partial(of_few, instruments.index_of_operator),
-    instruments.spectrum_of_operator: partial(of_few, instruments.spectrum_of_operator),
     instruments.singular_values: lambda m, mode: instruments.singular_values(
         m, X, block="branch", norm_mode=mode
     ),

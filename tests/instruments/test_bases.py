@@ -12,17 +12,16 @@ from theodolite.instruments import (
     MemoryForecast,
     Operator,
     Team,
-    condition_of_operator,
-    density_of,
-    diagonal_of,
+    condition,
+    diagonal,
     extreme_eigenvalues,
-    extremes_of,
-    index_of_operator,
+    index,
     memory_forecast,
     share_of,
     sharpness_along,
     singular_values,
-    trace_of,
+    spectral_density,
+    trace,
 )
 from theodolite.instruments.passes.forecast import IN_FLIGHT
 from theodolite.instruments.solvers import basis as basis_on_host
@@ -43,18 +42,18 @@ FEW_ROWS = 18 * SIZE * 8
 POINTS = np.linspace(-6.5, 51.3, 16)
 
 READINGS = {
-    "extremes": lambda o, **x: extremes_of(o, k=3, method="products", **x),
-    "restarted": lambda o, **x: extremes_of(
+    "extremes": lambda o, **x: extreme_eigenvalues(o, k=3, method="products", **x),
+    "restarted": lambda o, **x: extreme_eigenvalues(
         o, k=1, method="products", basis_bytes=FEW_ROWS, stop="value", **x
     ),
-    "certified": lambda o, **x: extremes_of(
+    "certified": lambda o, **x: extreme_eigenvalues(
         o, k=2, method="products", chance=0.01, vectors=True, **x
     ),
-    "density": lambda o, **x: density_of(
+    "density": lambda o, **x: spectral_density(
         o, n_probes=1, steps=20, grid=POINTS, method="products", **x
     ),
-    "trace": lambda o, **x: trace_of(o, max_matvecs=18, method="products", **x),
-    "diagonal": lambda o, **x: diagonal_of(o, max_matvecs=18, method="products", **x),
+    "trace": lambda o, **x: trace(o, max_matvecs=18, method="products", **x),
+    "diagonal": lambda o, **x: diagonal(o, max_matvecs=18, method="products", **x),
 }
 
 
@@ -236,8 +235,8 @@ def test_two_processes_share_a_basis(tmp_path, on_device):
         )
 
 
-SOLVERS = [trace_of, diagonal_of, density_of, extremes_of]
-SOLVERS += [index_of_operator, condition_of_operator]
+SOLVERS = [trace, diagonal, spectral_density, extreme_eigenvalues]
+SOLVERS += [index, condition]
 
 
 @pytest.mark.parametrize("solve", SOLVERS)
@@ -259,7 +258,7 @@ class Vast(Operator):
         raise AssertionError("nothing is multiplied before it is known to fit")
 
 
-@pytest.mark.parametrize("solve", [extremes_of, density_of, trace_of])
+@pytest.mark.parametrize("solve", [extreme_eigenvalues, spectral_density, trace])
 def test_what_fits_nowhere_is_said_before_anything_is_done(solve):
     with pytest.raises(
         MeasurementError, match=r"GiB free on cpu: .* lower basis_bytes"

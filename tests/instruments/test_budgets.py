@@ -14,25 +14,24 @@ from theodolite.instruments import (
     HalfSquareLoss,
     Operator,
     by_block,
-    condition_of_operator,
-    density_of,
-    diagonal_of,
-    extremes_of,
-    index_of_operator,
-    memory_of,
+    condition,
+    diagonal,
+    extreme_eigenvalues,
+    index,
+    memory_forecast,
+    spectral_density,
     trace,
-    trace_of,
 )
 
 VALUES = np.linspace(-1, 3, 112)
 CALLS = {
-    "trace": (lambda o: trace_of(o, max_matvecs=10), 10),
-    "diagonal": (lambda o: diagonal_of(o, max_matvecs=10), 10),
-    "extremes": (lambda o: extremes_of(o, max_matvecs=10), 10),
-    "density": (lambda o: density_of(o, n_probes=2, steps=5), 10),
-    "index": (lambda o: index_of_operator(o, n_probes=2, steps=5), 10),
+    "trace": (lambda o: trace(o, max_matvecs=10), 10),
+    "diagonal": (lambda o: diagonal(o, max_matvecs=10), 10),
+    "extremes": (lambda o: extreme_eigenvalues(o, max_matvecs=10), 10),
+    "density": (lambda o: spectral_density(o, n_probes=2, steps=5), 10),
+    "index": (lambda o: index(o, n_probes=2, steps=5), 10),
     "condition": (
-        lambda o: condition_of_operator(o, n_probes=2, steps=5, max_matvecs=10),
+        lambda o: condition(o, n_probes=2, steps=5, max_matvecs=10),
         20,
     ),
 }
@@ -66,10 +65,10 @@ def test_each_block_keeps_the_budget():
 def test_no_more_vectors_are_forecast_than_there_are_parameters():
     """And a search makes do with them, whatever number was asked for."""
     operator = operator_with(VALUES[:53])
-    found = memory_of(operator, k=1000)
+    found = memory_forecast(operator, k=1000)
     assert found.basis_vectors == 53 + 1 + 2 * 53
     given = {"k": 1000, "method": "products", "basis_bytes": found.basis}
-    assert len(extremes_of(operator, **given).eigenvalues) == 53
+    assert len(extreme_eigenvalues(operator, **given).eigenvalues) == 53
 
 
 class Scaled(Operator):
@@ -116,7 +115,7 @@ class Peak(TorchDispatchMode):
             self.now -= size
 
 
-@pytest.mark.parametrize(("solve", "copies"), [(trace_of, 1), (diagonal_of, 2)])
+@pytest.mark.parametrize(("solve", "copies"), [(trace, 1), (diagonal, 2)])
 def test_a_sketch_takes_little_more_than_its_vectors(solve, copies):
     size = 200_000
     operator = Scaled(size)
@@ -131,16 +130,16 @@ def test_a_sketch_takes_little_more_than_its_vectors(solve, copies):
 def test_a_sketch_shrinks_to_what_memory_allows():
     size = 20_000
     with Peak() as peak:
-        found = trace_of(Scaled(size), max_matvecs=60, basis_bytes=3 * 4 * size)
+        found = trace(Scaled(size), max_matvecs=60, basis_bytes=3 * 4 * size)
     assert peak.most <= (3 + 12) * 4 * size
     assert found.cost.passes == 60
     assert abs(found.trace - 1.5 * size) <= 4 * found.trace_error
-    without = trace_of(Scaled(size), basis_bytes=0)
+    without = trace(Scaled(size), basis_bytes=0)
     assert without.method == "Hutchinson"
     assert abs(without.trace - 1.5 * size) <= 4 * without.trace_error
 
 
-@pytest.mark.parametrize("solve", [density_of, index_of_operator])
+@pytest.mark.parametrize("solve", [spectral_density, index])
 def test_a_basis_that_does_not_fit_is_refused_with_what_would(solve):
     operator, settings = Scaled(2_000), {"steps": 16, "n_probes": 1}
     with pytest.raises(MeasurementError, match=r"pass steps=9, or raise basis_bytes"):
@@ -153,5 +152,5 @@ def test_a_sketch_of_few_directions_stays_orthonormal():
     # Three directions carry the operator, and the sketch has twenty.
     values = np.r_[1e3, 1.0, 1e-3, np.zeros(57)]
     for dtype in (torch.float32, torch.float64):
-        found = trace_of(operator_with(values, dtype=dtype), method="products")
+        found = trace(operator_with(values, dtype=dtype), method="products")
         assert abs(found.trace - values.sum()) <= 4 * found.trace_error

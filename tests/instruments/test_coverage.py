@@ -10,11 +10,11 @@ from scipy.stats import binom, t
 from tests.instruments.spectra import matrix_with, operator_with, smoothed
 from theodolite.instruments import (
     MatrixOperator,
-    condition_of_operator,
-    density_of,
-    diagonal_of,
-    index_of_operator,
-    trace_of,
+    condition,
+    diagonal,
+    index,
+    spectral_density,
+    trace,
 )
 from theodolite.instruments.solvers.quadrature import quadrature_of
 
@@ -48,7 +48,7 @@ def readings(instrument, operator, **settings):
 @each_spectrum
 def test_trace(name):
     operator, truth = operator_with(SPECTRA[name]), SPECTRA[name].sum()
-    found = list(readings(trace_of, operator, max_matvecs=18))
+    found = list(readings(trace, operator, max_matvecs=18))
     off = np.array([r.trace - truth for r in found])
     errors = np.array([r.trace_error for r in found])
     assert sum(r.trace_low <= truth <= r.trace_high for r in found) >= least(0.95)
@@ -83,7 +83,7 @@ def test_diagonal_entries(name):
     operator = operator_with(SPECTRA[name])
     hits = [
         np.abs(r.diagonal - np.diag(matrix)) <= r.factor * r.diagonal_error
-        for r in readings(diagonal_of, operator, max_matvecs=18)
+        for r in readings(diagonal, operator, max_matvecs=18)
     ]
     rate = np.mean(hits)
     if name == "low_rank":
@@ -115,7 +115,7 @@ def test_density_and_distribution_of_short_rules(name):
     truth = (values <= points[:, None]).mean(1)
     hits, smooth = np.zeros(3), np.zeros(3)
     for r in readings(
-        density_of, operator_with(values), n_probes=2, steps=10, grid=points
+        spectral_density, operator_with(values), n_probes=2, steps=10, grid=points
     ):
         exact = smoothed(values, points, r.width, r.ends)
         hits += (r.cdf_low - 1e-12 <= truth) & (truth <= r.cdf_high + 1e-12)
@@ -129,7 +129,7 @@ def test_bands_hold_at_all_points_at_once(name):
     values, trials = SPECTRA[name], 40
     operator, steps, curves, worst = operator_with(values), 0, 0, []
     for seed in range(trials):
-        r = density_of(
+        r = spectral_density(
             operator, n_probes=2, steps=10, grid=64, seed=seed, method="products"
         )
         truth = (values <= r.grid[:, None]).mean(1)
@@ -147,9 +147,9 @@ def test_bands_hold_at_all_points_at_once(name):
 def test_one_point_alone_is_an_interval_of_its_own():
     operator = operator_with(SPECTRA["indefinite"])
     shared = {"n_probes": 2, "steps": 30, "method": "products"}
-    alone = density_of(operator, grid=np.array([0.1]), **shared)
+    alone = spectral_density(operator, grid=np.array([0.1]), **shared)
     points = np.append(np.linspace(-2, 2, 60), 0.1)
-    among = density_of(operator, grid=points, **shared)
+    among = spectral_density(operator, grid=points, **shared)
     assert among.cdf_error[-1] > 1.15 * alone.cdf_error[0]
 
 
@@ -157,7 +157,7 @@ def test_one_point_alone_is_an_interval_of_its_own():
 def test_index_and_zeros(name):
     values = SPECTRA[name]
     hits = zeros = 0
-    for r in readings(index_of_operator, operator_with(values), n_probes=2, steps=10):
+    for r in readings(index, operator_with(values), n_probes=2, steps=10):
         negative = (values < -r.rounding).mean()
         near = (np.abs(values) <= r.rounding).mean()
         hits += r.index_low - 1e-12 <= negative <= r.index_high + 1e-12
@@ -170,7 +170,7 @@ def test_condition():
     values = np.abs(SPECTRA["indefinite"])
     truth = values.max() / np.quantile(values, 0.5)
     found = readings(
-        condition_of_operator,
+        condition,
         operator_with(SPECTRA["indefinite"]),
         quantile=0.5,
         n_probes=2,
@@ -184,6 +184,6 @@ def test_a_wrong_matrix_is_not_covered():
     # The rival of the tests above: a matrix that is 20 % larger.
     values = SPECTRA["flat"]
     moved = MatrixOperator(operator_with(values)._matrix * 1.2, symmetric=True)
-    found = readings(trace_of, moved, max_matvecs=30)
+    found = readings(trace, moved, max_matvecs=30)
     hits = sum(r.trace_low <= values.sum() <= r.trace_high for r in found)
     assert hits < least(0.95)

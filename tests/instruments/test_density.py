@@ -7,14 +7,14 @@ import torch
 from tests.cases import CASES
 from tests.instruments.spectra import Failing, operator_with, smoothed
 from theodolite.core import ConfigError, Status, stream
-from theodolite.instruments import density_of, spectral_density, spectrum
+from theodolite.instruments import spectral_density, spectrum
 from theodolite.instruments.solvers.quadrature import beta_bound, quadrature_of
 
 BULK = np.r_[np.sort(np.random.default_rng(0).normal(size=298)), 12.0, 15.0]
 
 
 def test_dense_is_exact_and_says_so():
-    reading = density_of(operator_with(BULK))
+    reading = spectral_density(operator_with(BULK))
     assert (reading.method, reading.status) == ("dense", Status.EXACT)
     truth = smoothed(BULK, reading.grid, reading.width, reading.ends)
     np.testing.assert_allclose(reading.density, truth, rtol=1e-9, atol=1e-15)
@@ -25,8 +25,8 @@ def test_dense_is_exact_and_says_so():
 
 
 def test_quadrature_agrees_with_dense_within_its_band():
-    exact = density_of(operator_with(BULK))
-    reading = density_of(
+    exact = spectral_density(operator_with(BULK))
+    reading = spectral_density(
         operator_with(BULK), method="products", grid=exact.grid, width=exact.width
     )
     inside = (reading.cdf_low <= exact.cdf) & (exact.cdf <= reading.cdf_high)
@@ -43,10 +43,12 @@ def test_no_mass_lies_where_no_eigenvalue_is(method):
     # Half of them zero, some small, three that stand apart: a trained network's.
     small = np.abs(np.random.default_rng(0).normal(size=147)) * 0.05
     values = np.r_[np.zeros(150), small, 5.0, 7.0, 10.0]
-    reading = density_of(operator_with(values), method=method)
+    reading = spectral_density(operator_with(values), method=method)
     assert reading.grid.min() > -1e-7
     assert reading.ends == pytest.approx((0, 10), abs=1e-7)
-    below = density_of(operator_with(values), method=method, grid=np.array([-1e-6]))
+    below = spectral_density(
+        operator_with(values), method=method, grid=np.array([-1e-6])
+    )
     assert below.density == 0
     assert below.density_high < 1e-9
     assert np.trapezoid(reading.density, reading.grid) == pytest.approx(1, abs=0.01)
@@ -61,7 +63,9 @@ def test_no_mass_lies_where_no_eigenvalue_is(method):
 
 def test_the_kernel_narrows_as_steps_are_added():
     widths = [
-        density_of(operator_with(BULK), method="products", steps=n, n_probes=2).width
+        spectral_density(
+            operator_with(BULK), method="products", steps=n, n_probes=2
+        ).width
         for n in (12, 24, 48)
     ]
     assert widths[0] > 1.7 * widths[1] > 1.7**2 * widths[2]
@@ -71,7 +75,9 @@ def test_the_kernel_narrows_as_steps_are_added():
 
 
 def test_points_lie_where_eigenvalues_are():
-    reading = density_of(operator_with(np.r_[np.linspace(0, 1, 200), 1000.0]), steps=40)
+    reading = spectral_density(
+        operator_with(np.r_[np.linspace(0, 1, 200), 1000.0]), steps=40
+    )
     assert len(reading.grid) == 256
     assert np.all(np.diff(reading.grid) >= 0)
     assert (reading.grid <= 10).sum() > 100
@@ -122,7 +128,7 @@ def test_the_truncated_rule_bounds_the_share_of_its_own_vector():
 
 def test_a_heavy_atom_is_settled():
     values = np.r_[np.zeros(150), np.linspace(1, 3, 150)]
-    reading = density_of(
+    reading = spectral_density(
         operator_with(values), method="products", grid=np.array([-0.5, 0.5])
     )
     assert reading.cdf_high[0] < 0.02
@@ -161,12 +167,12 @@ def test_models_near_their_spectrum(case):
 
 def test_same_seed_float32_and_nonfinite():
     first, again, other = (
-        density_of(operator_with(BULK), method="products", steps=20, seed=seed)
+        spectral_density(operator_with(BULK), method="products", steps=20, seed=seed)
         for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first.density, again.density)
     assert (first.nodes != other.nodes).any()
-    narrow = density_of(
+    narrow = spectral_density(
         operator_with(BULK, dtype=torch.float32),
         method="products",
         steps=20,
@@ -175,10 +181,12 @@ def test_same_seed_float32_and_nonfinite():
         width=first.width,
     )
     np.testing.assert_allclose(narrow.density, first.density, atol=1e-4)
-    lost = density_of(Failing(operator_with(BULK), good=3), method="products")
+    lost = spectral_density(Failing(operator_with(BULK), good=3), method="products")
     assert lost.status is Status.NONFINITE
     assert np.isnan(lost.density).all()
-    part = density_of(Failing(operator_with(BULK), good=30), method="products", steps=8)
+    part = spectral_density(
+        Failing(operator_with(BULK), good=30), method="products", steps=8
+    )
     assert part.status is Status.NONFINITE
     assert part.nodes.shape == (3, 8)
     assert np.isfinite(part.density).all()
@@ -191,9 +199,9 @@ def test_same_seed_float32_and_nonfinite():
 )  # fmt: skip
 def test_misuse(settings):
     with pytest.raises(ConfigError):
-        density_of(operator_with(BULK[:5]), **settings)
+        spectral_density(operator_with(BULK[:5]), **settings)
 
 
 def test_rows_are_labelled_by_the_grid():
-    rows = density_of(operator_with(BULK), grid=np.array([0.0, 1.0])).rows()
+    rows = spectral_density(operator_with(BULK), grid=np.array([0.0, 1.0])).rows()
     assert rows.only(quantity="cdf", point=1.0)["value"] > 0.8

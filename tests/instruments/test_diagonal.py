@@ -7,7 +7,7 @@ import torch
 from tests.cases import CASES
 from tests.instruments.spectra import Failing, matrix_with, operator_with
 from theodolite.core import Status
-from theodolite.instruments import MatrixOperator, diagonal, diagonal_of, hessian
+from theodolite.instruments import MatrixOperator, diagonal, hessian
 
 DECAY = 3 * 0.9 ** np.arange(150)
 
@@ -26,7 +26,7 @@ def test_models(case):
 
 
 def test_the_sketch_beats_plain_probes():
-    found = diagonal_of(operator_with(DECAY), max_matvecs=60, method="products")
+    found = diagonal(operator_with(DECAY), max_matvecs=60, method="products")
     matrix = matrix_with(DECAY)
     plain = np.sqrt(((matrix**2).sum(1) - np.diag(matrix) ** 2) / 60)
     assert np.median(found.diagonal_error / plain) < 0.6
@@ -35,14 +35,14 @@ def test_the_sketch_beats_plain_probes():
 def test_a_diagonal_matrix_needs_no_luck():
     matrix = torch.diag(torch.arange(1.0, 41.0).double())
     operator = MatrixOperator(matrix, symmetric=True)
-    found = diagonal_of(operator, max_matvecs=30, method="products")
+    found = diagonal(operator, max_matvecs=30, method="products")
     np.testing.assert_array_less(
         np.abs(found.diagonal - np.arange(1, 41)), found.factor * found.diagonal_error
         + 5.0,
     )  # fmt: skip
     low_rank = operator_with(np.r_[3.0, -2.0, np.zeros(60)])
     exact = np.diag(low_rank._matrix.numpy())
-    found = diagonal_of(low_rank, max_matvecs=30, method="products")
+    found = diagonal(low_rank, max_matvecs=30, method="products")
     np.testing.assert_allclose(found.diagonal, exact, atol=1e-13)
 
 
@@ -61,13 +61,12 @@ def test_the_precision_is_that_of_the_diagonal_not_of_its_noise():
 def test_seed_float32_and_nonfinite():
     settings = {"method": "products", "max_matvecs": 12}
     first, again, other = (
-        diagonal_of(operator_with(DECAY), seed=s, **settings).diagonal
-        for s in (1, 1, 2)
+        diagonal(operator_with(DECAY), seed=s, **settings).diagonal for s in (1, 1, 2)
     )
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
-    narrow = diagonal_of(operator_with(DECAY, dtype=torch.float32), seed=1, **settings)
+    narrow = diagonal(operator_with(DECAY, dtype=torch.float32), seed=1, **settings)
     np.testing.assert_allclose(narrow.diagonal, first, atol=1e-4)
-    lost = diagonal_of(Failing(operator_with(DECAY), 10), **settings)
+    lost = diagonal(Failing(operator_with(DECAY), 10), **settings)
     assert lost.status is Status.NONFINITE
     assert np.isnan(lost.diagonal).all()

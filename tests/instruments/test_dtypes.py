@@ -22,9 +22,9 @@ ON_MODELS = {
 }  # fmt: skip
 # What reads an operator, hence a matrix.
 ON_MATRICES = {
-    "trace_of": "trace", "diagonal_of": "diagonal", "extremes_of": "eigenvalues",
-    "density_of": "density", "index_of_operator": "index",
-    "condition_of_operator": "ratio", "spectrum_of_operator": "eigenvalues",
+    "trace": "trace", "diagonal": "diagonal", "extreme_eigenvalues": "eigenvalues",
+    "spectral_density": "density", "index": "index",
+    "condition": "ratio", "spectrum": "eigenvalues",
 }  # fmt: skip
 # Readings, types, bases, and what takes models, readings or batches as they are.
 OTHERS = {
@@ -42,7 +42,7 @@ OTHERS = {
     "slice_batch", "tensors_in", "as_loss", "ProgressUpdate", "show_progress",
     "counted", "progress",
     "evaluate", "join_batches",
-    "MemoryForecast", "memory_forecast", "memory_of", "Team", "share_of",
+    "MemoryForecast", "memory_forecast", "Problem", "Team", "share_of",
 }  # fmt: skip
 X = torch.randint(0, 2, (4, 3))
 # Not what a model of float32 weights was made for.

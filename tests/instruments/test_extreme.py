@@ -11,7 +11,6 @@ from theodolite.core import ConfigError, MeasurementError, Status, UnknownNameEr
 from theodolite.instruments import (
     MatrixOperator,
     extreme_eigenvalues,
-    extremes_of,
     hessian,
 )
 
@@ -19,7 +18,7 @@ OUTLIERS = np.r_[50.0, 20, 10, 7, 5, 3, np.linspace(-0.3, 0.3, 194), -4.0, -6.0]
 
 
 def products(operator, **settings):
-    return extremes_of(operator, **{"method": "products", **settings})
+    return extreme_eigenvalues(operator, **{"method": "products", **settings})
 
 
 @pytest.mark.parametrize(
@@ -165,17 +164,17 @@ def test_the_zero_operator():
 
 @pytest.mark.parametrize("method", ["dense", "products"])
 def test_fewer_eigenvalues_than_asked_for(method):
-    reading = extremes_of(operator_with([1.0, 2.0]), k=5, method=method)
+    reading = extreme_eigenvalues(operator_with([1.0, 2.0]), k=5, method=method)
     np.testing.assert_allclose(reading.eigenvalues, [2, 1])
     np.testing.assert_allclose(reading.smallest, [1, 2])
-    single = extremes_of(operator_with([3.0]), k=1, method=method)
+    single = extreme_eigenvalues(operator_with([3.0]), k=1, method=method)
     np.testing.assert_allclose(single.eigenvalues, [3])
 
 
 @pytest.mark.parametrize("method", ["dense", "products"])
 def test_what_is_not_told_from_zero_says_so(method):
     values = np.r_[5.0, 4.0, 3.0, np.zeros(50)]
-    reading = extremes_of(operator_with(values), k=2, method=method)
+    reading = extreme_eigenvalues(operator_with(values), k=2, method=method)
     assert reading.smallest_statuses == (Status.ROUNDING, Status.ROUNDING)
     assert reading.status.trusted
     np.testing.assert_array_less(np.abs(reading.smallest), reading.smallest_errors)
@@ -256,10 +255,10 @@ def test_misuse_is_one_sentence(settings, error, words):
 
 def test_an_operator_that_does_not_claim_symmetry_is_refused():
     with pytest.raises(MeasurementError, match="not symmetric"):
-        extremes_of(MatrixOperator(torch.eye(3)))
+        extreme_eigenvalues(MatrixOperator(torch.eye(3)))
     lopsided = MatrixOperator(torch.ones(3, 3).triu(), symmetric=True)
     with pytest.raises(MeasurementError, match="not symmetric"):
-        extremes_of(lopsided)
+        extreme_eigenvalues(lopsided)
 
 
 def test_a_large_model_needs_few_products():

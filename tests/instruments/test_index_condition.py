@@ -10,25 +10,20 @@ from tests.instruments.spectra import Failing, operator_with
 from theodolite.core import ConfigError, Status
 from theodolite.instruments import (
     condition,
-    condition_of_operator,
     index,
-    index_of_operator,
     spectrum,
-    spectrum_of_operator,
 )
 
 GAPPED = np.r_[-np.linspace(1, 2, 60), np.zeros(100), np.linspace(1, 3, 140)]
 
 
 def test_index_and_the_zero_atom():
-    found = index_of_operator(
-        operator_with(GAPPED), method="products", n_probes=8, steps=64
-    )
+    found = index(operator_with(GAPPED), method="products", n_probes=8, steps=64)
     assert found.index_low <= 0.2 <= found.index_high
     assert found.near_zero == pytest.approx(1 / 3, abs=0.06)
     assert found.index_error < 0.06
     assert found.method == "stochastic Lanczos quadrature"
-    exact = index_of_operator(operator_with(GAPPED))
+    exact = index(operator_with(GAPPED))
     assert (exact.index, exact.near_zero) == (0.2, 1 / 3)
     assert exact.count == 300
     assert exact.status is Status.EXACT
@@ -45,7 +40,7 @@ def test_the_default_spends_products_where_they_narrow_the_interval():
     # What the docstring says that it buys.
     wide = 20 / 256 + 3 / np.sqrt(found.count * 2)
     assert found.index_high - found.index_low < 1.2 * wide < 0.2
-    few = index_of_operator(operator_with(GAPPED), method="products", n_probes=16)
+    few = index(operator_with(GAPPED), method="products", n_probes=16)
     assert few.cost.passes == 512
 
 
@@ -53,22 +48,20 @@ def test_condition_and_its_percentile():
     values = np.random.default_rng(1).normal(size=300) * 3
     for quantile in (0.3, 0.5):
         truth = np.abs(values).max() / np.quantile(np.abs(values), quantile)
-        found = condition_of_operator(
+        found = condition(
             operator_with(values), quantile=quantile, method="products", steps=100
         )
         assert found.ratio_low <= truth <= found.ratio_high
         assert found.ratio == pytest.approx(truth, rel=0.5)
         assert found.largest == pytest.approx(np.abs(values).max(), rel=1e-6)
         assert found.status is Status.SAMPLED
-        exact = condition_of_operator(operator_with(values), quantile=quantile)
+        exact = condition(operator_with(values), quantile=quantile)
         assert exact.ratio == pytest.approx(truth, rel=1e-9)
         assert exact.method == "dense"
 
 
 def test_a_percentile_in_the_zero_atom_is_a_bound():
-    found = condition_of_operator(
-        operator_with(GAPPED), quantile=0.1, method="products"
-    )
+    found = condition(operator_with(GAPPED), quantile=0.1, method="products")
     assert found.status is Status.ROUNDING
     assert found.ratio_high == np.inf
 
@@ -93,33 +86,33 @@ def test_models(case):
 
 def test_seed_and_nonfinite():
     first, again = (
-        condition_of_operator(operator_with(GAPPED), method="products", quantile=0.6)
+        condition(operator_with(GAPPED), method="products", quantile=0.6)
         for _ in range(2)
     )
     assert first.ratio == again.ratio
-    narrow = condition_of_operator(
+    narrow = condition(
         operator_with(GAPPED, dtype=torch.float32), method="products", quantile=0.6
     )
     assert narrow.ratio == pytest.approx(first.ratio, rel=0.05)
-    lost = index_of_operator(Failing(operator_with(GAPPED), 5), method="products")
+    lost = index(Failing(operator_with(GAPPED), 5), method="products")
     assert lost.status is Status.NONFINITE
     assert np.isnan(lost.index)
-    lost = condition_of_operator(Failing(operator_with(GAPPED), 5), method="products")
+    lost = condition(Failing(operator_with(GAPPED), 5), method="products")
     assert lost.status is Status.NONFINITE
     assert np.isnan(lost.ratio)
 
 
 def test_misuse():
     with pytest.raises(ConfigError, match="quantile"):
-        condition_of_operator(operator_with(GAPPED), method="products", quantile=0.0)
+        condition(operator_with(GAPPED), method="products", quantile=0.0)
     with pytest.raises(ConfigError, match="rounding"):
-        index_of_operator(operator_with(GAPPED), rounding=-1.0)
+        index(operator_with(GAPPED), rounding=-1.0)
 
 
 def test_below_rounding_the_least_that_the_ratio_can_be_is_told():
     """The ratio itself may be off either way there."""
     values = np.array([1.0, *[1e-17] * 9])
-    found = spectrum_of_operator(operator_with(values)).condition()
+    found = spectrum(operator_with(values)).condition()
     assert found.status is Status.ROUNDING
     rounding = found.largest_error
     assert found.ratio_low == pytest.approx((1 - rounding) / (found.small + rounding))

@@ -6,7 +6,7 @@ import torch
 
 from tests.instruments.spectra import Failing, operator_with
 from theodolite.core import MeasurementError, stream
-from theodolite.instruments import MatrixOperator, extremes_of
+from theodolite.instruments import MatrixOperator, extreme_eigenvalues
 from theodolite.instruments.solvers.lanczos import Krylov, gaussian
 
 # One outlier far out: without re-orthogonalisation it comes back as a ghost.
@@ -117,6 +117,6 @@ def deterministic():
 @pytest.mark.usefixtures("deterministic")
 def test_no_memory_is_read_that_nobody_wrote():
     zero = MatrixOperator(torch.zeros(30, 30, dtype=torch.float64), symmetric=True)
-    found = extremes_of(zero, k=2, method="products")
+    found = extreme_eigenvalues(zero, k=2, method="products")
     assert found.status.trusted
     assert np.isfinite(found.eigenvalues).all()

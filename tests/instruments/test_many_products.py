@@ -11,7 +11,6 @@ from theodolite.instruments import (
     GaussNewton,
     Hessian,
     MatrixOperator,
-    density_of,
     spectral_density,
     trace,
 )
@@ -221,6 +220,6 @@ def test_vectors_that_end_early_leave_the_others_their_steps():
 def test_vectors_before_one_that_fails_are_kept(lost):
     operator = _Several(torch.diag(torch.arange(1, 31, dtype=torch.float64)))
     operator.lost = lost
-    found = density_of(operator, n_probes=8, steps=6, method="products")
+    found = spectral_density(operator, n_probes=8, steps=6, method="products")
     assert found.status is Status.NONFINITE
     assert len(found.nodes) == lost

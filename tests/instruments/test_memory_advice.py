@@ -13,20 +13,16 @@ from theodolite.instruments import (
     Operator,
     TangentKernel,
     condition,
-    density_of,
-    diagonal_of,
+    diagonal,
     extreme_eigenvalues,
-    extremes_of,
     hessian,
-    index_of_operator,
+    index,
     sharpness_along,
     singular_values,
     spectral_density,
     spectrum,
-    spectrum_of_operator,
     tangent_kernel,
     trace,
-    trace_of,
 )
 
 LIMITS = ("graph_bytes", "basis_bytes", "matrix_bytes")
@@ -88,7 +84,10 @@ CALLS = [
     ("basis_bytes", on_loss(extreme_eigenvalues, **PRODUCTS)),
     ("basis_bytes", on_loss(condition, **PRODUCTS)),
     ("basis_bytes", lambda **limit: on_loss(sharpness_along)(**limit)(0)),
-    ("basis_bytes", lambda **x: extremes_of(on_loss(Hessian)(), **PRODUCTS, **x)),
+    (
+        "basis_bytes",
+        lambda **x: extreme_eigenvalues(on_loss(Hessian)(), **PRODUCTS, **x),
+    ),
 ]
 
 
@@ -113,11 +112,9 @@ class Twice(Operator):
         return 2 * vector
 
 
-@pytest.mark.parametrize(
-    "solve", [trace_of, diagonal_of, density_of, index_of_operator]
-)
+@pytest.mark.parametrize("solve", [trace, diagonal, spectral_density, index])
 def test_a_matrix_that_no_limit_admits_advises_products(solve):
-    few = {"steps": 4} if solve in (density_of, index_of_operator) else {}
+    few = {"steps": 4} if solve in (spectral_density, index) else {}
     with pytest.raises(MeasurementError, match="pass method='products'") as said:
         solve(Twice(), method="dense", **few)
     assert not any(limit in str(said.value) for limit in LIMITS)
@@ -126,5 +123,5 @@ def test_a_matrix_that_no_limit_admits_advises_products(solve):
 
 def test_a_spectrum_that_no_limit_admits_advises_a_density():
     with pytest.raises(MeasurementError, match="ask for a density"):
-        spectrum_of_operator(Twice())
-    assert density_of(Twice(), steps=4).nodes.size
+        spectrum(Twice())
+    assert spectral_density(Twice(), steps=4).nodes.size

@@ -13,12 +13,11 @@ from theodolite.core import ConfigError, SampledReading, Status
 from theodolite.instruments import (
     Trace,
     by_block,
-    condition_of_operator,
-    density_of,
-    diagonal_of,
-    index_of_operator,
+    condition,
+    diagonal,
+    index,
+    spectral_density,
     trace,
-    trace_of,
 )
 
 
@@ -32,12 +31,12 @@ VALUES = np.random.default_rng(0).normal(size=80)
 FEW = {"n_probes": 1, "steps": 4}
 # Each with too few products to be precise, and with the error that tol is about.
 ESTIMATES = [
-    (trace_of, {"max_matvecs": 6}, lambda r: r.trace_error / abs(r.trace)),
-    (diagonal_of, {"max_matvecs": 6}, lambda r: error_without_noise(r)),
-    (density_of, FEW, lambda r: r.cdf_error.max()),
-    (index_of_operator, FEW, lambda r: r.index_error),
+    (trace, {"max_matvecs": 6}, lambda r: r.trace_error / abs(r.trace)),
+    (diagonal, {"max_matvecs": 6}, lambda r: error_without_noise(r)),
+    (spectral_density, FEW, lambda r: r.cdf_error.max()),
+    (index, FEW, lambda r: r.index_error),
     (
-        condition_of_operator,
+        condition,
         {"n_probes": 2, "steps": 40, "quantile": 0.5},
         lambda r: r.ratio_error / r.ratio,
     ),
@@ -67,7 +66,7 @@ def test_no_estimate_says_more_than_its_error(measure, settings, error):
 
 
 def test_a_poor_trace_is_not_called_converged():
-    poor = trace_of(operator_with(VALUES - VALUES.mean()), max_matvecs=6)
+    poor = trace(operator_with(VALUES - VALUES.mean()), max_matvecs=6)
     assert poor.trace_error > abs(poor.trace)
     assert poor.rows()[0]["status"] == "sampled"
     assert "converged" not in str(poor)
@@ -86,7 +85,7 @@ def test_blocks_have_the_worst_status_of_their_traces():
 
 def test_files_from_before_precision_was_kept_still_load(tmp_path):
     path = tmp_path / "trace.reading"
-    found = trace_of(operator_with(VALUES), max_matvecs=6, tol=0.5)
+    found = trace(operator_with(VALUES), max_matvecs=6, tol=0.5)
     found.save(path)
     assert Trace.load(path).tol == 0.5
     with zipfile.ZipFile(path) as archive:

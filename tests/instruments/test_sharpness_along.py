@@ -8,7 +8,7 @@ from torch import nn
 from theodolite.core import ConfigError, Status
 from theodolite.instruments import (
     MatrixOperator,
-    extremes_of,
+    extreme_eigenvalues,
     hessian,
     sharpness_along,
 )
@@ -141,7 +141,7 @@ def test_diagonal_operators_from_an_eigenvector_that_was_overtaken():
         operator = MatrixOperator(torch.diag(torch.as_tensor(values)), symmetric=True)
         start = torch.zeros(n).double()
         start[0] = 1
-        reading = extremes_of(
+        reading = extreme_eigenvalues(
             operator, ends="largest", tol=1e-3, stop="value", start=start, seed=trial
         )
         assert reading.status is Status.CONVERGED

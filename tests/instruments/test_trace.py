@@ -7,7 +7,7 @@ import torch
 from tests.cases import CASES
 from tests.instruments.spectra import Failing, operator_with
 from theodolite.core import Status
-from theodolite.instruments import MatrixOperator, hessian, trace, trace_of
+from theodolite.instruments import MatrixOperator, hessian, trace
 
 DECAY = 3 * 0.9 ** np.arange(150)
 
@@ -26,7 +26,7 @@ def test_models(case):
 
 
 def test_the_sketch_beats_plain_probes_on_a_decaying_spectrum():
-    found = trace_of(operator_with(DECAY), max_matvecs=60, method="products")
+    found = trace(operator_with(DECAY), max_matvecs=60, method="products")
     plain = np.sqrt(2 * (DECAY**2).sum() / 60)  # standard error of 60 plain probes
     assert found.trace_error < plain / 2
     assert abs(found.trace - DECAY.sum()) < 4 * found.trace_error
@@ -34,29 +34,29 @@ def test_the_sketch_beats_plain_probes_on_a_decaying_spectrum():
 
 def test_low_rank_is_exact():
     values = np.r_[3.0, -2.0, 1.0, np.zeros(97)]
-    found = trace_of(operator_with(values), method="products")
+    found = trace(operator_with(values), method="products")
     assert found.trace == pytest.approx(2, abs=1e-12)
     assert found.trace_error < 1e-12
     zero = MatrixOperator(torch.zeros(9, 9).double(), symmetric=True)
-    assert trace_of(zero, method="products").trace == 0
+    assert trace(zero, method="products").trace == 0
 
 
 def test_error_falls_with_the_root_of_the_budget():
     flat = operator_with(np.linspace(-1, 1, 300))
-    few = np.mean([trace_of(flat, max_matvecs=12, seed=s, method="products").trace_error
+    few = np.mean([trace(flat, max_matvecs=12, seed=s, method="products").trace_error
                    for s in range(10)])  # fmt: skip
-    many = np.mean([trace_of(flat, max_matvecs=48, seed=s, method="products")
+    many = np.mean([trace(flat, max_matvecs=48, seed=s, method="products")
                     .trace_error for s in range(10)])  # fmt: skip
     assert many == pytest.approx(few / 2, rel=0.2)
 
 
 def test_seed_float32_and_nonfinite():
     first, again, other = (
-        trace_of(operator_with(DECAY), seed=s, method="products", max_matvecs=12).trace
+        trace(operator_with(DECAY), seed=s, method="products", max_matvecs=12).trace
         for s in (1, 1, 2)
     )
     assert first == again != other
-    narrow = trace_of(
+    narrow = trace(
         operator_with(DECAY, dtype=torch.float32),
         seed=1,
         method="products",
@@ -64,7 +64,7 @@ def test_seed_float32_and_nonfinite():
     )
     assert narrow.trace == pytest.approx(first, rel=1e-4)
     for good in (1, 7, 11):
-        lost = trace_of(
+        lost = trace(
             Failing(operator_with(DECAY), good), method="products", max_matvecs=12
         )
         assert lost.status is Status.NONFINITE

@@ -7,7 +7,7 @@ from scipy.stats import binom
 
 from tests.instruments.spectra import operator_with
 from theodolite.core import Status, stream
-from theodolite.instruments import MatrixOperator, extremes_of
+from theodolite.instruments import MatrixOperator, extreme_eigenvalues
 from theodolite.instruments.solvers.certified import (
     excluded,
     least_share,
@@ -65,7 +65,7 @@ def test_every_end_is_tested(ends, k):
     # The start knows the third at either end only.
     start = torch.zeros(206).double()
     start[202] = start[205] = 1
-    found = extremes_of(operator, k=k, ends=ends, start=start, tol=1e-6)
+    found = extreme_eigenvalues(operator, k=k, ends=ends, start=start, tol=1e-6)
     ascending = np.sort(values)
     if ends in ("largest", "both"):
         np.testing.assert_allclose(found.eigenvalues, ascending[::-1][:k], rtol=1e-6)
@@ -79,15 +79,19 @@ def test_every_end_is_tested(ends, k):
 
 def test_repeated_leaders_and_exhausted_operators_end():
     double = operator_with(np.r_[np.ones(2) * 3, np.linspace(-1, 1, 60)])
-    found = extremes_of(
+    found = extreme_eigenvalues(
         double, ends="largest", method="products", chance=0.01, tol=1e-4
     )
     assert found.eigenvalues[0] == pytest.approx(3, rel=1e-8)
     assert found.status is Status.CONVERGED
-    few = extremes_of(operator_with([1.0, 2.0]), k=5, method="products", chance=0.01)
+    few = extreme_eigenvalues(
+        operator_with([1.0, 2.0]), k=5, method="products", chance=0.01
+    )
     np.testing.assert_allclose(few.eigenvalues, [2, 1])
     nothing = MatrixOperator(torch.zeros(20, 20).double(), symmetric=True)
-    assert extremes_of(nothing, method="products", chance=0.01).eigenvalues[0] == 0
+    assert (
+        extreme_eigenvalues(nothing, method="products", chance=0.01).eigenvalues[0] == 0
+    )
 
 
 def test_a_cluster_does_not_hide_the_leader_where_the_value_decides():
@@ -101,7 +105,7 @@ def test_a_cluster_does_not_hide_the_leader_where_the_value_decides():
         cluster = 1 + width * random.normal(size=many)
         values = np.r_[1.1, cluster, 0.01 * random.normal(size=size - many - 1)]
         operator = MatrixOperator(torch.diag(torch.as_tensor(values)), symmetric=True)
-        reading = extremes_of(
+        reading = extreme_eigenvalues(
             operator, ends="largest", tol=1e-3, stop="value", seed=trial
         )
         within = abs(reading.eigenvalues[0] - 1.1) <= reading.sharp_errors[0]

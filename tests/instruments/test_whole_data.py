@@ -6,9 +6,8 @@ from torch import nn
 
 from tests.instruments.agreement import cut, near
 from tests.instruments.test_lockstep import LOSS, Deep, data, kinds, vector
-from theodolite.instruments import GaussNewton, Hessian
+from theodolite.instruments import GaussNewton, Hessian, Problem
 from theodolite.instruments.differentiate.derivatives import Curve
-from theodolite.instruments.model.objective import evaluate
 from theodolite.instruments.norms.lockstep import LockstepChunks
 from theodolite.instruments.norms.tensor_store import offloaded
 from theodolite.instruments.passes.graph_memory import GraphMemory
@@ -74,13 +73,8 @@ def test_writing_to_what_a_graph_keeps_is_never_silent(small):
 
 
 def prepared_for(model, batches):
-    prepared = PreparedModel(
-        model,
-        batches,
-        measure=lambda network, batch: evaluate(network, batch, LOSS),
-        norm_mode="full",
-        params=None,
-    )
+    problem = Problem(model, batches, loss=LOSS, norm_mode="full")
+    prepared = PreparedModel(problem, measure=problem.measured_loss())
     given = {"build": Curve, "walk": lambda curve, _, v: curve.product(v)}
     return GraphMemory(prepared=prepared, **given, allowed=GIB)
 

@@ -1,7 +1,8 @@
 """One instrument on every block of parameters: by layer, or as named."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
@@ -10,7 +11,6 @@ from torch import Tensor, nn
 from theodolite.core import (
     ConfigError,
     Cost,
-    NormMode,
     Reading,
     Rows,
     Status,
@@ -20,10 +20,13 @@ from theodolite.core import (
 )
 
 from ..model.objective import chosen_parameters
+from ..operators.parameter_operator import ParameterOperator
 from ..passes.batches import Batches
-from ..passes.progress_line import with_progress
+from ..passes.problem import Problem
+from ..passes.progress_line import show_progress, with_progress
 from ..passes.ranks import unwrapped
 from ..passes.streams import read_batches
+from .model_instruments import refuse_settings
 
 R = TypeVar("R", bound=Reading)
 
@@ -86,10 +89,9 @@ class Blocks(Reading, Generic[R]):
 @with_progress()
 def by_block(
     instrument: Callable[..., R],
-    model: nn.Module,
-    batches: Batches,
+    model: nn.Module | Problem | ParameterOperator,
+    batches: Batches | None = None,
     *,
-    norm_mode: NormMode | str,
     per: Literal["layer", "parameter"] = "layer",
     blocks: Mapping[str, Sequence[str]] | None = None,
     **settings: Any,
@@ -98,13 +100,12 @@ def by_block(
 
     Args:
         instrument: Such as ``extreme_eigenvalues``, ``trace`` or ``condition``.
-        model: Any module.
-        batches: Data, read once for all blocks.
-        norm_mode: Statistics that normalisation layers use.
+        model: Any module; or a :class:`Problem` or an operator, without ``batches``.
+        batches: The module's data, read once for all blocks.
         per: A block for each submodule with parameters of its own, or for each
             parameter; those that hold no numbers are left out.
         blocks: Names of parameters by names of blocks, in place of ``per``.
-        settings: Passed on to the instrument.
+        settings: Passed on to the instrument, with those of :class:`Problem`.
 
     Example:
         >>> import torch
@@ -117,27 +118,39 @@ def by_block(
         >>> result.blocks, result.stack("trace").shape
         (('0', '1'), (2,))
     """
-    model = unwrapped(model)
-    names = _named(model, per) if blocks is None else blocks
+    module = model if isinstance(model, nn.Module) else model.model
+    names = _named(unwrapped(module), per) if blocks is None else blocks
     if not names:
         raise ConfigError("no blocks were named: pass for instance per='layer'")
-    data = batches
-    if not isinstance(batches, Tensor | list | tuple | Mapping):
-        data = read_batches(batches)
-    readings = tuple(
-        instrument(model, data, norm_mode=norm_mode, params=list(params), **settings)
-        for params in names.values()
-    )
+    chosen = [list(params) for params in names.values()]
+    if isinstance(model, ParameterOperator):
+        refuse_settings("by_block", batches)
+        calls = [partial(instrument, model.block(params)) for params in chosen]
+    elif isinstance(model, Problem):
+        whole = replace(model, batches=_read_once(model.batches))
+        parts = [replace(whole, params=params) for params in chosen]
+        calls = [partial(instrument, part) for part in parts]
+    else:
+        shared = partial(instrument, unwrapped(model), _read_once(batches))
+        calls = [partial(shared, params=params) for params in chosen]
+    with show_progress("block"):  # whose products are not those of all blocks
+        readings = tuple(call(**settings) for call in calls)
     return Blocks(
         blocks=tuple(names),
         readings=readings,
         status=Status.worst(r.status for r in readings),
-        norm_mode=NormMode(norm_mode),
+        norm_mode=readings[0].norm_mode,
         norm_layers=readings[0].norm_layers,
         seed=readings[0].seed,
         cost=sum((r.cost for r in readings), Cost()),
         method=f"blocks, {readings[0].method}",
     )
+
+
+def _read_once(batches: Batches) -> Batches:
+    """Return batches that all blocks share; a loader is read in the same order."""
+    given = isinstance(batches, Tensor | list | tuple | Mapping)
+    return batches if given else read_batches(batches)
 
 
 def _named(

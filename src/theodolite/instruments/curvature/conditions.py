@@ -7,43 +7,39 @@ the interval of the percentile. That of a single rule of $m$ nodes is no narrowe
 the weight of a few of them, so a percentile below about $4/m$ may have no lower end.
 """
 
-from collections.abc import Sequence
 from typing import Unpack
 
 import numpy as np
-from torch import nn
 
-from theodolite.core import ConfigError, Interpolation, NormMode, Status, Stopwatch
+from theodolite.core import ConfigError, Interpolation, Status, Stopwatch
 
-from ..model.objective import Loss
-from ..operators.loss_hessian import Hessian, HessianOptions
-from ..operators.operator import Operator
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
-from ..passes.progress_line import expected, with_progress
+from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement, check_placement
 from ..solvers.checks import (
     check_count,
     check_level,
     check_precision,
-    check_symmetric,
     norms_of,
     relative_error,
+    symmetric,
 )
 from ..solvers.quadrature import Quadrature, quadrature_of
-from .extremes import extremes_of
+from .extremes import extreme_eigenvalues
 from .indices import rounding_of
-from .model_instruments import Curvature, measured_by
-from .spectra import Condition, Method, goes_dense, spectrum_of_operator
+from .model_instruments import CurvatureSettings, Subject, measured
+from .spectra import Condition, Method, goes_dense, whole_spectrum
 
 # Points at which the share within ±y is looked at, evenly on a logarithmic axis: over
 # the 12 decades above rounding neighbours differ by 7 %, which the interval includes.
 _POINTS = 400
 
 
-@with_progress()
-def condition_of_operator(
-    operator: Operator,
+@measured
+def condition(
+    model: Subject,
+    batches: Batches | None = None,
     *,
     quantile: float = 0.1,
     interpolation: Interpolation = "linear",
@@ -56,22 +52,46 @@ def condition_of_operator(
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
     basis: Placement = "auto",
+    **settings: Unpack[CurvatureSettings],
 ) -> Condition:
-    """Return the percentile condition number of a symmetric operator.
+    r"""Measure $|\lambda|_{\max}/|\lambda|_{(q)}$ of the loss Hessian.
+
+    Args:
+        model: Any module; or a :class:`Problem` or an operator, without ``batches``.
+        batches: The module's data.
+        quantile: $q$; 0 gives the ordinary condition number, of small matrices only.
+        interpolation: How to read between two order statistics of a dense matrix.
+        n_probes: Random vectors, where the matrix is large.
+        steps: Products a vector.
+        max_matvecs: Products for the largest eigenvalue.
+        tol: Wanted ``ratio_error`` relative to the ratio; ``status`` says whether it
+            was reached.
+        level: Confidence of the interval.
+        seed: Seed of the vectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters if
+            ``max_matvecs`` is as large.
+        basis_bytes: Memory limit of all bases at a time.
+        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
+        settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``, and
+            ``operator``: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+
+    References:
+        Li et al. (2016), Demystifying ResNet, appendix B, for $q = 0.1$.
 
     Example:
         >>> import torch
         >>> from theodolite.instruments import MatrixOperator
         >>> matrix = torch.diag(torch.arange(1.0, 5.0))
         >>> operator = MatrixOperator(matrix, symmetric=True)
-        >>> condition_of_operator(operator, quantile=0.0).ratio
+        >>> condition(operator, quantile=0.0).ratio
         4.0
     """
-    check_symmetric(operator)
+    operator = symmetric(model)
     basis_bytes = as_bytes("basis_bytes", basis_bytes)
     check_placement(basis)
     if goes_dense(operator, method, max_matvecs + n_probes * steps):
-        whole = spectrum_of_operator(operator)
+        whole = whole_spectrum(operator)
         return whole.condition(quantile=quantile, interpolation=interpolation)
     check_count("n_probes", n_probes)
     check_count("steps", steps, 2)
@@ -84,7 +104,7 @@ def condition_of_operator(
             "1, such as 0.1, or method='dense'"
         )
     watch, before = Stopwatch(), operator.passes
-    top = extremes_of(
+    top = extreme_eigenvalues(
         operator,
         ends="magnitude",
         tol=1e-4,
@@ -139,58 +159,6 @@ def condition_of_operator(
         cost=watch.read(passes=operator.passes - before),
         method=rule.storage.told("Lanczos and stochastic Lanczos quadrature"),
     )
-
-
-@measured_by(condition_of_operator)
-def condition(
-    model: nn.Module,
-    batches: Batches,
-    *,
-    loss: Loss,
-    norm_mode: NormMode | str,
-    params: Sequence[str] | None = None,
-    quantile: float = 0.1,
-    interpolation: Interpolation = "linear",
-    n_probes: int = 8,
-    steps: int = 64,
-    max_matvecs: int = 200,
-    tol: float | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    method: Method = "auto",
-    basis_bytes: int = 4 * 2**30,
-    basis: Placement = "auto",
-    operator: Curvature = Hessian,
-    **options: Unpack[HessianOptions],
-) -> Condition:
-    r"""Measure $|\lambda|_{\max}/|\lambda|_{(q)}$ of the loss Hessian.
-
-    Args:
-        model: Any module.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss, a function of outputs and targets, or of model and batch.
-        norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        quantile: $q$; 0 gives the ordinary condition number, of small matrices only.
-        interpolation: How to read between two order statistics of a dense matrix.
-        n_probes: Random vectors, where the matrix is large.
-        steps: Products a vector.
-        max_matvecs: Products for the largest eigenvalue.
-        tol: Wanted ``ratio_error`` relative to the ratio; ``status`` says whether it
-            was reached.
-        level: Confidence of the interval.
-        seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters if
-            ``max_matvecs`` is as large.
-        basis_bytes: Memory limit of all bases at a time.
-        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
-        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
-        options: Passed on to the operator, such as ``micro_batch``.
-
-    References:
-        Li et al. (2016), Demystifying ResNet, appendix B, for $q = 0.1$.
-    """
-    ...
 
 
 def _percentile(

@@ -1,26 +1,25 @@
 """The whole Hessian of the loss of a small module."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import MeasurementError, NormMode, Reading, Status, Stopwatch
+from theodolite.core import MeasurementError, Reading, Status, Stopwatch
 
 from ..differentiate.parts import flat
 from ..differentiate.pullback import pull_back, pull_back_many
-from ..distributed.processes import Team
-from ..model.objective import Loss, Reduction, Weights, chosen_parameters
-from ..model.randomness import Randomness
+from ..model.objective import chosen_parameters
 from ..operators.loss_hessian import Hessian
 from ..operators.rounding_noise import matrix_noise
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
+from ..passes.problem import Problem, ProblemSettings, problem_of, with_settings
 from ..passes.progress_line import counted, expected, with_progress
 from ..passes.ranks import unwrapped
+from .model_instruments import refuse_settings
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,24 +60,15 @@ class DenseHessian(Reading):
     partition: tuple[int | None, ...] = field(default=())
 
 
+@with_settings
 @with_progress()
 def hessian(
-    model: nn.Module,
-    batches: Batches,
+    model: nn.Module | Problem | Hessian,
+    batches: Batches | None = None,
     *,
-    loss: Loss,
-    norm_mode: NormMode | str,
-    params: Sequence[str] | None = None,
-    reduction: Reduction | None = None,
-    micro_batch: int | None = None,
     chunk: int = 64,
     matrix_bytes: int = 4 * 2**30,
-    graph_bytes: int | None = None,
-    seed: int = 0,
-    randomness: Randomness = "refuse",
-    weights: Weights | None = None,
-    max_batches: int | None = None,
-    team: Team | None = None,
+    **settings: Unpack[ProblemSettings],
 ) -> DenseHessian:
     r"""Measure the dense Hessian by double backward.
 
@@ -86,21 +76,12 @@ def hessian(
     it: exact second derivatives, also through batch statistics in train mode.
 
     Args:
-        model: Any module.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss, a function of outputs and targets, or of model and batch.
-        norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        reduction: How a function combines samples, ``mean`` by default.
-        micro_batch: Most samples per pass; saves memory, changes nothing else.
+        model: Any module; or a :class:`Problem` or a :class:`Hessian`, without
+            ``batches``.
+        batches: The module's data.
         chunk: Rows pulled back at a time; more is faster and takes more memory.
         matrix_bytes: Memory that the matrix and its copies may take.
-        graph_bytes: Memory limit of graphs; most of the free memory by default.
-        seed: Seed of the model's random numbers.
-        randomness: ``fixed`` allows dropout, with masks fixed by the seed.
-        weights: ``weights(batch)`` gives what a mean of a loss of one's own divides by.
-        max_batches: Most batches to use, from the first.
-        team: Processes that hold the other batches.
+        settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``.
 
     Returns:
         The reading; ``status`` is EXACT, its error is rounding.
@@ -117,32 +98,30 @@ def hessian(
                [0. , 2. ]])
     """
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
-    mode, watch = NormMode(norm_mode), Stopwatch()
-    chosen = chosen_parameters(unwrapped(model), params)
-    size = sum(p.numel() for p in chosen.values())
+    watch = Stopwatch()
+    if isinstance(model, Hessian):
+        refuse_settings("hessian", batches, settings)
+        return _measured(model, chunk, matrix_bytes, watch)
+    # Rows of a matrix come in blocks, with no product to be replayed.
+    problem = replace(problem_of(model, batches, settings), replay=False)
+    chosen = chosen_parameters(unwrapped(problem.model), problem.params)
+    _forecast(sum(p.numel() for p in chosen.values()), matrix_bytes)
+    with Hessian(problem) as operator:
+        return _measured(operator, chunk, matrix_bytes, watch)
+
+
+def _measured(
+    operator: Hessian, chunk: int, matrix_bytes: int, watch: Stopwatch
+) -> DenseHessian:
+    chosen = chosen_parameters(operator.model, operator.names)
+    size, before = operator.shape[1], operator.passes
     _forecast(size, matrix_bytes)
-    operator = Hessian(
-        model,
-        batches,
-        loss=loss,
-        norm_mode=mode,
-        params=params,
-        reduction=reduction,
-        micro_batch=micro_batch,
-        graph_bytes=graph_bytes,
-        seed=seed,
-        randomness=randomness,
-        weights=weights,
-        max_batches=max_batches,
-        team=team,
-    )
     expected(size)
-    with operator:
-        value, gradient = operator.loss_and_gradient()
-        rows = _rows(operator, list(chosen.values()), chunk, matrix_bytes)
-        operator.passes = size + 1
-        _check_finite(rows)
-        noise, symmetric = matrix_noise(operator, rows if operator.coupled else rows.T)
+    value, gradient = operator.loss_and_gradient()
+    rows = _rows(operator, list(chosen.values()), chunk, matrix_bytes)
+    operator.passes = before + size + 1
+    _check_finite(rows)
+    noise, symmetric = matrix_noise(operator, rows if operator.coupled else rows.T)
     matrix, gap = _symmetrise(rows)
     scale = np.abs(matrix).max(initial=0.0)
     asymmetry = float(2 * gap / scale) if scale else 0.0
@@ -158,10 +137,10 @@ def hessian(
         layout=operator.layout,
         partition=operator.partition,
         status=Status.EXACT,
-        norm_mode=mode,
+        norm_mode=operator.norm_mode,
         norm_layers=operator.norm_layers,
-        seed=seed if randomness == "fixed" else None,
-        cost=watch.read(passes=operator.passes),
+        seed=operator.seed if operator.problem.randomness == "fixed" else None,
+        cost=watch.read(passes=operator.passes - before),
         method="double backward",
     )
 

@@ -1,15 +1,12 @@
 """Spectral density and distribution of the loss Hessian, with an error band."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
-from torch import nn
 
 from theodolite.core import (
     ConfigError,
-    NormMode,
     Numbers,
     SampledReading,
     Status,
@@ -17,24 +14,21 @@ from theodolite.core import (
     as_numbers,
 )
 
-from ..model.objective import Loss
-from ..operators.loss_hessian import Hessian, HessianOptions
-from ..operators.operator import Operator
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
-from ..passes.progress_line import expected, with_progress
+from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement, check_placement
 from ..solvers.checks import (
     check_count,
     check_level,
     check_precision,
-    check_symmetric,
     norms_of,
+    symmetric,
 )
 from ..solvers.quadrature import Band, Quadrature, quadrature_of
-from .model_instruments import Curvature, measured_by
+from .model_instruments import CurvatureSettings, Subject, measured
 from .smoothing import Kernel, joint_level, kernel_of, points_of
-from .spectra import Method, Spectrum, goes_dense, spectrum_of_operator
+from .spectra import Method, Spectrum, goes_dense, whole_spectrum
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,9 +100,10 @@ class SpectralDensity(SampledReading):
         return {**super().coordinates(), "point": self.grid.tolist()}
 
 
-@with_progress()
-def density_of(
-    operator: Operator,
+@measured
+def spectral_density(
+    model: Subject,
+    batches: Batches | None = None,
     *,
     n_probes: int = 8,
     steps: int = 64,
@@ -120,18 +115,38 @@ def density_of(
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
     basis: Placement = "auto",
+    **settings: Unpack[CurvatureSettings],
 ) -> SpectralDensity:
-    """Return the spectral density of a symmetric operator.
+    """Measure the density of all eigenvalues of the loss Hessian.
+
+    Args:
+        model: Any module; or a :class:`Problem` or an operator, without ``batches``.
+        batches: The module's data.
+        n_probes: Random vectors; chance falls with their root.
+        steps: Products a vector; resolution grows with them.
+        tol: Wanted ``cdf_error``, at most; ``status`` says whether it was reached.
+        grid: Points, or how many to lay where eigenvalues are.
+        width: Standard deviation of the kernel; what the steps resolve by default, with
+            eigenvalues that stand apart set aside.
+        level: Confidence of each band, at all points at once.
+        seed: Seed of the vectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters if
+            ``max_matvecs`` is as large.
+        basis_bytes: Memory limit of all bases at a time.
+        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
+        settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``, and
+            ``operator``: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
 
     Example:
         >>> import torch
         >>> from theodolite.instruments import MatrixOperator
         >>> matrix = torch.diag(torch.tensor([0.0, 0.0, 1.0, 2.0]))
         >>> operator = MatrixOperator(matrix, symmetric=True)
-        >>> density_of(operator, grid=np.array([-0.5, 0.5, 1.5, 2.5])).cdf
+        >>> spectral_density(operator, grid=np.array([-0.5, 0.5, 1.5, 2.5])).cdf
         array([0.  , 0.5 , 0.75, 1.  ])
     """
-    check_symmetric(operator)
+    operator = symmetric(model)
     check_count("n_probes", n_probes)
     check_count("steps", steps, 2)
     check_precision(tol)
@@ -142,7 +157,7 @@ def density_of(
     exact = goes_dense(operator, method, n_probes * steps)
     expected(operator.shape[1] if exact else n_probes * steps, bounded=not exact)
     if exact:
-        rule = rule_of(spectrum_of_operator(operator))
+        rule = rule_of(whole_spectrum(operator))
     else:
         rule = quadrature_of(
             operator,
@@ -179,53 +194,6 @@ def density_of(
         cost=watch.read(passes=operator.passes - before),
         method="dense" if exact else rule.storage.told("stochastic Lanczos quadrature"),
     )
-
-
-@measured_by(density_of)
-def spectral_density(
-    model: nn.Module,
-    batches: Batches,
-    *,
-    loss: Loss,
-    norm_mode: NormMode | str,
-    params: Sequence[str] | None = None,
-    n_probes: int = 8,
-    steps: int = 64,
-    tol: float | None = None,
-    grid: np.ndarray | int = 256,
-    width: float | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    method: Method = "auto",
-    basis_bytes: int = 4 * 2**30,
-    basis: Placement = "auto",
-    operator: Curvature = Hessian,
-    **options: Unpack[HessianOptions],
-) -> SpectralDensity:
-    """Measure the density of all eigenvalues of the loss Hessian.
-
-    Args:
-        model: Any module.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss, a function of outputs and targets, or of model and batch.
-        norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        n_probes: Random vectors; chance falls with their root.
-        steps: Products a vector; resolution grows with them.
-        tol: Wanted ``cdf_error``, at most; ``status`` says whether it was reached.
-        grid: Points, or how many to lay where eigenvalues are.
-        width: Standard deviation of the kernel; what the steps resolve by default, with
-            eigenvalues that stand apart set aside.
-        level: Confidence of each band, at all points at once.
-        seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters if
-            ``max_matvecs`` is as large.
-        basis_bytes: Memory limit of all bases at a time.
-        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
-        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
-        options: Passed on to the operator, such as ``micro_batch``.
-    """
-    ...
 
 
 def rule_of(spectrum: Spectrum) -> Quadrature:

@@ -11,34 +11,32 @@ References:
     and an improved algorithm (Diag++).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from theodolite.core import NormMode, SampledReading, Status, Stopwatch, stream
+from theodolite.core import SampledReading, Status, Stopwatch, stream
 
-from ..model.objective import Loss
-from ..operators.loss_hessian import Hessian, HessianOptions
 from ..operators.operator import Operator, products, strides
 from ..operators.rounding_noise import SMALL, rounding_noise
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
-from ..passes.progress_line import expected, with_progress
+from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement, Storage, check_placement, storage_for
 from ..solvers.checks import (
     check_count,
     check_level,
     check_precision,
-    check_symmetric,
     norms_of,
     relative_error,
+    symmetric,
 )
 from ..solvers.sketch import Sketch, signs, sketch_of, split
-from .model_instruments import Curvature, measured_by
+from .model_instruments import CurvatureSettings, Subject, measured
 from .spectra import Method, goes_dense, whole_matrix
 
 # Entries that are worked on in float64 at a time.
@@ -72,9 +70,10 @@ class Diagonal(SampledReading):
     level: float
 
 
-@with_progress()
-def diagonal_of(
-    operator: Operator,
+@measured
+def diagonal(
+    model: Subject,
+    batches: Batches | None = None,
     *,
     max_matvecs: int = 60,
     tol: float | None = None,
@@ -83,16 +82,34 @@ def diagonal_of(
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
     basis: Placement = "auto",
+    **settings: Unpack[CurvatureSettings],
 ) -> Diagonal:
-    """Return the diagonal of a symmetric operator.
+    """Measure the diagonal of the loss Hessian.
+
+    Args:
+        model: Any module; or a :class:`Problem` or an operator, without ``batches``.
+        batches: The module's data.
+        max_matvecs: Products, all of which are spent.
+        tol: Wanted norm of the standard errors, relative to that of the diagonal;
+            ``status`` says whether it was reached.
+        level: Confidence that ``factor`` is for.
+        seed: Seed of the vectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters if
+            ``max_matvecs`` is as large.
+        basis_bytes: Memory that the sketch may take; it is
+            made smaller to stay within.
+        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
+        settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``, and
+            ``operator``: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
 
     Example:
         >>> from theodolite.instruments import MatrixOperator
         >>> matrix = torch.diag(torch.tensor([1.0, 2.0]))
-        >>> diagonal_of(MatrixOperator(matrix, symmetric=True)).diagonal
+        >>> diagonal(MatrixOperator(matrix, symmetric=True)).diagonal
         array([1., 2.])
     """
-    check_symmetric(operator)
+    operator = symmetric(model)
     check_count("max_matvecs", max_matvecs, 6)
     check_precision(tol)
     check_level(level)
@@ -129,48 +146,6 @@ def diagonal_of(
         cost=watch.read(passes=operator.passes - before),
         method=estimator,
     )
-
-
-@measured_by(diagonal_of)
-def diagonal(
-    model: nn.Module,
-    batches: Batches,
-    *,
-    loss: Loss,
-    norm_mode: NormMode | str,
-    params: Sequence[str] | None = None,
-    max_matvecs: int = 60,
-    tol: float | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    method: Method = "auto",
-    basis_bytes: int = 4 * 2**30,
-    basis: Placement = "auto",
-    operator: Curvature = Hessian,
-    **options: Unpack[HessianOptions],
-) -> Diagonal:
-    """Measure the diagonal of the loss Hessian.
-
-    Args:
-        model: Any module.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss, a function of outputs and targets, or of model and batch.
-        norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        max_matvecs: Products, all of which are spent.
-        tol: Wanted norm of the standard errors, relative to that of the diagonal;
-            ``status`` says whether it was reached.
-        level: Confidence that ``factor`` is for.
-        seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters if
-            ``max_matvecs`` is as large.
-        basis_bytes: Memory that the sketch may take; it is
-            made smaller to stay within.
-        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
-        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
-        options: Passed on to the operator, such as ``micro_batch``.
-    """
-    ...
 
 
 def _estimate(

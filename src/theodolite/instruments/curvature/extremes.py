@@ -1,32 +1,28 @@
 """Extreme eigenvalues of the loss Hessian, each with a residual and a certificate."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Unpack, get_args
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from theodolite.core import (
     ConfigError,
-    NormMode,
     Reading,
     Status,
     Stopwatch,
     unknown_name,
 )
 
-from ..model.objective import Loss
-from ..operators.loss_hessian import Hessian, HessianOptions
 from ..operators.operator import Operator
 from ..operators.rounding_noise import eigenvalue_noise
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
-from ..passes.progress_line import expected, with_progress
+from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement, Storage, check_placement, storage_for
 from ..solvers.certified import certified_pairs
-from ..solvers.checks import check_count, check_symmetric, norms_of
+from ..solvers.checks import check_count, norms_of, symmetric
 from ..solvers.eigenpairs import (
     Ends,
     Pairs,
@@ -36,7 +32,7 @@ from ..solvers.eigenpairs import (
     eigenpairs,
     least_basis,
 )
-from .model_instruments import Curvature, measured_by
+from .model_instruments import CurvatureSettings, Subject, measured
 from .spectra import Method, dense_pairs, goes_dense
 from .spectrum_end import places_of, read_end
 
@@ -113,9 +109,10 @@ class ExtremeEigenvalues(Reading):
     smallest_eigenvectors: np.ndarray | None = None
 
 
-@with_progress()
-def extremes_of(
-    operator: Operator,
+@measured
+def extreme_eigenvalues(
+    model: Subject,
+    batches: Batches | None = None,
     *,
     k: int = 1,
     ends: Ends = "both",
@@ -132,13 +129,15 @@ def extremes_of(
     graph_error_at: float | None = None,
     basis_bytes: int = 4 * 2**30,
     basis: Placement = "auto",
+    **settings: Unpack[CurvatureSettings],
 ) -> ExtremeEigenvalues:
-    r"""Return extreme eigenvalues of a symmetric operator.
+    r"""Measure the largest and smallest eigenvalues of the loss Hessian.
 
     Args:
-        operator: Symmetric operator.
-        k: How many at each end; all of them where the operator has fewer.
-        ends: Which ends.
+        model: Any module; or a :class:`Problem` or an operator, without ``batches``.
+        batches: The module's data.
+        k: How many at each end.
+        ends: "both", "largest", "smallest", or "magnitude" for the largest $|\lambda|$.
         tol: Wanted $\|Hv - \lambda v\| / |\lambda|$; residuals at the level of rounding
             count as converged whatever the tolerance.
         max_matvecs: Budget of products, one of which checks the residuals.
@@ -147,7 +146,8 @@ def extremes_of(
             ``sharp_errors``, after a test that no eigenvalue beyond was missed.
         repeated: Spend more products on copies of repeated eigenvalues.
         vectors: Whether to return eigenvectors.
-        method: "dense", "products", or "auto".
+        method: "dense", "products", or "auto": dense up to 1000 parameters if
+            ``max_matvecs`` is as large.
         start: Vector to start from, such as an eigenvector of a nearby operator.
         chance: Probability with which ``sharp_errors`` may leave out an eigenvalue
             beyond those listed; costs as many products again, of which a second search
@@ -160,15 +160,21 @@ def extremes_of(
             less than 0.8 times.
         basis_bytes: Memory limit of the basis, which is restarted to stay below it.
         basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
+        settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``, and
+            ``operator``: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
 
     Example:
-        >>> from theodolite.instruments import MatrixOperator
-        >>> matrix = torch.diag(torch.tensor([3.0, 1.0, -2.0], dtype=torch.float64))
-        >>> result = extremes_of(MatrixOperator(matrix, symmetric=True), k=2)
-        >>> result.eigenvalues, result.smallest
-        (array([3., 1.]), array([-2.,  1.]))
+        >>> from theodolite.instruments import HalfSquareLoss
+        >>> layer = nn.Linear(2, 1, bias=False, dtype=torch.float64)
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
+        >>> reading = extreme_eigenvalues(
+        ...     layer, (x, x[:, :1]), loss=HalfSquareLoss(), norm_mode="batch"
+        ... )
+        >>> reading.eigenvalues, reading.smallest
+        (array([2.]), array([0.5]))
     """
-    check_symmetric(operator)
+    operator = symmetric(model)
     _check(k, ends, tol, max_matvecs, chance)
     basis_bytes = as_bytes("basis_bytes", basis_bytes)
     check_placement(basis)
@@ -224,69 +230,6 @@ def extremes_of(
         cost=watch.read(passes=operator.passes - before),
         method="dense" if exact else search.storage.told(_told(pairs, chance)),
     )
-
-
-@measured_by(extremes_of)
-def extreme_eigenvalues(
-    model: nn.Module,
-    batches: Batches,
-    *,
-    loss: Loss,
-    norm_mode: NormMode | str,
-    k: int = 1,
-    params: Sequence[str] | None = None,
-    ends: Ends = "both",
-    tol: float = 1e-6,
-    max_matvecs: int = 200,
-    seed: int = 0,
-    stop: Stop = "residual",
-    repeated: bool = False,
-    vectors: bool = False,
-    method: Method = "auto",
-    chance: float | None = None,
-    basis_bytes: int = 4 * 2**30,
-    basis: Placement = "auto",
-    operator: Curvature = Hessian,
-    **options: Unpack[HessianOptions],
-) -> ExtremeEigenvalues:
-    r"""Measure the largest and smallest eigenvalues of the loss Hessian.
-
-    Args:
-        model: Any module.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss, a function of outputs and targets, or of model and batch.
-        norm_mode: Statistics that normalisation layers use.
-        k: How many at each end.
-        params: Names of parameters; all that require a gradient by default.
-        ends: "both", "largest", "smallest", or "magnitude" for the largest $|\lambda|$.
-        tol: Wanted $\|Hv - \lambda v\| / |\lambda|$.
-        max_matvecs: Budget of Hessian-vector products.
-        seed: Seed of the starting vector.
-        stop: What must fall below ``tol``: "residual", or "value" for the relative
-            ``sharp_errors``, after a test that no eigenvalue beyond was missed.
-        repeated: Spend more products on copies of repeated eigenvalues.
-        vectors: Whether to return eigenvectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters if
-            ``max_matvecs`` is as large.
-        chance: Probability with which ``sharp_errors`` may leave out an eigenvalue
-            beyond those listed, such as 0.01; by default 1 % with ``stop="value"``,
-            else not tested.
-        basis_bytes: Memory limit of the basis, which is restarted to stay below it.
-        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
-        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
-        options: Passed on to the operator, such as ``micro_batch``.
-
-    Example:
-        >>> from theodolite.instruments import HalfSquareLoss
-        >>> layer = nn.Linear(2, 1, bias=False, dtype=torch.float64)
-        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
-        >>> reading = extreme_eigenvalues(
-        ...     layer, (x, x[:, :1]), loss=HalfSquareLoss(), norm_mode="batch"
-        ... )
-        >>> reading.eigenvalues, reading.smallest
-        (array([2.]), array([0.5]))
-    """
-    ...
 
 
 def _storage(

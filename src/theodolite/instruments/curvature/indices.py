@@ -1,32 +1,28 @@
 """Fraction of negative eigenvalues of the loss Hessian."""
 
-from collections.abc import Sequence
 from typing import Unpack
 
 import numpy as np
 import torch
-from torch import nn
 
-from theodolite.core import ConfigError, NormMode, Stopwatch
+from theodolite.core import ConfigError, Stopwatch
 
-from ..model.objective import Loss
-from ..operators.loss_hessian import Hessian, HessianOptions
 from ..operators.operator import Operator
 from ..operators.rounding_noise import noise_norm
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
-from ..passes.progress_line import expected, with_progress
+from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement, check_placement
 from ..solvers.checks import (
     check_count,
     check_level,
     check_precision,
-    check_symmetric,
     norms_of,
+    symmetric,
 )
 from ..solvers.quadrature import Quadrature, quadrature_of
-from .model_instruments import Curvature, measured_by
-from .spectra import Index, Method, goes_dense, spectrum_of_operator
+from .model_instruments import CurvatureSettings, Subject, measured
+from .spectra import Index, Method, goes_dense, whole_spectrum
 
 # Products by default. Over perceptrons the interval of one vector was 22 over its steps
 # wide, and chance added 3/sqrt(n) a vector: few vectors of many steps are best, up to
@@ -35,9 +31,10 @@ _PRODUCTS, _STEPS = 512, 256
 _BASIS_BYTES = 4 * 2**30
 
 
-@with_progress()
-def index_of_operator(
-    operator: Operator,
+@measured
+def index(
+    model: Subject,
+    batches: Batches | None = None,
     *,
     n_probes: int | None = None,
     steps: int | None = None,
@@ -48,22 +45,45 @@ def index_of_operator(
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
     basis: Placement = "auto",
+    **settings: Unpack[CurvatureSettings],
 ) -> Index:
-    r"""Return the fraction of negative eigenvalues of a symmetric operator.
+    r"""Measure the fraction of negative eigenvalues of the loss Hessian.
 
-    ``rounding`` is, by default, the error of a dense eigensolver; for products it is
-    $100\,\varepsilon\,\|H\|$, ten times their measured noise, the rounding of the graph
-    (below float64), or a thousand times the residual of a node that has converged to
-    zero, whichever is largest.
+    What products buy is known beforehand: where eigenvalues run through zero, the
+    interval is about $20/\text{steps} + 3/\sqrt{n\,\text{probes}}$ wide, for $n$
+    parameters at 95 %. Steps narrow it, and more than a vector or two only where $n$ is
+    small.
+
+    Args:
+        model: Any module; or a :class:`Problem` or an operator, without ``batches``.
+        batches: The module's data.
+        n_probes: Random vectors, where the matrix is large; by default as few as make
+            512 products with the steps.
+        steps: Products a vector; 256 by default, or as many as 4 GiB hold.
+        tol: Wanted ``index_error``; ``status`` says whether it was reached.
+        rounding: Size below which an eigenvalue has no sign. By default the error of a
+            dense eigensolver; for products $100\,\varepsilon\,\|H\|$, ten times their
+            measured noise, the rounding of the graph (below float64), or a thousand
+            times the residual of a node that has converged to zero, whichever is
+            largest.
+        level: Confidence of the interval.
+        seed: Seed of the vectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters if
+            ``max_matvecs`` is as large.
+        basis_bytes: Memory limit of all bases at a time.
+        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
+        settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``, and
+            ``operator``: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
 
     Example:
         >>> from theodolite.instruments import MatrixOperator
         >>> matrix = torch.diag(torch.tensor([-1.0, 0.0, 1.0, 2.0]))
-        >>> result = index_of_operator(MatrixOperator(matrix, symmetric=True))
+        >>> result = index(MatrixOperator(matrix, symmetric=True))
         >>> result.index, result.near_zero
         (0.25, 0.25)
     """
-    check_symmetric(operator)
+    operator = symmetric(model)
     n_probes, steps = _spent(operator, n_probes, steps)
     check_precision(tol)
     check_level(level)
@@ -72,7 +92,7 @@ def index_of_operator(
     if rounding is not None and not rounding >= 0:
         raise ConfigError(f"rounding is {rounding!r}: pass a number from 0 up, or None")
     if goes_dense(operator, method, n_probes * steps):
-        return spectrum_of_operator(operator).index(rounding=rounding)
+        return whole_spectrum(operator).index(rounding=rounding)
     expected(n_probes * steps, bounded=True)
     watch, before = Stopwatch(), operator.passes
     rule = quadrature_of(
@@ -102,56 +122,6 @@ def index_of_operator(
         cost=watch.read(passes=operator.passes - before),
         method=rule.storage.told("stochastic Lanczos quadrature"),
     )
-
-
-@measured_by(index_of_operator)
-def index(
-    model: nn.Module,
-    batches: Batches,
-    *,
-    loss: Loss,
-    norm_mode: NormMode | str,
-    params: Sequence[str] | None = None,
-    n_probes: int | None = None,
-    steps: int | None = None,
-    tol: float | None = None,
-    rounding: float | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    method: Method = "auto",
-    basis_bytes: int = 4 * 2**30,
-    basis: Placement = "auto",
-    operator: Curvature = Hessian,
-    **options: Unpack[HessianOptions],
-) -> Index:
-    r"""Measure the fraction of negative eigenvalues of the loss Hessian.
-
-    What products buy is known beforehand: where eigenvalues run through zero, the
-    interval is about $20/\text{steps} + 3/\sqrt{n\,\text{probes}}$ wide, for $n$
-    parameters at 95 %. Steps narrow it, and more than a vector or two only where $n$ is
-    small.
-
-    Args:
-        model: Any module.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss, a function of outputs and targets, or of model and batch.
-        norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        n_probes: Random vectors, where the matrix is large; by default as few as make
-            512 products with the steps.
-        steps: Products a vector; 256 by default, or as many as 4 GiB hold.
-        tol: Wanted ``index_error``; ``status`` says whether it was reached.
-        rounding: Size below which an eigenvalue has no sign.
-        level: Confidence of the interval.
-        seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters if
-            ``max_matvecs`` is as large.
-        basis_bytes: Memory limit of all bases at a time.
-        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
-        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
-        options: Passed on to the operator, such as ``micro_batch``.
-    """
-    ...
 
 
 def _spent(

@@ -1,36 +1,52 @@
-"""Instruments of models from functions of operators, and the memory they will take."""
+"""Instruments of operators that take models too, and the memory they will take."""
 
 import inspect
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, Unpack, get_args
 
 from torch import nn
 
-from theodolite.core import ConfigError, Exclusive, NormMode, Reading, unknown_name
+from theodolite.core import ConfigError, Exclusive, Reading, unknown_name
 
-from ..model.objective import Loss
-from ..operators.loss_hessian import Hessian, HessianOptions
+from ..operators.loss_hessian import Hessian
 from ..operators.operator import Operator
 from ..operators.parameter_operator import ParameterOperator
 from ..passes.batches import Batches
+from ..passes.problem import (
+    LossSettings,
+    Problem,
+    bound,
+    problem_of,
+    spelled_out,
+)
 from ..passes.progress_line import show_progress
 from ..solvers.basis_storage import MemoryForecast, forecast_of
 from ..solvers.checks import check_count
 from ..solvers.eigenpairs import Ends, least_basis
 
 Curvature = Callable[..., ParameterOperator]
+# What instruments measure.
+Subject = nn.Module | Problem | Operator
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class CurvatureSettings(LossSettings, total=False):
+    """Settings of :class:`Problem`, and the operator that is made of it."""
+
+    operator: Curvature
+
+
 def checked_curvature(operator: Any) -> Curvature:
-    """Return what makes an operator of a model, its data and its loss, or refuse it."""
-    if _takes_loss(operator) if isinstance(operator, type) else callable(operator):
+    """Return what makes an operator of a :class:`Problem`, or refuse it."""
+    kind, fits = isinstance(operator, type), callable(operator)
+    if isinstance(operator, type):
+        fits = issubclass(operator, ParameterOperator) and operator.symmetric
+    if fits:
         return operator
-    kind = isinstance(operator, type)
     came = f"the class {operator.__name__}" if kind else reprlib.repr(operator)
     raise ConfigError(
         f"operator is {came}: pass the class Hessian, GaussNewton, Fisher or "
@@ -38,109 +54,73 @@ def checked_curvature(operator: Any) -> Curvature:
     )
 
 
-def _takes_loss(kind: type) -> bool:
-    """Whether a class is of operators that a loss goes into."""
-    taken = inspect.signature(kind.__init__).parameters.values()
-    return issubclass(kind, ParameterOperator) and any(
-        one.name == "loss" or one.kind is one.VAR_KEYWORD for one in taken
-    )
-
-
-def told(reading: R, operator: ParameterOperator) -> R:
+def named(reading: R, operator: ParameterOperator) -> R:
     """Return a reading that names its matrix, if that is not the Hessian."""
     if operator.title == Hessian.title or not isinstance(reading, Reading):
         return reading
     return replace(reading, method=f"{operator.title}, {reading.method}")
 
 
-def measured_by(
-    solve: Callable[..., R], *, operator: Curvature = Hessian
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Give an instrument its body: make the operator, solve, let its graphs go.
+def refuse_settings(name: str, *given: object) -> None:
+    """Refuse data and settings beside an operator, which was made with its own."""
+    if any(one is not None and one != {} for one in given):
+        raise ConfigError(
+            f"{name} of an operator takes no batches and no settings of a Problem: "
+            "pass them where the operator is made"
+        )
 
-    The instrument that is decorated holds the signature and the words, for people and
-    for type checkers, and nothing else. Arguments that ``solve`` takes go there, all
-    others make the operator, and ``seed`` goes to both. An instrument that takes
-    ``operator`` makes that one; a reading of any but the Hessian says so in its method.
 
-    Args:
-        solve: Takes an operator and keyword settings; returns the reading.
-        operator: What is made of the model, its data and what else is given.
+def problem_for(
+    model: Any, batches: Batches | None, settings: Any, seed: int | None
+) -> Problem:
+    """Return the problem of a module with an instrument's seed, or a given problem."""
+    if seed is not None and not isinstance(model, Problem):
+        settings = {**settings, "seed": seed}
+    return problem_of(model, batches, settings)
+
+
+def measured(solve: Callable[P, R]) -> Callable[P, R]:
+    """Make an instrument of a function of an operator.
+
+    The function gets an operator in place of ``model`` and never sees ``batches`` and
+    ``settings``: of these the operator is made, measured, and its graphs are freed. An
+    operator that was given is passed on as it is. ``seed`` goes to the function and,
+    for a module, to the problem. A reading of any matrix but the Hessian says so in its
+    method.
     """
-    _, *settings = inspect.signature(solve).parameters
+    signature = spelled_out(solve)
+    _, _, *taken, _ = inspect.signature(solve).parameters
 
-    def decorate(instrument: Callable[P, R]) -> Callable[P, R]:
-        signature = inspect.signature(instrument)
-        own = [name for name in settings if name in signature.parameters]
+    @wraps(solve)
+    def measure(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = bound(solve.__name__, signature, *args, **kwargs)
+        model, batches = given.pop("model"), given.pop("batches", None)
+        own = {name: given.pop(name) for name in taken if name in given}
+        run: Callable[..., R] = solve
+        with Exclusive(), show_progress(solve.__name__):
+            if isinstance(model, Operator):
+                refuse_settings(solve.__name__, batches, given)
+                return run(model, **own)
+            make = checked_curvature(given.pop("operator", Hessian))
+            problem = problem_for(model, batches, given, own.get("seed"))
+            own.setdefault("seed", problem.seed)
+            with make(problem) as operator:
+                return named(run(operator, **own), operator)
 
-        @wraps(instrument)
-        def measure(*args: P.args, **kwargs: P.kwargs) -> R:
-            try:
-                call = signature.bind(*args, **kwargs)
-            except TypeError as error:
-                raise TypeError(f"{instrument.__name__}: {error}") from None
-            call.apply_defaults()
-            given: dict[str, Any] = dict(call.arguments)
-            options = given.pop("options", {})
-            chosen = {name: given.pop(name) for name in own}
-            make = checked_curvature(given.pop("operator", operator))
-            with (
-                Exclusive(),
-                show_progress(instrument.__name__),
-                make(**given, **options, seed=chosen["seed"]) as made,
-            ):
-                return told(solve(made, **chosen), made)
-
-        return measure
-
-    return decorate
+    vars(measure)["__signature__"] = signature
+    return measure
 
 
-def memory_of(
-    operator: Operator,
-    *,
-    k: int = 1,
-    ends: Ends = "both",
-    vectors: int | None = None,
-    seed: int = 0,
-) -> MemoryForecast:
-    """Return what a search on an operator will take; nothing is multiplied.
-
-    Example:
-        >>> import torch
-        >>> from theodolite.instruments import MatrixOperator
-        >>> forecast = memory_of(MatrixOperator(torch.eye(1000), symmetric=True), k=2)
-        >>> forecast.basis_vectors, forecast.basis, forecast.placement
-        (23, 92000, 'device')
-    """
-    del seed  # nothing is drawn
-    check_count("k", k)
-    if ends not in get_args(Ends):
-        raise unknown_name("end", ends, get_args(Ends))
-    if vectors is None:
-        sides = 2 if ends == "both" else 1
-        # The basis, its pending vector, the known pairs, and as many while
-        # it is tested that none was missed.
-        size = operator.shape[1]
-        vectors = min(size, least_basis(k, sides)) + 1 + 2 * min(size, sides * k)
-    check_count("vectors", vectors)
-    return forecast_of(operator, vectors=vectors)
-
-
-@measured_by(memory_of)
+@measured
 def memory_forecast(
-    model: nn.Module,
-    batches: Batches,
+    model: Subject,
+    batches: Batches | None = None,
     *,
-    loss: Loss,
-    norm_mode: NormMode | str,
     k: int = 1,
     ends: Ends = "both",
     vectors: int | None = None,
-    params: Sequence[str] | None = None,
     seed: int = 0,
-    operator: Curvature = Hessian,
-    **options: Unpack[HessianOptions],
+    **settings: Unpack[CurvatureSettings],
 ) -> MemoryForecast:
     """Say what measuring a model's curvature will take, and where its basis fits.
 
@@ -148,27 +128,35 @@ def memory_forecast(
     product is made. ``print`` says all of it in one sentence.
 
     Args:
-        model: Any module, where it will be measured.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss, a function of outputs and targets, or of model and batch.
-        norm_mode: Statistics that normalisation layers use.
+        model: Any module; or a :class:`Problem` or an operator, without ``batches``.
+        batches: The module's data.
         k: How many eigenvalues at each end are sought.
         ends: At which ends.
         vectors: Vectors that are kept: the fewest of a search for ``k`` by default;
             ``steps + 1`` for a density, up to a third of the products for a trace and
             two thirds for a diagonal, where a trace can do with none.
-        params: Names of parameters; all that require a gradient by default.
         seed: Seed of the model's random numbers.
-        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
-        options: Passed on to the operator, such as ``micro_batch``.
+        settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``, and
+            ``operator``: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
 
     Example:
         >>> import torch
         >>> layer = nn.Linear(100, 10)
         >>> batch = torch.randn(4, 100), torch.randn(4, 10)
-        >>> given = {"loss": nn.MSELoss(), "norm_mode": "eval"}
-        >>> forecast = memory_forecast(layer, batch, **given)
+        >>> forecast = memory_forecast(layer, batch, loss=nn.MSELoss())
         >>> forecast.parameters, forecast.basis, forecast.placement
         (1010, 60600, 'device')
     """
-    ...
+    assert isinstance(model, Operator)  # made by the decorator
+    check_count("k", k)
+    if ends not in get_args(Ends):
+        raise unknown_name("end", ends, get_args(Ends))
+    if vectors is None:
+        sides = 2 if ends == "both" else 1
+        # The basis, its pending vector, the known pairs, and as many while
+        # it is tested that none was missed.
+        size = model.shape[1]
+        vectors = min(size, least_basis(k, sides)) + 1 + 2 * min(size, sides * k)
+    check_count("vectors", vectors)
+    return forecast_of(model, vectors=vectors)

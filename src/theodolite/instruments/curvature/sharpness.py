@@ -16,20 +16,20 @@ from torch import Tensor, nn
 from theodolite.core import (
     ConfigError,
     Cost,
-    NormMode,
     Reading,
     Status,
     derive,
     exclusive,
 )
 
-from ..model.objective import Loss
-from ..operators.loss_hessian import Hessian, HessianOptions
+from ..operators.loss_hessian import Hessian
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
+from ..passes.problem import LossSettings, Problem, with_settings
 from ..solvers.basis_storage import Placement, check_placement
 from ..solvers.checks import check_count
-from .extremes import CHANCE, ExtremeEigenvalues, extremes_of, outdated
+from .extremes import CHANCE, ExtremeEigenvalues, extreme_eigenvalues, outdated
+from .model_instruments import problem_for, refuse_settings
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,29 +85,30 @@ class SharpnessProbe:
     Each measurement starts from the eigenvectors of the last one, and then searches
     what they leave out from a random direction of its own, so that one that took the
     lead is detected as well. Use :func:`sharpness_along` to make one.
+
+    Args:
+        operator: Of the model that is trained.
+        every: Steps from one measurement to the next.
+        seed: Seed of the random directions.
+        chance: Probability with which a step may miss a larger eigenvalue.
+        search: Other settings of :func:`extreme_eigenvalues`.
     """
 
     def __init__(
         self,
         operator: Hessian,
         *,
-        k: int,
         every: int,
-        tol: float,
-        max_matvecs: int,
         seed: int,
         chance: float = CHANCE,
-        basis_bytes: int = 4 * 2**30,
-        basis: Placement = "auto",
+        **search: Any,
     ) -> None:
         self._operator, self._every = operator, every
-        self._settings = {"k": k, "tol": tol, "max_matvecs": max_matvecs}
-        self._chance = chance
+        self._search, self._chance = search, chance
         # What rounding does, and the eigenvalue and weights of which that is known.
         self._graph_error: float | None = None
         self._graph_error_at: float | None = None
         self._weights_at: np.ndarray | None = None
-        self._room = {"basis_bytes": basis_bytes, "basis": basis}
         self._seed, self._start = seed, None
         self._readings: dict[int, ExtremeEigenvalues] = {}
 
@@ -122,7 +123,7 @@ class SharpnessProbe:
         if outdated(self._weights_at, weights):
             self._graph_error = self._graph_error_at = None
         with self._operator:  # graphs of old parameters are let go
-            reading = extremes_of(
+            reading = extreme_eigenvalues(
                 self._operator,
                 ends="largest",
                 seed=derive(self._seed, "reading", len(self._readings)),
@@ -133,8 +134,7 @@ class SharpnessProbe:
                 chance=self._chance,
                 graph_error=self._graph_error,
                 graph_error_at=self._graph_error_at,
-                **self._room,
-                **self._settings,
+                **self._search,
             )
         self._start = self._mixed(reading)
         if reading.status is not Status.NONFINITE:
@@ -182,14 +182,12 @@ class SharpnessProbe:
         return mixed.to(dtype=self._operator.dtype, device=self._operator.device)
 
 
+@with_settings
 def sharpness_along(
-    model: nn.Module,
-    batches: Batches,
+    model: nn.Module | Problem | Hessian,
+    batches: Batches | None = None,
     *,
-    loss: Loss,
-    norm_mode: NormMode | str,
     k: int = 1,
-    params: Sequence[str] | None = None,
     every: int = 1,
     tol: float = 1e-3,
     max_matvecs: int = 100,
@@ -197,7 +195,7 @@ def sharpness_along(
     chance: float = CHANCE,
     basis_bytes: int = 4 * 2**30,
     basis: Placement = "auto",
-    **options: Unpack[HessianOptions],
+    **settings: Unpack[LossSettings],
 ) -> SharpnessProbe:
     r"""Return a recorder of the largest Hessian eigenvalues during training.
 
@@ -205,12 +203,10 @@ def sharpness_along(
     leaves it as found. The batches are read once, here.
 
     Args:
-        model: Any module.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss, a function of outputs and targets, or of model and batch.
-        norm_mode: Statistics that normalisation layers use.
+        model: Any module; or a :class:`Problem` or a :class:`Hessian`, without
+            ``batches``.
+        batches: The module's data.
         k: How many eigenvalues.
-        params: Names of parameters; all that require a gradient by default.
         every: Steps from one measurement to the next.
         tol: Wanted relative error of the eigenvalues, residual² over gap; ``errors``
             are residuals, and larger.
@@ -220,7 +216,7 @@ def sharpness_along(
             more than ``sharp_errors``; smaller takes a few products more.
         basis_bytes: Memory limit of the basis, which is restarted to stay below it.
         basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
+        settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``.
 
     Example:
         >>> from theodolite.instruments import HalfSquareLoss
@@ -238,26 +234,14 @@ def sharpness_along(
     check_count("k", k)
     basis_bytes = as_bytes("basis_bytes", basis_bytes)
     check_placement(basis)
-    operator = Hessian(
-        model,
-        batches,
-        loss=loss,
-        norm_mode=norm_mode,
-        params=params,
-        seed=seed,
-        **options,
-    )
-    return SharpnessProbe(
-        operator,
-        k=k,
-        every=every,
-        tol=tol,
-        max_matvecs=max_matvecs,
-        seed=seed,
-        chance=chance,
-        basis_bytes=basis_bytes,
-        basis=basis,
-    )
+    if isinstance(model, Hessian):
+        refuse_settings("sharpness_along", batches, settings)
+        operator = model
+    else:
+        operator = Hessian(problem_for(model, batches, settings, seed))
+    search = {"k": k, "tol": tol, "max_matvecs": max_matvecs}
+    search |= {"basis_bytes": basis_bytes, "basis": basis}
+    return SharpnessProbe(operator, every=every, seed=seed, chance=chance, **search)
 
 
 def _both(records: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, Any]:

@@ -1,17 +1,14 @@
 """Exact spectrum of a small Hessian, and what is read off it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Unpack, get_args
+from typing import ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 import torch
-from torch import nn
 
 from theodolite.core import (
     Interpolation,
     MeasurementError,
-    NormMode,
     Reading,
     SampledReading,
     Status,
@@ -21,16 +18,23 @@ from theodolite.core import (
     unknown_name,
 )
 
-from ..model.objective import Batch, Loss
-from ..operators.loss_hessian import Hessian, HessianOptions
+from ..operators.loss_hessian import Hessian
 from ..operators.operator import Operator
 from ..operators.rounding_noise import RoundingNoise, matrix_noise
+from ..passes.batches import Batches
 from ..passes.forecast import as_bytes, refuse_beyond
+from ..passes.problem import problem_of, with_settings
 from ..passes.progress_line import expected, with_progress
-from ..solvers.checks import norms_of
+from ..solvers.checks import norms_of, symmetric
 from ..solvers.eigenpairs import Ends, Pairs, wanted
 from .dense import DenseHessian, hessian
-from .model_instruments import Curvature, checked_curvature, told
+from .model_instruments import (
+    CurvatureSettings,
+    Subject,
+    checked_curvature,
+    named,
+    refuse_settings,
+)
 
 Method = Literal["auto", "dense", "products"]
 
@@ -258,29 +262,32 @@ class Spectrum(Reading):
         )
 
 
+class SpectrumSettings(CurvatureSettings, total=False):
+    """Settings of :class:`Problem`, and the operator that is made of it."""
+
+    seed: int
+
+
+@with_settings
 @with_progress()
 def spectrum(
-    model: nn.Module,
-    batch: Batch,
+    model: Subject,
+    batches: Batches | None = None,
     *,
-    loss: Loss,
-    norm_mode: NormMode | str,
-    params: Sequence[str] | None = None,
+    chunk: int = 64,
     matrix_bytes: int = 4 * 2**30,
-    operator: Curvature = Hessian,
-    **options: Unpack[HessianOptions],
+    **settings: Unpack[SpectrumSettings],
 ) -> Spectrum:
     r"""Measure every eigenvalue of the loss Hessian of a small module.
 
     Args:
-        model: Any module.
-        batch: A pair (inputs, targets) for a loss module, or what ``loss`` takes.
-        loss: A torch loss, a function of outputs and targets, or of model and batch.
-        norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
+        model: Any module; or a :class:`Problem` or an operator, without ``batches``.
+        batches: The module's data.
+        chunk: Rows of a Hessian pulled back at a time.
         matrix_bytes: Memory that the matrix and its copies may take.
-        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
-        options: Passed on to ``hessian`` or the operator, such as ``micro_batch``.
+        settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``, and
+            ``operator``: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
 
     Example:
         >>> import torch
@@ -294,24 +301,17 @@ def spectrum(
         (array([2. , 0.5]), 4.0)
     """
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
-    if checked_curvature(operator) is not Hessian:
-        given = {"loss": loss, "norm_mode": norm_mode, "params": params}
-        with operator(model, batch, **given, **options) as made:
-            _refuse_large(made.shape[1], matrix_bytes)
-            return told(spectrum_of_operator(made), made)
-    # Rows of a matrix come in blocks, with no product to be replayed.
-    rest: dict[str, Any] = {k: v for k, v in options.items() if k != "replay"}
-    return spectrum_of(
-        hessian(
-            model,
-            batch,
-            loss=loss,
-            norm_mode=norm_mode,
-            params=params,
-            matrix_bytes=matrix_bytes,
-            **rest,
-        )
-    )
+    if isinstance(model, Operator):
+        refuse_settings("spectrum", batches, settings)
+        _refuse_large(model.shape[1], matrix_bytes)
+        return whole_spectrum(symmetric(model))
+    make = checked_curvature(settings.pop("operator", Hessian))
+    problem = problem_of(model, batches, settings)
+    if make is Hessian:
+        return spectrum_of(hessian(problem, chunk=chunk, matrix_bytes=matrix_bytes))
+    with make(problem) as operator:
+        _refuse_large(operator.shape[1], matrix_bytes)
+        return named(whole_spectrum(operator), operator)
 
 
 def _refuse_large(order: int, matrix_bytes: int) -> None:
@@ -346,8 +346,7 @@ def spectrum_of(reading: DenseHessian) -> Spectrum:
     )
 
 
-@with_progress()
-def spectrum_of_operator(operator: Operator) -> Spectrum:
+def whole_spectrum(operator: Operator) -> Spectrum:
     """Return every eigenvalue of a small symmetric operator, from its columns."""
     watch, before = Stopwatch(), operator.passes
     matrix, noise = whole_matrix(operator)

@@ -64,6 +64,18 @@ def evaluate(model: nn.Module, batch: Batch, loss: Loss) -> Tensor:
         return scalar_value(value)
 
 
+def returned_loss(model: nn.Module, batch: Batch) -> Tensor:
+    """Return the loss that a model computes from a mapping of keyword arguments."""
+    named = isinstance(batch, Mapping)
+    value = getattr(call_model(model, batch), "loss", None) if named else None
+    if value is None:
+        raise MeasurementError(
+            "no loss was given and the model returned none: pass loss=…, or a mapping "
+            "with labels to a model whose output has .loss, as in Hugging Face"
+        )
+    return value
+
+
 def _of_outputs(model: nn.Module, batch: Batch, loss: Any) -> Tensor | None:
     paired = isinstance(batch, Sequence) and len(batch) == 2
     try:

@@ -1,30 +1,25 @@
 """Fisher information of the parameters, from the model's outputs or the targets."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import MeasurementError, NormMode
+from theodolite.core import MeasurementError
 
 from ..differentiate.derivatives import Curve
-from ..distributed.processes import Team
-from ..model.losses import as_loss, judged
+from ..model.losses import judged
 from ..model.objective import (
     Batch,
     HalfSquareLoss,
-    Loss,
-    Reduction,
-    Weights,
+    Outputs,
     checked_value,
     pair_of,
     reduction_of,
 )
-from ..model.randomness import Randomness
-from ..passes.batches import Batches
 from ..passes.grouping import Chunk
-from .output_curvature import OutputCurvature, OutputLoss, Outputs, split_loss
+from ..passes.problem import OutputLoss
+from .output_curvature import OutputCurvature, split_loss
 
 
 class Fisher(OutputCurvature):
@@ -39,15 +34,9 @@ class Fisher(OutputCurvature):
     logarithms) outputs. Except for ``NLLLoss`` this is the Gauss–Newton matrix too.
 
     Args:
-        model: Any module; never changed.
-        batches: A pair (inputs, targets), or a list or DataLoader of them.
-        loss: A torch loss module that is one of the above.
-        norm_mode: Statistics that normalisation layers use.
-        outputs: ``outputs(model, batch) -> tensor``; the model's outputs by default.
-        reduction: That of the loss module; need not be given.
-        params, micro_batch, graph_bytes, seed, randomness, weights, max_batches, team:
-        As for
-            :class:`Hessian`.
+        model: Any module, never changed; or a :class:`Problem`.
+        batches: Its data, where no :class:`Problem` was given.
+        settings: Those of :class:`Problem`; ``loss`` is one of the above.
 
     References:
         Martens (2020), New insights and perspectives on the natural gradient method,
@@ -66,60 +55,9 @@ class Fisher(OutputCurvature):
 
     title = "Fisher"
 
-    def __init__(
-        self,
-        model: nn.Module,
-        batches: Batches,
-        *,
-        loss: Loss,
-        norm_mode: NormMode | str,
-        params: Sequence[str] | None = None,
-        outputs: Outputs | None = None,
-        reduction: Reduction | None = None,
-        micro_batch: int | None = None,
-        graph_bytes: int | None = None,
-        seed: int = 0,
-        randomness: Randomness = "refuse",
-        weights: Weights | None = None,
-        max_batches: int | None = None,
-        team: Team | None = None,
-    ) -> None:
-        loss = as_loss(loss)
-        then = _information(loss)
-        run, _ = split_loss("Fisher", loss, outputs, None)
-        super().__init__(
-            model,
-            batches,
-            outputs=run,
-            output_loss=then,
-            loss=loss,
-            norm_mode=norm_mode,
-            params=params,
-            reduction=reduction,
-            micro_batch=micro_batch,
-            graph_bytes=graph_bytes,
-            seed=seed,
-            randomness=randomness,
-            weights=weights,
-            max_batches=max_batches,
-            team=team,
-        )
-        self.randomness = randomness
-        self._remake = lambda change: Fisher(
-            change(self.model),
-            self.changed_data(change),
-            loss=change(loss),
-            norm_mode=norm_mode,
-            params=self.names,
-            outputs=outputs,
-            reduction=reduction,
-            micro_batch=micro_batch,
-            graph_bytes=graph_bytes,
-            seed=seed,
-            randomness=randomness,
-            weights=weights,
-            team=team,
-        )
+    def _split(self) -> tuple[Outputs, OutputLoss]:
+        information = _information(self.problem.loss)
+        return split_loss("Fisher", self.problem)[0], information
 
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:
         """Multiply by the information of the outputs."""
@@ -138,17 +76,11 @@ class EmpiricalFisher(OutputCurvature):
     $\sum_n g_n g_n^\top$.
 
     Args:
-        model: Any module; never changed.
-        batches: A pair (inputs, targets), or a list or DataLoader of them.
-        loss: A torch loss or a function of outputs and targets; None where ``outputs``
-            and ``output_loss`` are given.
-        norm_mode: Statistics that normalisation layers use.
-        outputs: ``outputs(model, batch) -> tensor``, samples along the first axis.
-        output_loss: ``output_loss(outputs, batch) -> scalar`` that goes with it.
-        reduction: How ``output_loss`` combines samples, ``mean`` by default.
-        params, micro_batch, graph_bytes, seed, randomness, weights, max_batches, team:
-        As for
-            :class:`Hessian`.
+        model: Any module, never changed; or a :class:`Problem`.
+        batches: Its data, where no :class:`Problem` was given.
+        settings: Those of :class:`Problem`, such as ``loss``: a torch loss or a
+            function of outputs and targets, or ``outputs``, samples along the first
+            axis, and ``output_loss``.
 
     References:
         Kunstner, Balles and Hennig (2019), Limitations of the empirical Fisher
@@ -157,62 +89,10 @@ class EmpiricalFisher(OutputCurvature):
 
     title = "empirical Fisher"
 
-    def __init__(
-        self,
-        model: nn.Module,
-        batches: Batches,
-        *,
-        loss: Loss | None = None,
-        norm_mode: NormMode | str,
-        params: Sequence[str] | None = None,
-        outputs: Outputs | None = None,
-        output_loss: OutputLoss | None = None,
-        reduction: Reduction | None = None,
-        micro_batch: int | None = None,
-        graph_bytes: int | None = None,
-        seed: int = 0,
-        randomness: Randomness = "refuse",
-        weights: Weights | None = None,
-        max_batches: int | None = None,
-        team: Team | None = None,
-    ) -> None:
-        loss = None if loss is None else as_loss(loss)
-        run, then = split_loss("The empirical Fisher", loss, outputs, output_loss)
-        _refuse_class_weights(loss)
-        super().__init__(
-            model,
-            batches,
-            outputs=run,
-            output_loss=then,
-            loss=loss,
-            norm_mode=norm_mode,
-            params=params,
-            reduction=reduction,
-            micro_batch=micro_batch,
-            graph_bytes=graph_bytes,
-            seed=seed,
-            randomness=randomness,
-            weights=weights,
-            max_batches=max_batches,
-            team=team,
-        )
-        self.randomness = randomness
-        self._remake = lambda change: EmpiricalFisher(
-            change(self.model),
-            self.changed_data(change),
-            loss=change(loss),
-            norm_mode=norm_mode,
-            params=self.names,
-            outputs=outputs,
-            output_loss=output_loss,
-            reduction=reduction,
-            micro_batch=micro_batch,
-            graph_bytes=graph_bytes,
-            seed=seed,
-            randomness=randomness,
-            weights=weights,
-            team=team,
-        )
+    def _split(self) -> tuple[Outputs, OutputLoss]:
+        parts = split_loss("The empirical Fisher", self.problem)
+        _refuse_class_weights(self.problem.loss)
+        return parts
 
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:
         """Multiply by the outer products of the gradients by single outputs."""

@@ -2,22 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import NormMode
-
 from ..differentiate.derivatives import Map
 from ..differentiate.parts import flat
-from ..distributed.processes import Team, agreed
-from ..model.objective import Batch, checked_outputs, outputs_of
-from ..model.randomness import Randomness
+from ..distributed.processes import agreed
+from ..model.objective import checked_outputs, outputs_of
 from ..passes.batches import Batches, refuse_two_alike
-from ..passes.graph_cache import GraphCache
 from ..passes.grouping import Chunk
-from ..passes.set_up import set_up
+from ..passes.problem import PassSettings, Problem, with_settings
+from ..passes.set_up import SetUp, set_up
 from .derivative_check import CheckedFunction
 from .operator import Operator
 from .output_curvature import OutputMap
@@ -28,14 +25,12 @@ class Jacobian(ParameterOperator):
     """Derivatives of outputs by parameters; rows are outputs, in the order of the data.
 
     Args:
-        model: Any module; never changed.
+        model: Any module, never changed; or a :class:`Problem`.
         batches: Inputs, a pair (inputs, …) or a mapping of keyword arguments, or a
             list or DataLoader of them. A list of tensors is one batch; two tensors of
             one shape are refused.
-        norm_mode: Statistics that normalisation layers use.
-        outputs: ``outputs(model, batch) -> tensor``; the model's outputs by default.
-        params, micro_batch, graph_bytes, seed, randomness, max_batches, team: As for
-            :class:`Hessian`; rows are the outputs of all ranks.
+        settings: Those of :class:`Problem` that need no loss. Rows are the outputs of
+            all ranks of ``team``.
 
     Example:
         >>> import torch
@@ -46,62 +41,34 @@ class Jacobian(ParameterOperator):
                [3., 4., 1.]])
     """
 
+    @with_settings
     def __init__(
         self,
-        model: nn.Module,
-        batches: Batches,
-        *,
-        norm_mode: NormMode | str,
-        params: Sequence[str] | None = None,
-        outputs: Callable[[nn.Module, Batch], Tensor] | None = None,
-        micro_batch: int | None = None,
-        graph_bytes: int | None = None,
-        seed: int = 0,
-        randomness: Randomness = "refuse",
-        max_batches: int | None = None,
-        team: Team | None = None,
+        model: nn.Module | Problem,
+        batches: Batches | None = None,
+        **settings: Unpack[PassSettings],
     ) -> None:
-        if outputs is None:
-            refuse_two_alike(batches)
-        pick = outputs or outputs_of
-        given = set_up(
-            model,
-            batches,
-            kind=type(self).__name__,
-            measure=lambda network, batch: checked_outputs(pick(network, batch)),
-            build=lambda outputs, leaves: Map(outputs, leaves).prepare(),
-            walk=lambda graph, _, tangents: graph.through(tangents),
-            norm_mode=norm_mode,
-            params=params,
-            divisor=None,
-            scalar=False,
-            micro_batch=micro_batch,
-            graph_bytes=graph_bytes,
-            seed=seed,
-            randomness=randomness,
-            max_batches=max_batches,
-            team=team,
-        )
-        maps: GraphCache[Map] = given.graphs()
-        super().__init__(given, maps)
-        self._map = OutputMap(given.prepared, maps)
+        super().__init__(model, batches, **settings)
+        self._map = OutputMap(self._prepared, self._kept)
         self._shapes = self._map.shapes()
         rows = sum(shape.numel() for shape in self._shapes)
         counts = [int(n) for n in self.team.gather(torch.tensor(rows))]
         before = sum(counts[: self.team.rank])
         self._own = slice(before, before + rows)
         self.shape = (sum(counts), sum(self._sizes))
-        self._remake = lambda change: Jacobian(
-            change(self.model),
-            self.changed_data(change),
-            norm_mode=norm_mode,
-            params=self.names,
-            outputs=outputs,
-            micro_batch=micro_batch,
-            graph_bytes=graph_bytes,
-            seed=seed,
-            randomness=randomness,
-            team=team,
+
+    def _set_up(self) -> SetUp:
+        if self.problem.outputs is None:
+            refuse_two_alike(self.problem.batches)
+        pick = self.problem.outputs or outputs_of
+        return set_up(
+            self.problem,
+            kind=type(self).__name__,
+            measure=lambda network, batch: checked_outputs(pick(network, batch)),
+            build=lambda outputs, leaves: Map(outputs, leaves).prepare(),
+            walk=lambda graph, _, tangents: graph.through(tangents),
+            divisor=None,
+            scalar=False,
         )
 
     def matvec(self, vector: Tensor) -> Tensor:
@@ -145,9 +112,9 @@ class TangentKernel(Operator):
     is formed. Rows are outputs, in the order of the data.
 
     Args:
-        model: Any module; never changed.
-        batches, norm_mode, params, outputs, micro_batch, graph_bytes, team: As for
-            :class:`Jacobian`.
+        model: Any module, never changed; a :class:`Problem`; or a :class:`Jacobian`.
+        batches: As for :class:`Jacobian`.
+        settings: As for :class:`Jacobian`.
 
     Attributes:
         jacobian: The Jacobian $DF$.
@@ -166,38 +133,15 @@ class TangentKernel(Operator):
     symmetric = True
     title = "tangent kernel"
 
+    @with_settings
     def __init__(
         self,
-        model: nn.Module,
-        batches: Batches,
-        *,
-        norm_mode: NormMode | str,
-        params: Sequence[str] | None = None,
-        outputs: Callable[[nn.Module, Batch], Tensor] | None = None,
-        micro_batch: int | None = None,
-        graph_bytes: int | None = None,
-        team: Team | None = None,
+        model: nn.Module | Problem | Jacobian,
+        batches: Batches | None = None,
+        **settings: Unpack[PassSettings],
     ) -> None:
-        self.jacobian = Jacobian(
-            model,
-            batches,
-            norm_mode=norm_mode,
-            params=params,
-            outputs=outputs,
-            micro_batch=micro_batch,
-            graph_bytes=graph_bytes,
-            team=team,
-        )
-        self._remake = lambda change: TangentKernel(
-            change(self.jacobian.model),
-            self.jacobian.changed_data(change),
-            norm_mode=norm_mode,
-            params=self.jacobian.names,
-            outputs=outputs,
-            micro_batch=micro_batch,
-            graph_bytes=graph_bytes,
-            team=team,
-        )
+        given = isinstance(model, Jacobian)
+        self.jacobian = model if given else Jacobian(model, batches, **settings)
         self.norm_mode, self.team = self.jacobian.norm_mode, self.jacobian.team
         self.shape = (self.jacobian.shape[0], self.jacobian.shape[0])
         self.dtype, self.device = self.jacobian.dtype, self.jacobian.device
@@ -213,7 +157,7 @@ class TangentKernel(Operator):
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the kernel of a changed model on changed data."""
-        return self._remake(change)
+        return TangentKernel(self.jacobian._changed(change))
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Pull outputs back to parameters, and push those forward."""

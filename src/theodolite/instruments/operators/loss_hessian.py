@@ -3,34 +3,22 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any, TypedDict
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from theodolite.core import MeasurementError, NormMode
+from theodolite.core import MeasurementError
 
 from ..differentiate.derivatives import Curve
 from ..differentiate.parts import Parts, add, summed, zeros
 from ..differentiate.replay import NotRecorded, recordable
-from ..distributed.processes import Team, agreed
-from ..model.losses import as_loss
-from ..model.objective import (
-    Divisor,
-    Loss,
-    Reduction,
-    Weights,
-    check_weights,
-    checked_value,
-    evaluate,
-    reduction_of,
-)
-from ..model.randomness import Randomness
-from ..passes.batches import Batches
+from ..distributed.processes import agreed
+from ..model.objective import checked_value
 from ..passes.graph_cache import GraphCache
 from ..passes.grouping import Chunk, Group
 from ..passes.progress_line import counted
-from ..passes.set_up import set_up
+from ..passes.set_up import SetUp, set_up
 from .derivative_check import CheckedFunction
 from .operator import Operator
 from .parameter_operator import ParameterOperator
@@ -50,19 +38,6 @@ _PART = 2**25
 _SAME = torch.finfo(torch.float32).eps ** 0.5
 
 
-class HessianOptions(TypedDict, total=False):
-    """Options that instruments pass on to :class:`Hessian`."""
-
-    reduction: Reduction | None
-    micro_batch: int | None
-    graph_bytes: int | None
-    randomness: Randomness
-    weights: Weights | None
-    max_batches: int | None
-    replay: bool
-    team: Team | None
-
-
 class Hessian(ParameterOperator):
     r"""Second derivatives of the loss of all the data, times vectors.
 
@@ -74,27 +49,12 @@ class Hessian(ParameterOperator):
     gradients per product; else one after the other, at five gradients per norm.
 
     Args:
-        model: Any module; never changed.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss, a function of outputs and targets, or of model and batch.
-        norm_mode: Statistics that normalisation layers use: ``batch``, ``full``,
-            ``frozen`` or ``eval``.
-        params: Names of parameters; all that require a gradient by default.
-        reduction: How a function combines samples, ``mean`` by default: means of
-            several batches are weighted by their samples, or by their targets that
-            are not -100 where the loss is the mean over these, and sums are added.
-        micro_batch: Most samples per pass; saves memory, changes nothing else.
-        graph_bytes: Memory limit of graphs; most of the free memory by default.
-        seed: Seed of the model's random numbers.
-        randomness: ``fixed`` allows dropout, with masks fixed by the seed.
-        weights: ``weights(batch)`` gives the divisor of a custom mean loss, such as how
-            many targets count: one number, or one per sample.
-        max_batches: Most batches to use, from the first.
-        team: Processes that hold the other batches.
-        replay: Record the product of each batch as a CUDA graph and replay it for every
-            vector, where graphs are kept on a CUDA device; else a warning says why not.
+        model: Any module, never changed; or a :class:`Problem`.
+        batches: Its data, where no :class:`Problem` was given.
+        settings: Those of :class:`Problem`, such as ``loss``.
 
     Example:
+        >>> from torch import nn
         >>> from theodolite.instruments import HalfSquareLoss
         >>> layer = nn.Linear(2, 1, bias=False, dtype=torch.float64)
         >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
@@ -106,71 +66,21 @@ class Hessian(ParameterOperator):
     """
 
     symmetric = True
+    _kept: GraphCache[tuple[Curve, Tensor]]
 
-    def __init__(
-        self,
-        model: nn.Module,
-        batches: Batches,
-        *,
-        loss: Loss,
-        norm_mode: NormMode | str,
-        params: Sequence[str] | None = None,
-        reduction: Reduction | None = None,
-        micro_batch: int | None = None,
-        graph_bytes: int | None = None,
-        seed: int = 0,
-        randomness: Randomness = "refuse",
-        weights: Weights | None = None,
-        max_batches: int | None = None,
-        team: Team | None = None,
-        replay: bool = False,
-    ) -> None:
-        loss = as_loss(loss)
-        self.reduction = reduction_of(loss, reduction)
-        check_weights(weights, self.reduction)
-        given = set_up(
-            model,
-            batches,
+    def _set_up(self) -> SetUp:
+        problem = self.problem
+        self._replay = problem.replay
+        return set_up(
+            problem,
             kind=type(self).__name__,
-            measure=lambda network, batch: evaluate(network, batch, loss),
+            measure=problem.measured_loss(),
             build=Curve,
             walk=lambda curve, _, tangents: curve.product(tangents),
-            norm_mode=norm_mode,
-            params=params,
-            divisor=Divisor(loss, self.reduction, weights),
+            divisor=problem.divisor(),
             scalar=True,
-            micro_batch=micro_batch,
-            graph_bytes=graph_bytes,
-            seed=seed,
-            randomness=randomness,
-            max_batches=max_batches,
             check=checked_value,
-            team=team,
         )
-        self._curves: GraphCache[tuple[Curve, Tensor]] = given.graphs()
-        self._replay, self._retain = replay, given.retain
-        super().__init__(given, self._curves)
-        self.shape = (sum(self._sizes), sum(self._sizes))
-        self.randomness = randomness
-
-        def again(change: Callable[[Any], Any], samples: int | None) -> Hessian:
-            return Hessian(
-                change(self.model),
-                self.changed_data(change),
-                loss=change(loss),
-                norm_mode=norm_mode,
-                params=self.names,
-                reduction=reduction,
-                micro_batch=samples,
-                graph_bytes=graph_bytes,
-                seed=seed,
-                randomness=randomness,
-                weights=weights,
-                team=team,
-            )
-
-        self._again = again
-        self._remake = lambda change: again(change, micro_batch)
 
     def remade_once(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the operator of a changed model and changed data, for one product.
@@ -181,8 +91,7 @@ class Hessian(ParameterOperator):
         """
         if (samples := self._samples_once()) is not None:
             with suppress(MeasurementError):  # a loss that cannot be cut
-                parts = self._again(change, samples)
-                parts._checked = True
+                parts = self._changed(change, micro_batch=samples)
                 with precision_ignored():
                     whole = self._loss()
                 if abs(parts._loss() - whole) <= _SAME * abs(whole):
@@ -203,7 +112,7 @@ class Hessian(ParameterOperator):
 
     def _samples_once(self) -> int | None:
         """Return the samples per part of a single product, None to take it whole."""
-        free = self.randomness == "refuse" and not self._prepared.norms_couple
+        free = self.problem.randomness == "refuse" and not self._prepared.norms_couple
         here = self.device.type == "cpu" and not self.team.several
         if not (free and here and self.micro_batch is None and self.forecast_bytes):
             return None
@@ -215,7 +124,7 @@ class Hessian(ParameterOperator):
         prepared, total = self._prepared, 0.0
         with prepared.together(), torch.no_grad():
             for chunk in (chunk for group in prepared.groups for chunk in group.chunks):
-                kept = self._curves.kept(chunk)
+                kept = self._kept.kept(chunk)
                 fresh = chunk.weight * prepared.run(chunk) if kept is None else kept[1]
                 total += float(fresh)
         return total
@@ -242,7 +151,7 @@ class Hessian(ParameterOperator):
     @property
     def at_once(self) -> int:
         """How many products are quicker at once than one by one; 1 for none."""
-        kept = self._retain and not self.coupled and not self._curves.offload
+        kept = self._retain and not self.coupled and not self._kept.offload
         alone = kept and not self.team.several and self.device.type == "cpu"
         known = self.dtype in (torch.float32, torch.float64)
         vectors = _AT_ONCE * self.shape[1] * self.dtype.itemsize
@@ -300,7 +209,7 @@ class Hessian(ParameterOperator):
 
         Only where no batch statistics run over several chunks.
         """
-        return self._curves.graph(group, chunk, lambda: self._built(chunk))
+        return self._kept.graph(group, chunk, lambda: self._built(chunk))
 
     def _built(self, chunk: Chunk) -> tuple[Curve, Tensor]:
         with recordable(self.device) if self._replay else nullcontext():
@@ -323,7 +232,7 @@ class Hessian(ParameterOperator):
         try:
             if self.team.several:
                 raise NotRecorded("several processes multiply together")
-            if not self._retain or self._curves.offload:
+            if not self._retain or self._kept.offload:
                 raise NotRecorded("the graphs of all batches do not fit in memory")
             curve.record()
         except NotRecorded as reason:
@@ -366,7 +275,7 @@ class Hessian(ParameterOperator):
         if self.team.several or self._prepared.is_open:
             return None  # ranks must agree on whether anything changed
         chunks = [chunk for group in self._prepared.groups for chunk in group.chunks]
-        kept = [self._curves.kept(chunk) for chunk in chunks]
+        kept = [self._kept.kept(chunk) for chunk in chunks]
         curves = [pair[0] for pair in kept if pair is not None and pair[0].recorded]
         if len(curves) < len(chunks):
             return None

@@ -2,37 +2,24 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, TypedDict, Unpack
+from functools import cached_property, partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import MeasurementError, NormMode
+from theodolite.core import MeasurementError
 
 from ..differentiate.derivatives import Map
 from ..differentiate.parts import Parts, add, zeros
-from ..distributed.processes import Team
 from ..model.losses import judged
-from ..model.objective import (
-    Batch,
-    Divisor,
-    Loss,
-    Reduction,
-    Weights,
-    call_model,
-    check_weights,
-    checked_outputs,
-    pair_of,
-    reduction_of,
-)
-from ..model.randomness import Randomness
+from ..model.objective import Batch, Outputs, call_model, checked_outputs, pair_of
 from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
-from ..passes.batches import Batches
 from ..passes.graph_cache import GraphCache
 from ..passes.grouping import Chunk, Group
 from ..passes.prepared_model import PreparedModel
-from ..passes.set_up import set_up
+from ..passes.problem import OutputLoss, Problem
+from ..passes.set_up import SetUp, set_up
 from .derivative_check import CheckedFunction
 from .parameter_operator import ParameterOperator
 
@@ -144,77 +131,30 @@ class OutputMap:
             return self._prepared.run(chunk).shape
 
 
-Outputs = Callable[[nn.Module, Batch], Tensor]
-OutputLoss = Callable[[Tensor, Batch], Tensor]
-
-
-class Passes(TypedDict, total=False):
-    """Settings of passes over the data, see :class:`Hessian`."""
-
-    params: Any
-    micro_batch: int | None
-    graph_bytes: int | None
-    seed: int
-    randomness: Randomness
-    max_batches: int | None
-    team: Team | None
-
-
 class OutputCurvature(ParameterOperator):
-    r"""$J^\top C J$: the Jacobian $J$ of outputs and a symmetric matrix $C$ on them.
-
-    Args:
-        model: Any module; never changed.
-        batches: The data.
-        outputs: ``outputs(model, batch) -> tensor``.
-        output_loss: ``output_loss(outputs, batch) -> scalar``.
-        loss: The loss module that both come from, if any.
-        norm_mode: Statistics that normalisation layers use.
-        reduction: How the loss combines samples.
-        weights: Divisor of its mean, where that is not the samples.
-        passes: Settings of passes over the data.
-    """
+    r"""$J^\top C J$: the Jacobian $J$ of outputs and a symmetric matrix $C$ on them."""
 
     symmetric = True
 
-    def __init__(
-        self,
-        model: nn.Module,
-        batches: Batches,
-        *,
-        outputs: Outputs,
-        output_loss: OutputLoss,
-        loss: Loss | None,
-        norm_mode: NormMode | str,
-        reduction: Reduction | None,
-        weights: Weights | None,
-        **passes: Unpack[Passes],
-    ) -> None:
-        self._output_loss = output_loss
-        criterion: Any = output_loss if loss is None else loss
-        self.reduction = reduction_of(criterion, reduction)
-        check_weights(weights, self.reduction)
-        self._divisor = Divisor(criterion, self.reduction, weights)
-        settings: dict[str, Any] = {"params": None, **passes}
-        given = set_up(
-            model,
-            batches,
+    def _set_up(self) -> SetUp:
+        outputs, self._output_loss = self._split()
+        self._divisor = self.problem.divisor()
+        return set_up(
+            self.problem,
             kind=type(self).__name__,
             measure=lambda network, batch: checked_outputs(outputs(network, batch)),
             build=lambda outputs, leaves: Map(outputs, leaves).prepare(),
             walk=lambda graph, chunk, tangents: graph.through(
                 tangents, partial(self._curved, chunk)
             ),
-            norm_mode=norm_mode,
             divisor=self._divisor,
             scalar=False,
-            callables=[output_loss],
-            **settings,
+            callables=[self._output_loss],
         )
-        maps: GraphCache[Map] = given.graphs()
-        super().__init__(given, maps)
-        self._map = OutputMap(given.prepared, maps)
-        self.shape = (sum(self._sizes), sum(self._sizes))
+
+    @cached_property
+    def _map(self) -> OutputMap:
+        return OutputMap(self._prepared, self._kept)
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector."""
@@ -232,14 +172,17 @@ class OutputCurvature(ParameterOperator):
         return self._map.differentiated(chunk)
 
     @abstractmethod
+    def _split(self) -> tuple[Outputs, OutputLoss]:
+        """Return outputs of model and batch, and a loss of outputs and batch."""
+
+    @abstractmethod
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:
         """Multiply a change of a chunk's outputs."""
 
 
-def split_loss(
-    kind: str, loss: Loss | None, outputs: Outputs | None, given: OutputLoss | None
-) -> tuple[Outputs, OutputLoss]:
+def split_loss(kind: str, problem: Problem) -> tuple[Outputs, OutputLoss]:
     """Split a loss into outputs and a loss of outputs, or refuse it."""
+    loss, outputs, given = problem.loss, problem.outputs, problem.output_loss
     if loss is None and outputs is not None and given is not None:
         return outputs, given
     if isinstance(loss, nn.Module) and given is None:

@@ -3,7 +3,8 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, Self, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +13,13 @@ from theodolite.core import MeasurementError, NormMode, unknown_name
 
 from ..differentiate.parts import Parts, flat
 from ..distributed.processes import Team, agreed
+from ..model.objective import Reduction, reduction_of
 from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
 from ..norms.normalisation import norm_layers_as_is
-from ..passes.batches import are_two_alike
+from ..passes.batches import Batches, are_two_alike
 from ..passes.graph_cache import GraphCache
 from ..passes.grouping import Chunk
+from ..passes.problem import Problem, ProblemSettings, problem_of, with_settings
 from ..passes.set_up import SetUp
 from .derivative_check import CheckedFunction
 from .operator import Operator
@@ -30,13 +33,18 @@ class ParameterOperator(Operator):
     parameters. Graphs are kept between products; ``close()`` or leaving a ``with``
     frees them, and a later product builds them again.
 
+    Args:
+        model: Any module, never changed; or a :class:`Problem`.
+        batches: Its data, where no :class:`Problem` was given.
+        settings: Those of :class:`Problem`.
+
     Attributes:
+        problem: The model, its data and the settings.
         layout: Names and shapes of the parameters along the columns.
         norm_mode: Statistics that normalisation layers use.
         partition: Samples of each batch as given; under norm mode ``batch`` it is a
             part of the definition.
         micro_batch: Samples per pass, where memory was saved.
-        seed: Seed of the model's random numbers.
         forecast_bytes: Forecast peak memory of the largest pass, None where unknown.
         coupled: Whether batch statistics run over several passes, on any rank.
         team: Processes that hold batches; all multiply the same vectors together.
@@ -45,23 +53,40 @@ class ParameterOperator(Operator):
 
     title = "Hessian"
 
-    def __init__(self, given: SetUp, cache: GraphCache[Any]) -> None:
-        self._prepared, self._kept = given.prepared, cache
-        self._prepared.when_changed(cache.clear)
+    @with_settings
+    def __init__(
+        self,
+        model: nn.Module | Problem,
+        batches: Batches | None = None,
+        **settings: Unpack[ProblemSettings],
+    ) -> None:
+        self.problem = problem_of(model, batches, settings)
+        given = self._set_up()
+        self._prepared, self._retain = given.prepared, given.retain
+        self._kept: GraphCache[Any] = given.graphs()
+        self._prepared.when_changed(self._kept.clear)
         self._prepared.when_changed(self._forget_noise)
         self.layout = self._prepared.layout
         self.dtype, self.device = self._prepared.dtype, self._prepared.device
         self.norm_mode: NormMode = self._prepared.mode
         self.partition = given.partition
-        self.micro_batch = given.micro_batch
-        self.seed = given.seed
+        self.micro_batch, self.seed = self.problem.micro_batch, self.problem.seed
         self.coupled = given.coupled
         self.team: Team = self._prepared.team
         self.forecast_bytes = given.forecast_bytes
         self._sizes = [leaf.numel() for leaf in self._prepared.leaves]
+        self.shape = (sum(self._sizes), sum(self._sizes))
         self.passes = 0
-        self._remake: Callable[[Callable[[Any], Any]], Operator] | None = None
         self._checked = False
+
+    @abstractmethod
+    def _set_up(self) -> SetUp:
+        """Prepare the model and its data for products."""
+
+    @property
+    def reduction(self) -> Reduction:
+        """How the loss combines samples."""
+        return reduction_of(self.problem.criterion, self.problem.reduction)
 
     @property
     def norm_layers(self) -> dict[str, tuple[str, ...]]:
@@ -79,9 +104,25 @@ class ParameterOperator(Operator):
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the operator of a changed model and changed data."""
-        operator = None if self._remake is None else self._remake(change)
-        if isinstance(operator, ParameterOperator):
-            operator._checked = True  # as far as the original is
+        return self._changed(change)
+
+    def _changed(self, change: Callable[[Any], Any], **settings: Any) -> Self:
+        """Return the operator of a changed model and changed data, in new settings."""
+        loss = self.problem.loss
+        operator = type(self)(
+            replace(
+                self.problem,
+                model=change(self.model),
+                batches=self.changed_data(change),
+                loss=None if loss is None else change(loss),
+                norm_mode=self.norm_mode,
+                params=self.names,
+                max_batches=None,
+                replay=False,
+                **settings,
+            )
+        )
+        operator._checked = True  # as far as the original is
         return operator
 
     def _check_once(self) -> None:

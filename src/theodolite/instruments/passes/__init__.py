@@ -4,6 +4,7 @@
 - ``streams``: reads data of any kind into batches, once or again when needed.
 - ``ranks``: each rank's share of the data, and checks that they hold one model.
 - ``grouping``: the chunks that passes take.
+- ``problem``: a model, its data, its loss and all settings, checked once.
 - ``forecast``: how much memory a graph will take, before it is built.
 - ``prepared_model``: model, data and norm mode together, opened for passes.
 - ``separability``, ``moved_results``: whether a batch is the sum of its parts, up to

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 import torch
@@ -12,7 +13,7 @@ from torch.utils.checkpoint import CheckpointError
 from theodolite.core import Exclusive, MeasurementError, NormMode, safe_point
 
 from ..differentiate.model_backward import Measure
-from ..distributed.processes import Team
+from ..distributed.processes import as_team
 from ..model.change_detection import ChangeDetector
 from ..model.objective import Batch, chosen_parameters
 from ..model.randomness import reseed
@@ -28,8 +29,9 @@ from ..norms.normalisation import (
     set_norm_layers,
     settle_dropout,
 )
-from .batches import Batches, check_devices, tensors_in
+from .batches import check_devices, tensors_in
 from .grouping import Chunk, Group
+from .problem import Problem
 from .progress_line import counted
 from .ranks import refuse_other_weights, unwrapped
 from .streams import StreamedBatches, read_batches
@@ -58,18 +60,14 @@ class PreparedModel:
     """A model that is run in sessions, each of which restores it.
 
     Args:
-        model: Any module; a compiled one is unwrapped, and one of
-            ``DistributedDataParallel``.
-        batches: What :func:`read_batches` takes.
+        problem: The model, its data and the settings of passes. A compiled model is
+            unwrapped, and one of ``DistributedDataParallel``.
         measure: Runs the model on a batch; returns what is differentiated.
-        norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        max_batches: Batches to take at most.
         callables: Further code that runs in sessions, such as a loss of outputs.
         check: Returns what was measured, or says why it is of no use.
-        team: Who else holds batches, with the same model.
 
     Attributes:
+        problem: As given.
         items: The batches as given.
         groups: Chunks of the data that share batch statistics, once settled.
         leaves: The parameters to differentiate by.
@@ -78,29 +76,24 @@ class PreparedModel:
 
     def __init__(
         self,
-        model: nn.Module,
-        batches: Batches,
+        problem: Problem,
         *,
         measure: Callable[[nn.Module, Batch], Tensor],
-        norm_mode: NormMode | str,
-        params: Sequence[str] | None,
-        max_batches: int | None = None,
         callables: Sequence[Callable[..., object]] = (),
         check: Callable[[Tensor], Tensor] | None = None,
-        team: Team | None = None,
     ) -> None:
-        self.team = team or Team()
+        self.problem, self.team = problem, as_team(problem.team)
         self._scalar, self.check = check is not None, check or (lambda value: value)
         self._callables = [measure, *callables]
-        self.model = unwrapped(model)
-        self.mode, self.measure = NormMode(norm_mode), Measure(measure)
-        self._names = list(chosen_parameters(self.model, params))
+        self.model = unwrapped(problem.model)
+        self.mode, self.measure = problem.mode, Measure(measure)
+        self._names = list(chosen_parameters(self.model, problem.params))
         self._careful = False
         self._quiet = False
         self._open = False
         self._saved: SavedState | None = None
         self._resolve()
-        self.items = read_batches(batches, max_batches=max_batches)
+        self.items = read_batches(problem.batches, max_batches=problem.max_batches)
         check_devices(self.items, self.device)
         self.groups: list[Group] = []
         self._idle: list[Chunk] = []
@@ -162,11 +155,16 @@ class PreparedModel:
     def in_float64(self, batch: Batch) -> "PreparedModel":
         """Return a copy of the model in float64, for passes over a batch as it is."""
         copied = PreparedModel(
-            copy.deepcopy(self.model).double(),
-            [batch],
+            replace(
+                self.problem,
+                model=copy.deepcopy(self.model).double(),
+                batches=[batch],
+                norm_mode=self.mode,
+                params=self._names,
+                max_batches=None,
+                team=None,
+            ),
             measure=self.measure,
-            norm_mode=self.mode,
-            params=self._names,
             callables=self._callables,
             check=self.check if self._scalar else None,
         )

@@ -12,14 +12,14 @@ from theodolite.core import Exclusive, MeasurementError, NormMode
 
 from ..distributed.processes import as_team
 from ..model.objective import Batch, Divisor
-from ..model.randomness import Randomness, check_randomness
 from . import forecast
-from .batches import Batches, join_batches
+from .batches import join_batches
 from .graph_cache import GraphCache
 from .graph_memory import Build, GraphMemory, Walk
 from .grouping import Chunk, Group, group_batches
 from .inspection import norms_couple
 from .prepared_model import PreparedModel
+from .problem import Problem
 from .product_strategy import StrategyChoice
 from .ranks import refuse_other_calls
 from .separability import Separability
@@ -37,8 +37,6 @@ class SetUp:
         forecast_bytes: Memory that the largest pass takes at its peak, None where that
             could not be told.
         partition: Samples of each batch as given, those of all ranks.
-        micro_batch: Samples a pass at most.
-        seed: Seed of the random numbers that the model draws.
         coupled: Whether batch statistics run over several passes, on any rank.
     """
 
@@ -47,8 +45,6 @@ class SetUp:
     offload: bool
     forecast_bytes: int | None
     partition: tuple[int | None, ...]
-    micro_batch: int | None
-    seed: int
     coupled: bool
 
     def graphs(self) -> GraphCache[Any]:
@@ -58,67 +54,41 @@ class SetUp:
 
 
 def set_up(
-    model: nn.Module,
-    batches: Batches,
+    problem: Problem,
     *,
     kind: str,
     measure: Callable[[nn.Module, Batch], Tensor],
     build: Build,
     walk: Walk,
-    norm_mode: NormMode | str,
-    params: Sequence[str] | None,
     divisor: Divisor | None,
     scalar: bool,
-    micro_batch: int | None = None,
-    graph_bytes: int | None = None,
-    seed: int = 0,
-    randomness: Randomness = "refuse",
-    max_batches: int | None = None,
     callables: Sequence[Callable[..., object]] = (),
     check: Callable[[Tensor], Tensor] | None = None,
-    team: Any = None,
 ) -> SetUp:
     """Prepare a model, look at it, and decide what its passes take.
 
     Args:
-        model: Any module; a compiled one is unwrapped.
-        batches: What :func:`read_batches` takes.
+        problem: The model, its data and the settings of passes.
         kind: What is measured, in a word.
         measure: Runs the model on a batch; returns what is differentiated.
         build: Builds, of that and the leaves, the graph that products need.
         walk: Multiplies tangents by such a graph of a chunk.
-        norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
         divisor: How the loss combines samples, None where there is no loss.
         scalar: Whether a loss is measured, or outputs.
-        micro_batch: Samples a pass at most, to save memory.
-        graph_bytes: Memory that graphs may take; most of what is free by default.
-        seed: Seed of the random numbers that the model draws.
-        randomness: Refuse models that draw, or fix what they draw by the seed.
-        max_batches: Batches to take at most.
         callables: Further code that runs in sessions, such as a loss of outputs.
         check: Returns what was measured, or says why it is of no use.
-        team: Who else holds batches: a team, a process group, True for all processes.
     """
-    team = as_team(team)
+    team, seed = as_team(problem.team), problem.seed
+    micro_batch, randomness = problem.micro_batch, problem.randomness
     mass = None if divisor is None or divisor.sums else divisor
     with Exclusive(), team.reporting_errors():
-        check_randomness(randomness)
         prepared = PreparedModel(
-            model,
-            batches,
-            measure=measure,
-            norm_mode=norm_mode,
-            params=params,
-            max_batches=max_batches,
-            callables=callables,
-            check=check,
-            team=team,
+            problem, measure=measure, callables=callables, check=check
         )
         refuse_other_calls(
             team, kind, prepared.mode, prepared.chosen, mass is None, seed, randomness
         )
-        allowed = forecast.budget(graph_bytes, prepared.device)
+        allowed = forecast.budget(problem.graph_bytes, prepared.device)
         memory = GraphMemory(prepared=prepared, build=build, walk=walk, allowed=allowed)
         if randomness == "refuse" or prepared.mode is NormMode.EVAL:
             prepared.without_dropout()
@@ -188,8 +158,6 @@ def set_up(
             offload=offload,
             forecast_bytes=largest,
             partition=_partition(prepared),
-            micro_batch=micro_batch,
-            seed=seed,
             coupled=team.largest(any(one.coupled for one in groups)) > 0,
         )
 

@@ -21,8 +21,8 @@ def norms_of(operator: Operator) -> dict[str, Any]:
     }
 
 
-def check_symmetric(operator: Operator) -> None:
-    """Refuse an operator that has no real spectrum."""
+def symmetric(operator: Any) -> Operator:
+    """Return an operator that has a real spectrum, or refuse it."""
     if not operator.symmetric:
         raise MeasurementError(
             f"{type(operator).__name__} of shape {operator.shape} is not symmetric: "
@@ -33,6 +33,7 @@ def check_symmetric(operator: Operator) -> None:
             f"{type(operator).__name__} of shape {operator.shape} has no eigenvalues: "
             "choose parameters that hold numbers"
         )
+    return operator
 
 
 def check_count(name: str, value: int, least: int = 1) -> None:

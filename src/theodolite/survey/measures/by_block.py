@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from theodolite.instruments import extremes_of, trace_of
+from theodolite.instruments import extreme_eigenvalues, trace
 
 from .contract import Allowance, Found, Measure, number
 from .curvature import FEW, TOLERANCE, error_of, samples_for
@@ -51,7 +51,7 @@ class BlockCurvatureMeasure(Measure):
                     "depth": stretch.block.index,
                     "n_samples": samples,
                 }
-                top = extremes_of(
+                top = extreme_eigenvalues(
                     operator,
                     ends="largest",
                     tol=TOLERANCE,
@@ -62,6 +62,6 @@ class BlockCurvatureMeasure(Measure):
                 )
                 value = top.eigenvalues[0]
                 yield number("block_largest_eigenvalue", value, error_of(top), **labels)
-                found = trace_of(operator, max_matvecs=_PRODUCTS, seed=site.seed)
+                found = trace(operator, max_matvecs=_PRODUCTS, seed=site.seed)
                 error = found.trace_error + site.graph_error * abs(found.trace)
                 yield number("block_trace", found.trace, error, **labels)

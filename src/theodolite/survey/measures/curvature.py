@@ -6,8 +6,8 @@ from typing import ClassVar
 from theodolite.instruments import (
     ExtremeEigenvalues,
     Operator,
-    extremes_of,
-    trace_of,
+    extreme_eigenvalues,
+    trace,
 )
 
 from .contract import Allowance, Found, Measure, number
@@ -66,7 +66,7 @@ def samples_for(site: Site, seconds: float, products: int) -> int:
 def ends_of(operator: Operator, site: Site, fitting: float) -> ExtremeEigenvalues:
     """Return both ends of a spectrum, by as many products as fit."""
     dense = operator.shape[1] if operator.shape[1] <= _DENSE else 0
-    return extremes_of(
+    return extreme_eigenvalues(
         operator,
         ends="both",
         tol=TOLERANCE,
@@ -104,7 +104,7 @@ def _trace(
     if fitting < _TRACED and not dense:
         return
     products = max(min(MOST, int(fitting)), dense, _TRACED)
-    found = trace_of(operator, max_matvecs=products, seed=site.seed)
+    found = trace(operator, max_matvecs=products, seed=site.seed)
     error = found.trace_error + site.graph_error * abs(found.trace)
     yield number("trace", found.trace, error, **labels)
     yield number("trace_per_parameter", found.mean, error / size, **labels)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from theodolite.instruments import SpectralDensity, density_of
+from theodolite.instruments import SpectralDensity, spectral_density
 
 from .contract import Allowance, Found, Measure, number
 from .curvature import FEW, samples_for
@@ -42,7 +42,7 @@ class DensityMeasure(Measure):
             probes = max(1, min(_MOST_PROBES, fitting // steps))
             size = hessian.shape[1]
             dense = size <= _DENSE
-            found = density_of(
+            found = spectral_density(
                 operator,
                 n_probes=max(probes, -(-size // steps)) if dense else probes,
                 steps=min(steps, size),

@@ -185,7 +185,7 @@ class _Meter:
             _arithmetic(self._config),
             _operator(self._config, model, data, mode) as operator,
         ):
-            found = instruments.extremes_of(
+            found = instruments.extreme_eigenvalues(
                 operator,
                 ends="largest",
                 stop="value",

@@ -29,7 +29,7 @@ def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
         found, reading = hessian(config, tuple(cell.items()))
         rows.append(_meeting("moments_gap", matrix, found, reading))
     else:
-        spectrum = instruments.spectrum_of_operator(_operator(matrix))
+        spectrum = instruments.spectrum(_operator(matrix))
         rows += [{**row, "method": "second moments"} for row in readings(spectrum)]
     if cell["depth"] <= config.samples_depth and cell["trial"] in config.seeds[:2]:
         found, reading = measured_hessian(network, x, y)

@@ -44,7 +44,7 @@ def _digits(config: Config, cell: Cell) -> list[Row]:
         error = reading.asymmetry + EPS * len(found)
         scale = float(np.abs(found).max())
         return named({"exact_gap": gap(matrix, found, scale)}, error)
-    spectrum = instruments.spectrum_of_operator(_operator(matrix))
+    spectrum = instruments.spectrum(_operator(matrix))
     return [{**row, "method": "exact, at weights"} for row in readings(spectrum)]
 
 

@@ -1,0 +1,252 @@
+"""One model, its data and its loss: what operators and instruments measure."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from functools import wraps
+from typing import Any, ParamSpec, TypedDict, TypeVar, get_args
+
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from theodolite.core import MeasurementError, NormMode
+
+from ..distributed.processes import Team, as_team
+from ..model.losses import as_loss
+from ..model.objective import (
+    Batch,
+    Divisor,
+    Loss,
+    Outputs,
+    Reduction,
+    Weights,
+    check_weights,
+    evaluate,
+    reduction_of,
+    returned_loss,
+    scalar_value,
+)
+from ..model.randomness import Randomness, check_randomness
+from ..norms.normalisation import norm_layers
+from .batches import Batches, check_micro_batch
+
+P = ParamSpec("P")
+R = TypeVar("R")
+OutputLoss = Callable[[Tensor, Batch], Tensor]
+
+
+class _Passes(TypedDict, total=False):
+    norm_mode: NormMode | str | None
+    params: Sequence[str] | None
+    outputs: Outputs | None
+    micro_batch: int | None
+    graph_bytes: int | None
+    randomness: Randomness
+    max_batches: int | None
+    team: Team | None
+
+
+class PassSettings(_Passes, total=False):
+    """Settings of :class:`Problem` that need no loss."""
+
+    seed: int
+
+
+class LossSettings(_Passes, total=False):
+    """Settings of :class:`Problem` without the seed, which instruments take too."""
+
+    loss: Loss | None
+    output_loss: OutputLoss | None
+    reduction: Reduction | None
+    weights: Weights | None
+    replay: bool
+
+
+class ProblemSettings(LossSettings, total=False):
+    """Settings of :class:`Problem`."""
+
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A model, its data, its loss, and how passes over the data are made.
+
+    Operators and instruments take one in place of model and data, and
+    ``dataclasses.replace`` makes others of it. Only the arguments are checked here: no
+    data is read and the model does not run.
+
+    Args:
+        model: Any module; never changed.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss, a function of outputs and targets, or of model and batch.
+            Left out, the model returns it: the batch is a mapping of keyword arguments
+            and the output has ``loss``, as in models of Hugging Face.
+        norm_mode: Statistics that normalisation layers use: ``batch``, ``full``,
+            ``frozen``, ``eval`` or ``as_is``. Left out, it is ``as_is``, and must be
+            given where a batch norm is in train mode.
+        params: Names of parameters; all that require a gradient by default.
+        outputs: ``outputs(model, batch) -> tensor``; the model's outputs by default.
+        output_loss: ``output_loss(outputs, batch) -> scalar``, which with ``outputs``
+            takes the place of ``loss``.
+        reduction: How a function combines samples, ``mean`` by default: means of
+            several batches are weighted by their samples, or by their targets that
+            are not -100 where the loss is the mean over these, and sums are added.
+        weights: ``weights(batch)`` gives the divisor of a custom mean loss, such as how
+            many targets count: one number, or one per sample.
+        micro_batch: Most samples per pass; saves memory, changes nothing else.
+        graph_bytes: Memory limit of graphs; most of the free memory by default.
+        seed: Seed of the model's random numbers.
+        randomness: ``fixed`` allows dropout, with masks fixed by the seed.
+        max_batches: Most batches to use, from the first.
+        team: Processes that hold the other batches.
+        replay: Let a ``Hessian`` record the product of each batch as a CUDA graph and
+            replay it for every vector, where graphs are kept on a CUDA device; else a
+            warning says why not. Other operators leave it aside.
+
+    Example:
+        >>> import torch
+        >>> from theodolite.instruments import Hessian, trace
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
+        >>> layer = nn.Linear(2, 1, bias=False, dtype=torch.float64)
+        >>> problem = Problem(layer, (x, x[:, :1]), loss=nn.MSELoss())
+        >>> trace(problem).trace, Hessian(problem).shape
+        (5.0, (2, 2))
+    """
+
+    model: nn.Module
+    batches: Batches
+    _: KW_ONLY
+    loss: Loss | None = None
+    norm_mode: NormMode | str | None = None
+    params: Sequence[str] | None = None
+    outputs: Outputs | None = None
+    output_loss: OutputLoss | None = None
+    reduction: Reduction | None = None
+    weights: Weights | None = None
+    micro_batch: int | None = None
+    graph_bytes: int | None = None
+    seed: int = 0
+    randomness: Randomness = "refuse"
+    max_batches: int | None = None
+    team: Team | None = None
+    replay: bool = False
+
+    def __post_init__(self) -> None:
+        given = as_team(self.team)
+        object.__setattr__(self, "team", given)
+        with given.reporting_errors():
+            if not isinstance(self.model, nn.Module):
+                raise MeasurementError(
+                    f"the model is a {type(self.model).__name__}: pass a torch module, "
+                    "or a Problem of one"
+                )
+            if self.batches is None:
+                raise MeasurementError(
+                    "no batches came with the model: pass a pair (inputs, targets), a "
+                    "mapping, or a list or DataLoader of them"
+                )
+            if self.loss is not None:
+                object.__setattr__(self, "loss", as_loss(self.loss))
+            check_weights(self.weights, reduction_of(self.criterion, self.reduction))
+            check_randomness(self.randomness)
+            if self.micro_batch is not None:
+                check_micro_batch(self.micro_batch)
+            _ = self.mode
+
+    @property
+    def mode(self) -> NormMode:
+        """The norm mode; ``as_is`` where none was given and none is needed."""
+        if self.norm_mode is not None:
+            return NormMode(self.norm_mode)
+        for norm in norm_layers(self.model):
+            tracks = isinstance(norm, _BatchNorm) or norm.running_mean is not None
+            if norm.training and tracks:
+                raise MeasurementError(
+                    f"a {type(norm).__name__} is in train mode, so its statistics have "
+                    "to be chosen: pass norm_mode='batch', 'full', 'frozen', 'eval' or "
+                    "'as_is', or call model.eval()"
+                )
+        return NormMode.AS_IS
+
+    @property
+    def criterion(self) -> Any:
+        """The loss that combines samples: as given, of outputs, or the model's own."""
+        given = self.output_loss if self.loss is None else self.loss
+        return returned_loss if given is None else given
+
+    def measured_loss(self) -> Callable[[nn.Module, Batch], Tensor]:
+        """Return a function of model and batch that gives the loss as a scalar."""
+        # A closure of the loss alone: what a callable reaches is saved and restored.
+        loss, outputs, output_loss = self.criterion, self.outputs, self.output_loss
+        if loss is not output_loss or outputs is None:
+            return lambda model, batch: evaluate(model, batch, loss)
+        return lambda model, batch: scalar_value(loss(outputs(model, batch), batch))
+
+    def divisor(self) -> Divisor:
+        """Return what the mean of a batch divides by."""
+        stated = reduction_of(self.criterion, self.reduction)
+        return Divisor(self.criterion, stated, self.weights)
+
+
+def problem_of(
+    model: nn.Module | Problem, batches: Batches | None, settings: Mapping[str, Any]
+) -> Problem:
+    """Return the problem of a model and its data, or a given one with new settings."""
+    if not isinstance(model, Problem):
+        return Problem(model, batches, **settings)
+    if batches is not None:
+        raise MeasurementError(
+            "a Problem came with batches, and holds some already: leave them out, or "
+            "pass dataclasses.replace(problem, batches=…)"
+        )
+    return replace(model, **settings) if settings else model
+
+
+def spelled_out(function: Callable[..., Any]) -> inspect.Signature:
+    """Return a signature with one parameter for each of ``**settings``.
+
+    Args:
+        function: Its last parameter is ``**settings: Unpack[...]`` of a TypedDict. A
+            setting that :class:`Problem` does not have is shown without its default.
+    """
+    signature = inspect.signature(function)
+    *own, last = signature.parameters.values()
+    (kind,) = get_args(last.annotation)
+    known = {field.name: field.default for field in fields(Problem)}
+    added = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=known.get(name, ...),
+            annotation=hint,
+        )
+        for name, hint in kind.__annotations__.items()
+    ]
+    return signature.replace(parameters=[*own, *added])
+
+
+def bound(
+    name: str, signature: inspect.Signature, /, *args: Any, **kwargs: Any
+) -> dict[str, Any]:
+    """Return the arguments of a call by name, or refuse those that do not fit."""
+    try:
+        return dict(signature.bind(*args, **kwargs).arguments)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+
+
+def with_settings(function: Callable[P, R]) -> Callable[P, R]:
+    """Show each of ``**settings`` to ``help`` and TAB, and refuse any other.
+
+    Type checkers read the TypedDict of ``**settings`` instead.
+    """
+    signature = spelled_out(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        bound(function.__qualname__.split(".")[0], signature, *args, **kwargs)
+        return function(*args, **kwargs)
+
+    vars(call)["__signature__"] = signature
+    return call

@@ -82,7 +82,7 @@ def test_misuse_names_the_instrument_or_the_option():
         trace(model, batch, **given, micro_bach=3)
     with pytest.raises(TypeError, match=r"Jacobian: .*loss"):
         Jacobian(model, batch, **given)
-    with pytest.raises(MeasurementError, match="no batches came with the model"):
+    with pytest.raises(MeasurementError, match="a batch of type NoneType came with"):
         trace(model, **given)
     with pytest.raises(MeasurementError, match="the model is a int: pass a torch mod"):
         trace(3, batch, **given)

@@ -65,8 +65,10 @@ from .process import Exclusive as Exclusive
 from .process import StopCheck as StopCheck
 from .process import exclusive as exclusive
 from .process import safe_point as safe_point
+from .reading import Dims as Dims
 from .reading import Reading as Reading
 from .reading import SampledReading as SampledReading
+from .reading import Scalar as Scalar
 from .rows import Row as Row
 from .rows import Rows as Rows
 from .rows import compared_row as compared_row

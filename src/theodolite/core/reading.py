@@ -1,9 +1,10 @@
 """What an instrument returns: values with their errors and metadata."""
 
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
@@ -23,13 +24,34 @@ if TYPE_CHECKING:
 _COLUMNS = {"quantity", "value", "error"}
 
 
+@dataclass(frozen=True, init=False)
+class Dims:
+    """Marks a field of a reading as a quantity, in ``Annotated[type, Dims(…)]``.
+
+    Args:
+        dims: Names of its dimensions; none of a single number.
+        error: Field that holds its error; by default its name with ``_error``, where
+            there is such a quantity.
+    """
+
+    dims: tuple[str, ...]
+    error: str | None
+
+    def __init__(self, *dims: str, error: str | None = None) -> None:
+        object.__setattr__(self, "dims", dims)
+        object.__setattr__(self, "error", error)
+
+
+Scalar = Annotated[float, Dims()]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reading:
     """Base of all readings: frozen, labelled, with an error and a status.
 
-    A subclass lists its quantities in ``dims`` (name to dimension names) and says
-    in ``error_of`` which field holds the error of which quantity. It may override
-    :meth:`coordinates` to label its dimensions.
+    A subclass marks its quantities by :class:`Dims`, of which ``dims`` (name to
+    dimension names) and ``error_of`` (which field holds the error of which quantity)
+    are made. It may override :meth:`coordinates` to label its dimensions.
 
     Attributes:
         status: Whether to trust the values.
@@ -53,8 +75,20 @@ class Reading:
     method: str = ""
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Keep the base's repr: that of a dataclass would print every number."""
+        """Keep the base's repr, and list the quantities."""
         super().__init_subclass__(**settings)
+        hints = inspect.get_annotations(cls)
+        marks = {
+            name: mark
+            for name, hint in hints.items()
+            for mark in getattr(hint, "__metadata__", ())
+            if isinstance(mark, Dims)
+        }
+        if marks:
+            errors = {name: one.error or f"{name}_error" for name, one in marks.items()}
+            cls.dims = {name: mark.dims for name, mark in marks.items()}
+            cls.error_of = {k: error for k, error in errors.items() if error in marks}
+        # That of a dataclass would print every number.
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = Reading.__repr__
 

@@ -1,13 +1,18 @@
 """What collapse of features comes as."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
-from theodolite.core import Reading, headline, metadata_line, quantity_line
-
-_SHAPES = ("norms", "angles", "gap", "simplex")
+from theodolite.core import (
+    Dims,
+    Reading,
+    Scalar,
+    headline,
+    metadata_line,
+    quantity_line,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,94 +62,42 @@ class Collapse(Reading):
         layer: Whose features they are.
     """
 
-    dims: ClassVar = {
-        "nc1_variability": (),
-        "nc1_variability_error": (),
-        "nc1_cdnv": (),
-        "nc1_cdnv_error": (),
-        "nc1_noise": (),
-        "nc1_noise_error": (),
-        **{f"nc2_mean_{name}": () for name in _SHAPES},
-        **{f"nc2_head_{name}": () for name in _SHAPES},
-        "nc3_duality": (),
-        "nc3_simplex": (),
-        "nc3_alignment": (),
-        "mean_shape_error": (),
-        "head_shape_error": (),
-        "nc4_disagreement": (),
-        "nc4_disagreement_error": (),
-        "nc5_outside": (),
-        "energy": (),
-        "energy_error": (),
-        "nearest_accuracy": (),
-        "nearest_accuracy_error": (),
-        "accuracy": (),
-        "accuracy_error": (),
-        "class_weight": ("class",),
-        "class_variance": ("class",),
-        "class_variance_error": (),
-        "class_distance": ("class",),
-        "class_distance_error": (),
-        "plane": ("class", "axis"),
-        "head_plane": ("class", "axis"),
-        "cosines": ("bin",),
-    }
-    error_of: ClassVar = {
-        "nc1_variability": "nc1_variability_error",
-        "nc1_cdnv": "nc1_cdnv_error",
-        "nc1_noise": "nc1_noise_error",
-        **{f"nc2_mean_{name}": "mean_shape_error" for name in _SHAPES},
-        **{f"nc2_head_{name}": "head_shape_error" for name in _SHAPES},
-        "nc3_duality": "mean_shape_error",
-        "nc3_simplex": "mean_shape_error",
-        "nc3_alignment": "mean_shape_error",
-        "nc4_disagreement": "nc4_disagreement_error",
-        "nc5_outside": "mean_shape_error",
-        "energy": "energy_error",
-        "nearest_accuracy": "nearest_accuracy_error",
-        "accuracy": "accuracy_error",
-        "class_variance": "class_variance_error",
-        "class_distance": "class_distance_error",
-        "plane": "mean_shape_error",
-        "head_plane": "mean_shape_error",
-    }
-
-    nc1_variability: float
-    nc1_variability_error: float
-    nc1_cdnv: float
-    nc1_cdnv_error: float
-    nc1_noise: float
-    nc1_noise_error: float
-    nc2_mean_norms: float
-    nc2_mean_angles: float
-    nc2_mean_gap: float
-    nc2_mean_simplex: float
-    nc2_head_norms: float
-    nc2_head_angles: float
-    nc2_head_gap: float
-    nc2_head_simplex: float
-    nc3_duality: float
-    nc3_simplex: float
-    nc3_alignment: float
-    mean_shape_error: float
-    head_shape_error: float
-    nc4_disagreement: float
-    nc4_disagreement_error: float
-    nc5_outside: float
-    energy: float
-    energy_error: float
-    nearest_accuracy: float
-    nearest_accuracy_error: float
-    accuracy: float
-    accuracy_error: float
-    class_weight: np.ndarray
-    class_variance: np.ndarray
-    class_variance_error: float
-    class_distance: np.ndarray
-    class_distance_error: float
-    plane: np.ndarray
-    head_plane: np.ndarray
-    cosines: np.ndarray
+    nc1_variability: Scalar
+    nc1_variability_error: Scalar
+    nc1_cdnv: Scalar
+    nc1_cdnv_error: Scalar
+    nc1_noise: Scalar
+    nc1_noise_error: Scalar
+    nc2_mean_norms: Annotated[float, Dims(error="mean_shape_error")]
+    nc2_mean_angles: Annotated[float, Dims(error="mean_shape_error")]
+    nc2_mean_gap: Annotated[float, Dims(error="mean_shape_error")]
+    nc2_mean_simplex: Annotated[float, Dims(error="mean_shape_error")]
+    nc2_head_norms: Annotated[float, Dims(error="head_shape_error")]
+    nc2_head_angles: Annotated[float, Dims(error="head_shape_error")]
+    nc2_head_gap: Annotated[float, Dims(error="head_shape_error")]
+    nc2_head_simplex: Annotated[float, Dims(error="head_shape_error")]
+    nc3_duality: Annotated[float, Dims(error="mean_shape_error")]
+    nc3_simplex: Annotated[float, Dims(error="mean_shape_error")]
+    nc3_alignment: Annotated[float, Dims(error="mean_shape_error")]
+    mean_shape_error: Scalar
+    head_shape_error: Scalar
+    nc4_disagreement: Scalar
+    nc4_disagreement_error: Scalar
+    nc5_outside: Annotated[float, Dims(error="mean_shape_error")]
+    energy: Scalar
+    energy_error: Scalar
+    nearest_accuracy: Scalar
+    nearest_accuracy_error: Scalar
+    accuracy: Scalar
+    accuracy_error: Scalar
+    class_weight: Annotated[np.ndarray, Dims("class")]
+    class_variance: Annotated[np.ndarray, Dims("class")]
+    class_variance_error: Scalar
+    class_distance: Annotated[np.ndarray, Dims("class")]
+    class_distance_error: Scalar
+    plane: Annotated[np.ndarray, Dims("class", "axis", error="mean_shape_error")]
+    head_plane: Annotated[np.ndarray, Dims("class", "axis", error="mean_shape_error")]
+    cosines: Annotated[np.ndarray, Dims("bin")]
     classes: np.ndarray
     samples: int
     width: int

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from theodolite.core import (
+    Dims,
     MeasurementError,
     Reading,
+    Scalar,
     headline,
     metadata_line,
     quantity_line,
@@ -127,83 +129,35 @@ class ClassifierNorms(Reading):
         directions: $V_k$, if they were asked for.
     """
 
-    dims: ClassVar = {
-        "layer_norms": ("layer",),
-        "layer_norm_error": (),
-        "raw_norms": ("layer",),
-        "row_norms": ("row",),
-        "row_layers": ("row",),
-        "rho": (),
-        "rho_error": (),
-        "log_rho": (),
-        "log_rho_raw": (),
-        "log_rho_varying": (),
-        "log_rho_error": (),
-        "folded": ("layer",),
-        "invariance": ("layer",),
-        "scaled_off": ("layer",),
-        "doubled_off": ("layer",),
-        "f": ("sample",),
-        "margins": ("sample",),
-        "f_error": (),
-        "labels": ("sample",),
-        "equilibrium": (),
-        "equilibrium_error": (),
-        "equilibrium_ratio": (),
-        "equilibrium_ratio_error": (),
-        "mean_margin": (),
-        "least_margin": (),
-        "error_rate": (),
-        "error_rate_error": (),
-        "separable": (),
-        "average_separable": (),
-    }
-    error_of: ClassVar = {
-        "layer_norms": "layer_norm_error",
-        "raw_norms": "layer_norm_error",
-        "row_norms": "layer_norm_error",
-        "rho": "rho_error",
-        "log_rho": "log_rho_error",
-        "log_rho_raw": "log_rho_error",
-        "log_rho_varying": "log_rho_error",
-        "f": "f_error",
-        "margins": "f_error",
-        "equilibrium": "equilibrium_error",
-        "equilibrium_ratio": "equilibrium_ratio_error",
-        "mean_margin": "f_error",
-        "least_margin": "f_error",
-        "error_rate": "error_rate_error",
-    }
-
-    layer_norms: np.ndarray
-    layer_norm_error: float
-    raw_norms: np.ndarray
-    row_norms: np.ndarray
-    row_layers: np.ndarray
-    rho: float
-    rho_error: float
-    log_rho: float
-    log_rho_raw: float
-    log_rho_varying: float
-    log_rho_error: float
-    folded: np.ndarray
-    invariance: np.ndarray
-    scaled_off: np.ndarray
-    doubled_off: np.ndarray
-    f: np.ndarray
-    margins: np.ndarray
-    f_error: float
-    labels: np.ndarray
-    equilibrium: float
-    equilibrium_error: float
-    equilibrium_ratio: float
-    equilibrium_ratio_error: float
-    mean_margin: float
-    least_margin: float
-    error_rate: float
-    error_rate_error: float
-    separable: bool
-    average_separable: bool
+    layer_norms: Annotated[np.ndarray, Dims("layer", error="layer_norm_error")]
+    layer_norm_error: Scalar
+    raw_norms: Annotated[np.ndarray, Dims("layer", error="layer_norm_error")]
+    row_norms: Annotated[np.ndarray, Dims("row", error="layer_norm_error")]
+    row_layers: Annotated[np.ndarray, Dims("row")]
+    rho: Scalar
+    rho_error: Scalar
+    log_rho: Scalar
+    log_rho_raw: Annotated[float, Dims(error="log_rho_error")]
+    log_rho_varying: Annotated[float, Dims(error="log_rho_error")]
+    log_rho_error: Scalar
+    folded: Annotated[np.ndarray, Dims("layer")]
+    invariance: Annotated[np.ndarray, Dims("layer")]
+    scaled_off: Annotated[np.ndarray, Dims("layer")]
+    doubled_off: Annotated[np.ndarray, Dims("layer")]
+    f: Annotated[np.ndarray, Dims("sample")]
+    margins: Annotated[np.ndarray, Dims("sample", error="f_error")]
+    f_error: Scalar
+    labels: Annotated[np.ndarray, Dims("sample")]
+    equilibrium: Scalar
+    equilibrium_error: Scalar
+    equilibrium_ratio: Scalar
+    equilibrium_ratio_error: Scalar
+    mean_margin: Annotated[float, Dims(error="f_error")]
+    least_margin: Annotated[float, Dims(error="f_error")]
+    error_rate: Scalar
+    error_rate_error: Scalar
+    separable: Annotated[bool, Dims()]
+    average_separable: Annotated[bool, Dims()]
     names: tuple[str, ...]
     notes: tuple[str, ...]
     left_out: tuple[str, ...]

@@ -3,16 +3,18 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from theodolite.core import (
     ConfigError,
+    Dims,
     MeasurementError,
     NormMode,
     Numbers,
     Reading,
+    Scalar,
     Status,
     Stopwatch,
     as_numbers,
@@ -45,41 +47,20 @@ class TerminalPhase(Reading):
         tolerance: Error rate that counts as zero.
     """
 
-    dims: ClassVar = {
-        "error_rate": ("step",),
-        "least_margin": ("step",),
-        "mean_margin": ("step",),
-        "separable": ("step",),
-        "average_separable": ("step",),
-        "average_from": (),
-        "average_from_error": (),
-        "zero_error_from": (),
-        "zero_error_from_error": (),
-        "settled_from": (),
-        "settled_from_error": (),
-        "relapses": (),
-        "terminal_share": (),
-    }
-    error_of: ClassVar = {
-        "average_from": "average_from_error",
-        "zero_error_from": "zero_error_from_error",
-        "settled_from": "settled_from_error",
-    }
-
     steps: np.ndarray
-    error_rate: np.ndarray
-    least_margin: np.ndarray
-    mean_margin: np.ndarray
-    separable: np.ndarray
-    average_separable: np.ndarray
-    average_from: float
-    average_from_error: float
-    zero_error_from: float
-    zero_error_from_error: float
-    settled_from: float
-    settled_from_error: float
-    relapses: int
-    terminal_share: float
+    error_rate: Annotated[np.ndarray, Dims("step")]
+    least_margin: Annotated[np.ndarray, Dims("step")]
+    mean_margin: Annotated[np.ndarray, Dims("step")]
+    separable: Annotated[np.ndarray, Dims("step")]
+    average_separable: Annotated[np.ndarray, Dims("step")]
+    average_from: Scalar
+    average_from_error: Scalar
+    zero_error_from: Scalar
+    zero_error_from_error: Scalar
+    settled_from: Scalar
+    settled_from_error: Scalar
+    relapses: Annotated[int, Dims()]
+    terminal_share: Scalar
     tolerance: float
 
     def coordinates(self) -> dict[str, list[Any]]:

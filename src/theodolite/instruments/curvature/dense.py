@@ -1,13 +1,13 @@
 """The whole Hessian of the loss of a small module."""
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Unpack
+from typing import Annotated, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import MeasurementError, Reading, Status, Stopwatch
+from theodolite.core import Dims, MeasurementError, Reading, Scalar, Status, Stopwatch
 
 from ..differentiate.parts import flat
 from ..differentiate.pullback import pull_back, pull_back_many
@@ -40,22 +40,12 @@ class DenseHessian(Reading):
         partition: Samples of each batch, a part of the loss under norm mode ``batch``.
     """
 
-    dims: ClassVar = {
-        "matrix": ("row", "column"),
-        "matrix_error": (),
-        "norm_error": (),
-        "asymmetry": (),
-        "loss": (),
-        "gradient": ("row",),
-    }
-    error_of: ClassVar = {"matrix": "matrix_error"}
-
-    matrix: np.ndarray
-    matrix_error: float
-    asymmetry: float
-    loss: float
-    gradient: np.ndarray
-    norm_error: float = float("nan")
+    matrix: Annotated[np.ndarray, Dims("row", "column")]
+    matrix_error: Scalar
+    norm_error: Scalar = float("nan")
+    asymmetry: Scalar
+    loss: Scalar
+    gradient: Annotated[np.ndarray, Dims("row")]
     layout: tuple[tuple[str, tuple[int, ...]], ...] = field(default=())
     partition: tuple[int | None, ...] = field(default=())
 

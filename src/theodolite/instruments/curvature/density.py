@@ -1,12 +1,13 @@
 """Spectral density and distribution of the loss Hessian, with an error band."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 
 from theodolite.core import (
     ConfigError,
+    Dims,
     Numbers,
     SampledReading,
     Status,
@@ -56,33 +57,20 @@ class SpectralDensity(SampledReading):
         level: Confidence of a band at all points at once.
     """
 
-    dims: ClassVar = {
-        "density": ("point",),
-        "density_error": ("point",),
-        "density_low": ("point",),
-        "density_high": ("point",),
-        "cdf": ("point",),
-        "cdf_error": ("point",),
-        "cdf_low": ("point",),
-        "cdf_high": ("point",),
-        "nodes": ("probe", "node"),
-        "weights": ("probe", "node"),
-    }
-    error_of: ClassVar = {"density": "density_error", "cdf": "cdf_error"}
     precision_of: ClassVar = "cdf error"
     improved_by: ClassVar = "n_probes or steps"
 
     grid: np.ndarray
-    density: np.ndarray
-    density_error: np.ndarray
-    density_low: np.ndarray
-    density_high: np.ndarray
-    cdf: np.ndarray
-    cdf_error: np.ndarray
-    cdf_low: np.ndarray
-    cdf_high: np.ndarray
-    nodes: np.ndarray
-    weights: np.ndarray
+    density: Annotated[np.ndarray, Dims("point")]
+    density_error: Annotated[np.ndarray, Dims("point")]
+    density_low: Annotated[np.ndarray, Dims("point")]
+    density_high: Annotated[np.ndarray, Dims("point")]
+    cdf: Annotated[np.ndarray, Dims("point")]
+    cdf_error: Annotated[np.ndarray, Dims("point")]
+    cdf_low: Annotated[np.ndarray, Dims("point")]
+    cdf_high: Annotated[np.ndarray, Dims("point")]
+    nodes: Annotated[np.ndarray, Dims("probe", "node")]
+    weights: Annotated[np.ndarray, Dims("probe", "node")]
     width: float
     level: float
     ends: tuple[float, float] = (0.0, 0.0)

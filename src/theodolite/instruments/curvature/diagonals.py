@@ -13,13 +13,13 @@ References:
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Unpack
+from typing import Annotated, ClassVar, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import SampledReading, Status, Stopwatch, stream
+from theodolite.core import Dims, SampledReading, Status, Stopwatch, stream
 
 from ..operators.operator import Operator, products, strides
 from ..operators.rounding_noise import SMALL, rounding_noise
@@ -60,12 +60,10 @@ class Diagonal(SampledReading):
         level: Confidence.
     """
 
-    dims: ClassVar = {"diagonal": ("entry",), "diagonal_error": ("entry",)}
-    error_of: ClassVar = {"diagonal": "diagonal_error"}
     precision_of: ClassVar = "error over norm"
 
-    diagonal: np.ndarray
-    diagonal_error: np.ndarray
+    diagonal: Annotated[np.ndarray, Dims("entry")]
+    diagonal_error: Annotated[np.ndarray, Dims("entry")]
     factor: float
     level: float
 

@@ -1,19 +1,13 @@
 """Extreme eigenvalues of the loss Hessian, each with a residual and a certificate."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Unpack, get_args
+from typing import Annotated, Unpack, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import (
-    ConfigError,
-    Reading,
-    Status,
-    Stopwatch,
-    unknown_name,
-)
+from theodolite.core import ConfigError, Dims, Reading, Status, Stopwatch, unknown_name
 
 from ..operators.operator import Operator
 from ..operators.rounding_noise import eigenvalue_noise
@@ -84,25 +78,14 @@ class ExtremeEigenvalues(Reading):
         smallest_eigenvectors: Those of ``smallest``.
     """
 
-    dims: ClassVar = {
-        "eigenvalues": ("rank",),
-        "residuals": ("rank",),
-        "errors": ("rank",),
-        "sharp_errors": ("rank",),
-        "smallest": ("rank_from_below",),
-        "smallest_residuals": ("rank_from_below",),
-        "smallest_errors": ("rank_from_below",),
-    }
-    error_of: ClassVar = {"eigenvalues": "errors", "smallest": "smallest_errors"}
-
-    eigenvalues: np.ndarray
-    residuals: np.ndarray
-    errors: np.ndarray
-    sharp_errors: np.ndarray
+    eigenvalues: Annotated[np.ndarray, Dims("rank", error="errors")]
+    residuals: Annotated[np.ndarray, Dims("rank")]
+    errors: Annotated[np.ndarray, Dims("rank")]
+    sharp_errors: Annotated[np.ndarray, Dims("rank")]
     statuses: tuple[Status, ...]
-    smallest: np.ndarray
-    smallest_residuals: np.ndarray
-    smallest_errors: np.ndarray
+    smallest: Annotated[np.ndarray, Dims("rank_from_below", error="smallest_errors")]
+    smallest_residuals: Annotated[np.ndarray, Dims("rank_from_below")]
+    smallest_errors: Annotated[np.ndarray, Dims("rank_from_below")]
     smallest_statuses: tuple[Status, ...]
     graph_error: float = 0.0
     eigenvectors: np.ndarray | None = None
@@ -165,6 +148,7 @@ def extreme_eigenvalues(
             ``EmpiricalFisher``.
 
     Example:
+        >>> from torch import nn
         >>> from theodolite.instruments import HalfSquareLoss
         >>> layer = nn.Linear(2, 1, bias=False, dtype=torch.float64)
         >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)

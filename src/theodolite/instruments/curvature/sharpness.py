@@ -7,7 +7,7 @@ References:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 import torch
@@ -16,7 +16,9 @@ from torch import Tensor, nn
 from theodolite.core import (
     ConfigError,
     Cost,
+    Dims,
     Reading,
+    Scalar,
     Status,
     derive,
     exclusive,
@@ -55,24 +57,14 @@ class SharpnessAlong(Reading):
         statuses: Status of each step.
     """
 
-    dims: ClassVar = {
-        "eigenvalues": ("step", "rank"),
-        "residuals": ("step", "rank"),
-        "errors": ("step", "rank"),
-        "sharp_errors": ("step", "rank"),
-        "products": ("step",),
-        "chance": (),
-    }
-    error_of: ClassVar = {"eigenvalues": "errors"}
-
     steps: np.ndarray
-    eigenvalues: np.ndarray
-    residuals: np.ndarray
-    errors: np.ndarray
-    sharp_errors: np.ndarray
-    products: np.ndarray
+    eigenvalues: Annotated[np.ndarray, Dims("step", "rank", error="errors")]
+    residuals: Annotated[np.ndarray, Dims("step", "rank")]
+    errors: Annotated[np.ndarray, Dims("step", "rank")]
+    sharp_errors: Annotated[np.ndarray, Dims("step", "rank")]
+    products: Annotated[np.ndarray, Dims("step")]
     statuses: tuple[Status, ...]
-    chance: float
+    chance: Scalar
 
     def coordinates(self) -> dict[str, list[Any]]:
         """Label rows by their steps."""

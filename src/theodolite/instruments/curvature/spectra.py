@@ -1,16 +1,18 @@
 """Exact spectrum of a small Hessian, and what is read off it."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Unpack, get_args
+from typing import Annotated, ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 import torch
 
 from theodolite.core import (
+    Dims,
     Interpolation,
     MeasurementError,
     Reading,
     SampledReading,
+    Scalar,
     Status,
     Stopwatch,
     condition_of,
@@ -130,32 +132,17 @@ class Condition(SampledReading):
     least that the largest may be over the most that the percentile may be.
     """
 
-    dims: ClassVar = {
-        "ratio": (),
-        "ratio_error": (),
-        "ratio_low": (),
-        "ratio_high": (),
-        "largest": (),
-        "largest_error": (),
-        "small": (),
-        "small_error": (),
-    }
-    error_of: ClassVar = {
-        "ratio": "ratio_error",
-        "largest": "largest_error",
-        "small": "small_error",
-    }
     precision_of: ClassVar = "error over ratio"
     improved_by: ClassVar = "n_probes or steps"
 
-    ratio: float
-    ratio_error: float
-    ratio_low: float
-    ratio_high: float
-    largest: float
-    largest_error: float
-    small: float
-    small_error: float
+    ratio: Scalar
+    ratio_error: Scalar
+    ratio_low: Scalar
+    ratio_high: Scalar
+    largest: Scalar
+    largest_error: Scalar
+    small: Scalar
+    small_error: Scalar
     quantile: float
     level: float = 1.0
 
@@ -173,24 +160,15 @@ class Index(SampledReading):
     or, where ``tol`` was asked for, CONVERGED or IMPRECISE.
     """
 
-    dims: ClassVar = {
-        "index": (),
-        "index_error": (),
-        "index_low": (),
-        "index_high": (),
-        "near_zero": (),
-        "near_zero_error": (),
-    }
-    error_of: ClassVar = {"index": "index_error", "near_zero": "near_zero_error"}
     precision_of: ClassVar = "error"
     improved_by: ClassVar = "steps or n_probes"
 
-    index: float
-    index_error: float
-    index_low: float
-    index_high: float
-    near_zero: float
-    near_zero_error: float
+    index: Scalar
+    index_error: Scalar
+    index_low: Scalar
+    index_high: Scalar
+    near_zero: Scalar
+    near_zero_error: Scalar
     rounding: float
     count: int
     level: float = 1.0
@@ -204,11 +182,8 @@ class Spectrum(Reading):
     graph included: in float32 it is measured against float64, at 95 % confidence.
     """
 
-    dims: ClassVar = {"eigenvalues": ("rank",), "eigenvalue_error": ()}
-    error_of: ClassVar = {"eigenvalues": "eigenvalue_error"}
-
-    eigenvalues: np.ndarray
-    eigenvalue_error: float
+    eigenvalues: Annotated[np.ndarray, Dims("rank", error="eigenvalue_error")]
+    eigenvalue_error: Scalar
 
     def condition(
         self, *, quantile: float = 0.1, interpolation: Interpolation = "linear"
@@ -284,13 +259,15 @@ def spectrum(
         model: Any module; or a :class:`Problem` or an operator, without ``batches``.
         batches: The module's data.
         chunk: Rows of a Hessian pulled back at a time.
-        matrix_bytes: Memory that the matrix and its copies may take.
+        matrix_bytes: Memory that the matrix and its copies may take, unless an
+            operator is given.
         settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``, and
             ``operator``: ``Hessian``, ``GaussNewton``, ``Fisher`` or
             ``EmpiricalFisher``.
 
     Example:
         >>> import torch
+        >>> from torch import nn
         >>> from theodolite.instruments import HalfSquareLoss
         >>> layer = nn.Linear(2, 1, bias=False, dtype=torch.float64)
         >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
@@ -303,7 +280,6 @@ def spectrum(
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     if isinstance(model, Operator):
         refuse_settings("spectrum", batches, settings)
-        _refuse_large(model.shape[1], matrix_bytes)
         return whole_spectrum(symmetric(model))
     make = checked_curvature(settings.pop("operator", Hessian))
     problem = problem_of(model, batches, settings)

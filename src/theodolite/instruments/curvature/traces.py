@@ -19,7 +19,7 @@ from typing import ClassVar, Unpack
 import numpy as np
 import torch
 
-from theodolite.core import SampledReading, Status, Stopwatch, stream
+from theodolite.core import SampledReading, Scalar, Status, Stopwatch, stream
 
 from ..operators.operator import Operator, products, strides
 from ..operators.rounding_noise import SMALL, rounding_noise
@@ -62,23 +62,14 @@ class Trace(SampledReading):
         level: Confidence of the interval.
     """
 
-    dims: ClassVar = {
-        "trace": (),
-        "trace_error": (),
-        "trace_low": (),
-        "trace_high": (),
-        "mean": (),
-        "mean_error": (),
-    }
-    error_of: ClassVar = {"trace": "trace_error", "mean": "mean_error"}
     precision_of: ClassVar = "error over |trace|"
 
-    trace: float
-    trace_error: float
-    trace_low: float
-    trace_high: float
-    mean: float
-    mean_error: float
+    trace: Scalar
+    trace_error: Scalar
+    trace_low: Scalar
+    trace_high: Scalar
+    mean: Scalar
+    mean_error: Scalar
     level: float
 
 

@@ -141,11 +141,6 @@ class Problem:
                     f"the model is a {type(self.model).__name__}: pass a torch module, "
                     "or a Problem of one"
                 )
-            if self.batches is None:
-                raise MeasurementError(
-                    "no batches came with the model: pass a pair (inputs, targets), a "
-                    "mapping, or a list or DataLoader of them"
-                )
             if self.loss is not None:
                 object.__setattr__(self, "loss", as_loss(self.loss))
             check_weights(self.weights, reduction_of(self.criterion, self.reduction))

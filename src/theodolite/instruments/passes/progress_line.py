@@ -130,11 +130,9 @@ def with_progress(
     """Make an instrument show its progress under its name, and run alone."""
 
     def decorate(instrument: Callable[P, R]) -> Callable[P, R]:
-        name = instrument.__name__.removesuffix("_of_operator").removesuffix("_of")
-
         @wraps(instrument)
         def measure(*args: P.args, **kwargs: P.kwargs) -> R:
-            with Exclusive(), show_progress(name, unit=unit):
+            with Exclusive(), show_progress(instrument.__name__, unit=unit):
                 return instrument(*args, **kwargs)
 
         return measure

@@ -1,12 +1,20 @@
 """The result, and singular values of a Jacobian from its products alone."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 import torch
 
-from theodolite.core import MeasurementError, Reading, Status, Stopwatch, stream
+from theodolite.core import (
+    Dims,
+    MeasurementError,
+    Reading,
+    Scalar,
+    Status,
+    Stopwatch,
+    stream,
+)
 
 from ..operators.block_jacobian import BlockJacobian
 from ..operators.operator import Operator
@@ -41,41 +49,20 @@ class SingularValues(Reading):
         level: Confidence of the errors; 1 for bounds without chance.
     """
 
-    dims: ClassVar = {
-        "values": ("position",),
-        "value_error": ("position",),
-        "weights": ("position",),
-        "cdf": ("point",),
-        "cdf_error": ("point",),
-        "bound": (),
-        "rank": (),
-        "rank_error": (),
-        "rank_low": (),
-        "rank_high": (),
-        "tolerance": (),
-        "size": (),
-        "coupling_rank": (),
-    }
-    error_of: ClassVar = {
-        "values": "value_error",
-        "cdf": "cdf_error",
-        "rank": "rank_error",
-    }
-
-    values: np.ndarray
-    value_error: np.ndarray
-    weights: np.ndarray
+    values: Annotated[np.ndarray, Dims("position", error="value_error")]
+    value_error: Annotated[np.ndarray, Dims("position")]
+    weights: Annotated[np.ndarray, Dims("position")]
     points: np.ndarray
-    cdf: np.ndarray
-    cdf_error: np.ndarray
-    bound: float
-    rank: int
-    rank_error: int
-    rank_low: int
-    rank_high: int
-    tolerance: float
-    size: int
-    coupling_rank: int
+    cdf: Annotated[np.ndarray, Dims("point")]
+    cdf_error: Annotated[np.ndarray, Dims("point")]
+    bound: Scalar
+    rank: Annotated[int, Dims()]
+    rank_error: Annotated[int, Dims()]
+    rank_low: Annotated[int, Dims()]
+    rank_high: Annotated[int, Dims()]
+    tolerance: Scalar
+    size: Annotated[int, Dims()]
+    coupling_rank: Annotated[int, Dims()]
     level: float
 
     def coordinates(self) -> dict[str, list]:

@@ -3,14 +3,16 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.spatial import KDTree
 
 from theodolite.core import (
+    Dims,
     NormMode,
     Reading,
+    Scalar,
     Status,
     Stopwatch,
     headline,
@@ -44,42 +46,20 @@ class CriticalPoints(Reading):
         points: The points, a row each.
     """
 
-    dims: ClassVar = {
-        "counts": ("index",),
-        "total": (),
-        "missing": (),
-        "euler": (),
-        "characteristic": (),
-        "starts": (),
-        "lone": (),
-        "energies": ("point",),
-        "energy_errors": ("point",),
-        "indices": ("point",),
-        "residuals": ("point",),
-        "distances": ("point",),
-        "bends": ("point",),
-        "hits": ("point",),
-    }
-    error_of: ClassVar = {
-        "counts": "missing",
-        "total": "missing",
-        "energies": "energy_errors",
-    }
-
-    counts: np.ndarray
-    total: int
-    missing: float
-    euler: int
-    characteristic: int
-    starts: int
-    lone: int
-    energies: np.ndarray
-    energy_errors: np.ndarray
-    indices: np.ndarray
-    residuals: np.ndarray
-    distances: np.ndarray
-    bends: np.ndarray
-    hits: np.ndarray
+    counts: Annotated[np.ndarray, Dims("index", error="missing")]
+    total: Annotated[int, Dims(error="missing")]
+    missing: Scalar
+    euler: Annotated[int, Dims()]
+    characteristic: Annotated[int, Dims()]
+    starts: Annotated[int, Dims()]
+    lone: Annotated[int, Dims()]
+    energies: Annotated[np.ndarray, Dims("point", error="energy_errors")]
+    energy_errors: Annotated[np.ndarray, Dims("point")]
+    indices: Annotated[np.ndarray, Dims("point")]
+    residuals: Annotated[np.ndarray, Dims("point")]
+    distances: Annotated[np.ndarray, Dims("point")]
+    bends: Annotated[np.ndarray, Dims("point")]
+    hits: Annotated[np.ndarray, Dims("point")]
     points: np.ndarray
 
     @property

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from theodolite.core import (
+    Dims,
     Exclusive,
     MeasurementError,
     NormMode,
     Reading,
+    Scalar,
     Status,
     Stopwatch,
     condition_of,
@@ -64,31 +66,14 @@ class DenseTangentKernel(Reading):
         traced: Whether the matrix is summed over equal outputs.
     """
 
-    dims: ClassVar = {
-        "matrix": ("row", "column"),
-        "matrix_error": (),
-        "largest": (),
-        "smallest": (),
-        "eigenvalue_error": (),
-        "condition": (),
-        "condition_error": (),
-        "peak_bytes": (),
-    }
-    error_of: ClassVar = {
-        "matrix": "matrix_error",
-        "largest": "eigenvalue_error",
-        "smallest": "eigenvalue_error",
-        "condition": "condition_error",
-    }
-
-    matrix: np.ndarray
-    matrix_error: float
-    largest: float
-    smallest: float
-    eigenvalue_error: float
-    condition: float
-    condition_error: float
-    peak_bytes: int
+    matrix: Annotated[np.ndarray, Dims("row", "column")]
+    matrix_error: Scalar
+    largest: Annotated[float, Dims(error="eigenvalue_error")]
+    smallest: Annotated[float, Dims(error="eigenvalue_error")]
+    eigenvalue_error: Scalar
+    condition: Scalar
+    condition_error: Scalar
+    peak_bytes: Annotated[int, Dims()]
     samples: int
     outputs: int
     traced: bool

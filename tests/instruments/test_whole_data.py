@@ -12,6 +12,7 @@ from theodolite.instruments.norms.lockstep import LockstepChunks
 from theodolite.instruments.norms.tensor_store import offloaded
 from theodolite.instruments.passes.graph_memory import GraphMemory
 from theodolite.instruments.passes.prepared_model import PreparedModel
+from theodolite.instruments.passes.problem import Measurement
 from theodolite.instruments.passes.product_strategy import (
     Machine,
     ProductStrategy,
@@ -74,9 +75,13 @@ def test_writing_to_what_a_graph_keeps_is_never_silent(small):
 
 def prepared_for(model, batches):
     problem = Problem(model, batches, loss=LOSS, norm_mode="full")
-    prepared = PreparedModel(problem, measure=problem.measured_loss())
-    given = {"build": Curve, "walk": lambda curve, _, v: curve.product(v)}
-    return GraphMemory(prepared=prepared, **given, allowed=GIB)
+    measured = Measurement(
+        kind="Hessian",
+        measure=problem.measured_loss(),
+        build=Curve,
+        walk=lambda curve, _, tangents: curve.product(tangents),
+    )
+    return GraphMemory(prepared=PreparedModel(problem, measured), allowed=GIB)
 
 
 def test_what_the_ways_take_is_forecast_from_a_few_samples():

@@ -13,7 +13,7 @@ from ..distributed.processes import agreed
 from ..model.objective import checked_outputs, outputs_of
 from ..passes.batches import Batches, refuse_two_alike
 from ..passes.grouping import Chunk
-from ..passes.problem import PassSettings, Problem, with_settings
+from ..passes.problem import Measurement, PassSettings, Problem, with_settings
 from ..passes.set_up import SetUp, set_up
 from .derivative_check import CheckedFunction
 from .operator import Operator
@@ -61,15 +61,13 @@ class Jacobian(ParameterOperator):
         if self.problem.outputs is None:
             refuse_two_alike(self.problem.batches)
         pick = self.problem.outputs or outputs_of
-        return set_up(
-            self.problem,
+        measured = Measurement(
             kind=type(self).__name__,
             measure=lambda network, batch: checked_outputs(pick(network, batch)),
             build=lambda outputs, leaves: Map(outputs, leaves).prepare(),
             walk=lambda graph, _, tangents: graph.through(tangents),
-            divisor=None,
-            scalar=False,
         )
+        return set_up(self.problem, measured)
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Return the outputs' change along a vector of parameters."""

@@ -17,6 +17,7 @@ from ..distributed.processes import agreed
 from ..model.objective import checked_value
 from ..passes.graph_cache import GraphCache
 from ..passes.grouping import Chunk, Group
+from ..passes.problem import Measurement
 from ..passes.progress_line import counted
 from ..passes.set_up import SetUp, set_up
 from .derivative_check import CheckedFunction
@@ -71,16 +72,15 @@ class Hessian(ParameterOperator):
     def _set_up(self) -> SetUp:
         problem = self.problem
         self._replay = problem.replay
-        return set_up(
-            problem,
+        measured = Measurement(
             kind=type(self).__name__,
             measure=problem.measured_loss(),
             build=Curve,
             walk=lambda curve, _, tangents: curve.product(tangents),
             divisor=problem.divisor(),
-            scalar=True,
             check=checked_value,
         )
+        return set_up(problem, measured)
 
     def remade_once(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the operator of a changed model and changed data, for one product.

@@ -18,7 +18,7 @@ from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
 from ..passes.graph_cache import GraphCache
 from ..passes.grouping import Chunk, Group
 from ..passes.prepared_model import PreparedModel
-from ..passes.problem import OutputLoss, Problem
+from ..passes.problem import Measurement, OutputLoss, Problem
 from ..passes.set_up import SetUp, set_up
 from .derivative_check import CheckedFunction
 from .parameter_operator import ParameterOperator
@@ -139,8 +139,7 @@ class OutputCurvature(ParameterOperator):
     def _set_up(self) -> SetUp:
         outputs, self._output_loss = self._split()
         self._divisor = self.problem.divisor()
-        return set_up(
-            self.problem,
+        measured = Measurement(
             kind=type(self).__name__,
             measure=lambda network, batch: checked_outputs(outputs(network, batch)),
             build=lambda outputs, leaves: Map(outputs, leaves).prepare(),
@@ -148,9 +147,9 @@ class OutputCurvature(ParameterOperator):
                 tangents, partial(self._curved, chunk)
             ),
             divisor=self._divisor,
-            scalar=False,
             callables=[self._output_loss],
         )
+        return set_up(self.problem, measured)
 
     @cached_property
     def _map(self) -> OutputMap:

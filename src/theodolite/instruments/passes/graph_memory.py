@@ -1,13 +1,13 @@
 """Which graphs fit in memory: joined data, graphs kept between products, or none."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..differentiate.parts import Parts, zeros
+from ..differentiate.parts import zeros
 from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
 from ..norms.coupling import MemoryBudget
 from . import forecast
@@ -17,8 +17,6 @@ from .grouping import Chunk, Group
 from .prepared_model import PreparedModel
 from .streams import partition_of
 
-Build = Callable[[Tensor, Sequence[Tensor]], Any]
-Walk = Callable[[Any, Chunk, Parts], Parts]
 # Of the forecast from a graph's size: what products take that are counted one by one.
 _AT_LEAST = 0.5
 
@@ -29,14 +27,10 @@ class GraphMemory:
 
     Attributes:
         prepared: The model and its data.
-        build: Builds, of what was measured and the leaves, what products need.
-        walk: Multiplies tangents by what was built for a chunk.
         allowed: Bytes that graphs may take.
     """
 
     prepared: PreparedModel
-    build: Build
-    walk: Walk
     allowed: int
 
     def joined(self, *, offload: bool = False) -> object | None:
@@ -129,8 +123,8 @@ class GraphMemory:
 
         def alive(count: int) -> list[int]:
             chunk, known = self._few(count)
-            still = zeros(self.prepared.leaves)
-            return live_bytes(lambda: self.walk(self._grow(chunk), chunk, still), known)
+            still, walk = zeros(self.prepared.leaves), self.prepared.measured.walk
+            return live_bytes(lambda: walk(self._grow(chunk), chunk, still), known)
 
         try:
             most = samples_in(self.prepared.items[0]) or 1
@@ -159,4 +153,4 @@ class GraphMemory:
     def _grow(self, chunk: Chunk) -> Any:
         with BatchNormCalls(own_statistics):
             value = self.prepared.run(chunk, check=False)
-        return self.build(value, self.prepared.leaves)
+        return self.prepared.measured.build(value, self.prepared.leaves)

@@ -8,7 +8,7 @@ from torch import Tensor
 from theodolite.core import MeasurementError, NormMode, derive
 
 from ..model.objective import Batch, check_finite
-from ..model.randomness import Draws, Randomness, check_repeats, reseed
+from ..model.randomness import Draws, check_repeats, reseed
 from ..norms.batch_norm_calls import (
     BatchNormCalls,
     NormCall,
@@ -20,30 +20,18 @@ from .grouping import Chunk, Mass, mass_of, no_sample_counts
 from .prepared_model import PreparedModel
 
 
-def norms_couple(
-    prepared: PreparedModel,
-    *,
-    micro_batch: int | None,
-    mass: Mass | None,
-    seed: int,
-    randomness: Randomness,
-) -> bool:
+def norms_couple(prepared: PreparedModel) -> bool:
     """Run the first samples twice, refuse what cannot be measured; while sheltered.
-
-    Args:
-        prepared: The model and its data.
-        micro_batch: Samples a pass at most.
-        mass: Share of a batch in a mean over all, None for a sum.
-        seed: Seed of the random numbers that the model draws.
-        randomness: Refuse models that draw, or fix what they draw by the seed.
 
     Returns:
         Whether norms take batch statistics, which couple samples.
     """
+    problem, micro_batch = prepared.problem, prepared.problem.micro_batch
+    mass = prepared.measured.mass if prepared.measured.scalar else None
     first, counts = _first_that_counts(prepared.items, micro_batch, mass)
     if not prepared.team.largest(counts):
         raise no_sample_counts()
-    probe = Chunk(data=first, seed=derive(seed, "batch", 0))
+    probe = Chunk(data=first, seed=derive(problem.seed, "batch", 0))
     act = _statistics(prepared, micro_batch)
 
     def begin() -> None:
@@ -64,7 +52,7 @@ def norms_couple(
     if counts:
         check_finite(value)
     if draws.happened():
-        _check_random(prepared, micro_batch, randomness)
+        _check_random(prepared)
     if counts:
         with torch.no_grad(), BatchNormCalls(act):
             check_repeats(value, prepared.run(probe))
@@ -96,15 +84,13 @@ def _statistics(
     return own_statistics if cut else batch_statistics
 
 
-def _check_random(
-    prepared: PreparedModel, micro_batch: int | None, randomness: Randomness
-) -> None:
-    if randomness == "refuse":
+def _check_random(prepared: PreparedModel) -> None:
+    if prepared.problem.randomness == "refuse":
         raise MeasurementError(
             "the model draws random numbers, so the loss is random: switch that "
             "off, or pass randomness='fixed' to fix what it draws by the seed"
         )
-    if micro_batch is not None or prepared.joins:
+    if prepared.problem.micro_batch is not None or prepared.joins:
         raise MeasurementError(
             "the model draws random numbers, and cutting or joining batches would "
             "draw others: leave out micro_batch, and pass one batch, or norm mode "

@@ -31,7 +31,7 @@ from ..norms.normalisation import (
 )
 from .batches import check_devices, tensors_in
 from .grouping import Chunk, Group
-from .problem import Problem
+from .problem import Measurement, Problem
 from .progress_line import counted
 from .ranks import refuse_other_weights, unwrapped
 from .streams import StreamedBatches, read_batches
@@ -62,31 +62,23 @@ class PreparedModel:
     Args:
         problem: The model, its data and the settings of passes. A compiled model is
             unwrapped, and one of ``DistributedDataParallel``.
-        measure: Runs the model on a batch; returns what is differentiated.
-        callables: Further code that runs in sessions, such as a loss of outputs.
-        check: Returns what was measured, or says why it is of no use.
+        measured: What is differentiated.
 
     Attributes:
         problem: As given.
+        measured: As given.
         items: The batches as given.
         groups: Chunks of the data that share batch statistics, once settled.
         leaves: The parameters to differentiate by.
         layout: Their names and shapes.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        measure: Callable[[nn.Module, Batch], Tensor],
-        callables: Sequence[Callable[..., object]] = (),
-        check: Callable[[Tensor], Tensor] | None = None,
-    ) -> None:
-        self.problem, self.team = problem, as_team(problem.team)
-        self._scalar, self.check = check is not None, check or (lambda value: value)
-        self._callables = [measure, *callables]
-        self.model = unwrapped(problem.model)
-        self.mode, self.measure = problem.mode, Measure(measure)
+    def __init__(self, problem: Problem, measured: Measurement) -> None:
+        self.problem, self.measured = problem, measured
+        self.team, self.model = as_team(problem.team), unwrapped(problem.model)
+        self.check = measured.check or (lambda value: value)
+        self._code = [measured.measure, *measured.callables]
+        self.mode, self.measure = problem.mode, Measure(measured.measure)
         self._names = list(chosen_parameters(self.model, problem.params))
         self._careful = False
         self._quiet = False
@@ -164,9 +156,7 @@ class PreparedModel:
                 max_batches=None,
                 team=None,
             ),
-            measure=self.measure,
-            callables=self._callables,
-            check=self.check if self._scalar else None,
+            replace(self.measured, measure=self.measure, callables=self._code),
         )
         copied._quiet = self._quiet
         return copied
@@ -244,7 +234,7 @@ class PreparedModel:
         return self._open
 
     def _reach(self) -> ReachableState:
-        return ReachableState([self.model, *self._callables])
+        return ReachableState([self.model, *self._code])
 
     def unchanged(self) -> bool:
         """Say whether model and data are as they were in the last session."""
@@ -298,7 +288,7 @@ class PreparedModel:
         self.renew()
         reseed(chunk.seed)
         value = self.measure(self.model, batch)
-        if self._scalar and chunk.weight == 0:
+        if self.measured.scalar and chunk.weight == 0:
             return torch.zeros_like(value)
         return self.check(value) if check else value
 

@@ -11,6 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from theodolite.core import MeasurementError, NormMode
 
+from ..differentiate.parts import Parts
 from ..distributed.processes import Team, as_team
 from ..model.losses import as_loss
 from ..model.objective import (
@@ -29,6 +30,7 @@ from ..model.objective import (
 from ..model.randomness import Randomness, check_randomness
 from ..norms.normalisation import norm_layers
 from .batches import Batches, check_micro_batch
+from .grouping import Chunk
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -182,6 +184,40 @@ class Problem:
         """Return what the mean of a batch divides by."""
         stated = reduction_of(self.criterion, self.reduction)
         return Divisor(self.criterion, stated, self.weights)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measurement:
+    """What an operator differentiates of a problem, and how it makes a product.
+
+    Attributes:
+        kind: What is measured, in a word.
+        measure: Runs the model on a batch; returns what is differentiated.
+        build: Builds, of that and the leaves, the graph that products need.
+        walk: Multiplies tangents by such a graph of a chunk.
+        divisor: How the loss combines samples, None where there is no loss.
+        check: Returns a loss, or says why it is of no use; None where outputs are
+            measured.
+        callables: Further code that runs in sessions, such as a loss of outputs.
+    """
+
+    kind: str
+    measure: Callable[[nn.Module, Batch], Tensor]
+    build: Callable[[Tensor, Sequence[Tensor]], Any]
+    walk: Callable[[Any, Chunk, Parts], Parts]
+    divisor: Divisor | None = None
+    check: Callable[[Tensor], Tensor] | None = None
+    callables: Sequence[Callable[..., object]] = ()
+
+    @property
+    def scalar(self) -> bool:
+        """Whether a loss is measured, or outputs."""
+        return self.check is not None
+
+    @property
+    def mass(self) -> Divisor | None:
+        """Share of a batch in a mean over all, None for a sum."""
+        return None if self.divisor is None or self.divisor.sums else self.divisor
 
 
 def problem_of(

@@ -27,7 +27,6 @@ from ..model.objective import Batch, Divisor
 from ..norms.batch_norm_calls import BatchNormCalls, NormCall
 from ..norms.full_statistics import Moments, moments_of
 from .batches import as_float64, join_batches, map_tensors, select_samples
-from .graph_memory import Build, Walk
 from .grouping import Chunk, mass_of
 from .moved_results import MovedResults
 from .prepared_model import PreparedModel
@@ -59,29 +58,26 @@ class Separability:
 
     Attributes:
         prepared: The model and its data.
-        build: Builds, of what was measured and the leaves, what products need.
-        walk: Makes a product of such a graph and its chunk.
-        divisor: How the loss combines samples, None where there is no loss.
-        scalar: Whether a loss is measured, or outputs.
-        seed: Root of what is drawn.
         fits: Whether the graph of so many samples fits in memory.
     """
 
     prepared: PreparedModel
-    build: Build
-    walk: Walk
-    divisor: Divisor | None
-    scalar: bool
-    seed: int
     fits: Callable[[int], bool]
 
-    def check(self, micro_batch: int | None) -> None:
-        """Find how parts of the data combine, and refuse what would be changed.
+    @property
+    def divisor(self) -> Divisor | None:
+        """How the loss combines samples, None where there is no loss."""
+        return self.prepared.measured.divisor
 
-        Args:
-            micro_batch: Samples a pass at most.
-        """
+    @property
+    def seed(self) -> int:
+        """Root of what is drawn."""
+        return self.prepared.problem.seed
+
+    def check(self) -> None:
+        """Find how parts of the data combine, and refuse what would be changed."""
         team, counts = self.prepared.team, partition_of(self.prepared.items)
+        micro_batch = self.prepared.problem.micro_batch
         cut = micro_batch is not None and any((n or 0) > micro_batch for n in counts)
         if team.largest(cut or self.prepared.joins):
             self._require(micro_batch or self._smallest())
@@ -315,7 +311,7 @@ class _Few:
             measured.append(self._measured(part, self._given, seed))
         heads, products = zip(*measured, strict=True)
         added = _added(products, shares)
-        if self._test.scalar:
+        if self._test.prepared.measured.scalar:
             return _added(heads, shares), added
         return [torch.cat([outputs for (outputs,) in heads])], added
 
@@ -326,19 +322,20 @@ class _Few:
     def _measured(
         self, batch: Batch, act: Callable[[NormCall], Tensor], seed: int | None = None
     ) -> _Measured:
-        test, leaves = self._test, self._test.prepared.leaves
+        test, prepared = self._test, self._test.prepared
+        measured, leaves = prepared.measured, prepared.leaves
         chunk = Chunk(data=batch)
         moving = self._types if seed is None else MovedResults(seed, self._types.eps)
         with BatchNormCalls(act), moving:
             # Of a part in which nothing counts, a loss that masks by itself is 0/0.
-            value = test.prepared.run(chunk, check=False)
+            value = prepared.run(chunk, check=False)
         head = [value.detach().double().reshape(-1)]
         if not value.requires_grad:
             zeros = [torch.zeros_like(leaf, dtype=torch.float64) for leaf in leaves]
-            return zeros if test.scalar else head, zeros
-        graph = test.build(value, leaves)
-        product = test.walk(graph, chunk, _directions(leaves, test.seed))
-        if test.scalar:
+            return zeros if measured.scalar else head, zeros
+        graph = measured.build(value, leaves)
+        product = measured.walk(graph, chunk, _directions(leaves, test.seed))
+        if measured.scalar:
             head = [part.detach().double() for part in filled(graph.graph, leaves)]
         return head, [part.double() for part in product]
 

@@ -1,25 +1,23 @@
 """Set a model and its data up for an operator: look, group, forecast."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
 from theodolite.core import Exclusive, MeasurementError, NormMode
 
 from ..distributed.processes import as_team
-from ..model.objective import Batch, Divisor
 from . import forecast
 from .batches import join_batches
 from .graph_cache import GraphCache
-from .graph_memory import Build, GraphMemory, Walk
+from .graph_memory import GraphMemory
 from .grouping import Chunk, Group, group_batches
 from .inspection import norms_couple
 from .prepared_model import PreparedModel
-from .problem import Problem
+from .problem import Measurement, Problem
 from .product_strategy import StrategyChoice
 from .ranks import refuse_other_calls
 from .separability import Separability
@@ -53,65 +51,29 @@ class SetUp:
         return GraphCache(retain=self.retain, offload=self.offload, staying=staying)
 
 
-def set_up(
-    problem: Problem,
-    *,
-    kind: str,
-    measure: Callable[[nn.Module, Batch], Tensor],
-    build: Build,
-    walk: Walk,
-    divisor: Divisor | None,
-    scalar: bool,
-    callables: Sequence[Callable[..., object]] = (),
-    check: Callable[[Tensor], Tensor] | None = None,
-) -> SetUp:
-    """Prepare a model, look at it, and decide what its passes take.
-
-    Args:
-        problem: The model, its data and the settings of passes.
-        kind: What is measured, in a word.
-        measure: Runs the model on a batch; returns what is differentiated.
-        build: Builds, of that and the leaves, the graph that products need.
-        walk: Multiplies tangents by such a graph of a chunk.
-        divisor: How the loss combines samples, None where there is no loss.
-        scalar: Whether a loss is measured, or outputs.
-        callables: Further code that runs in sessions, such as a loss of outputs.
-        check: Returns what was measured, or says why it is of no use.
-    """
-    team, seed = as_team(problem.team), problem.seed
-    micro_batch, randomness = problem.micro_batch, problem.randomness
-    mass = None if divisor is None or divisor.sums else divisor
+def set_up(problem: Problem, measured: Measurement) -> SetUp:
+    """Prepare a model, look at it, and decide what its passes take."""
+    team, seed, micro_batch = as_team(problem.team), problem.seed, problem.micro_batch
+    mass, randomness = measured.mass, problem.randomness
     with Exclusive(), team.reporting_errors():
-        prepared = PreparedModel(
-            problem, measure=measure, callables=callables, check=check
-        )
+        prepared = PreparedModel(problem, measured)
         refuse_other_calls(
-            team, kind, prepared.mode, prepared.chosen, mass is None, seed, randomness
+            team,
+            measured.kind,
+            prepared.mode,
+            prepared.chosen,
+            mass is None,
+            seed,
+            randomness,
         )
         allowed = forecast.budget(problem.graph_bytes, prepared.device)
-        memory = GraphMemory(prepared=prepared, build=build, walk=walk, allowed=allowed)
+        memory = GraphMemory(prepared=prepared, allowed=allowed)
         if randomness == "refuse" or prepared.mode is NormMode.EVAL:
             prepared.without_dropout()
-        look = partial(
-            norms_couple,
-            prepared,
-            micro_batch=micro_batch,
-            mass=mass if scalar else None,
-            seed=seed,
-            randomness=randomness,
-        )
+        look = partial(norms_couple, prepared)
         norms = prepared.try_out(look)
         with prepared.sheltered():
-            separability = Separability(
-                prepared=prepared,
-                build=build,
-                walk=walk,
-                divisor=divisor,
-                scalar=scalar,
-                seed=seed,
-                fits=memory.fits,
-            )
-            separability.check(micro_batch)
+            Separability(prepared=prepared, fits=memory.fits).check()
             several = norms and micro_batch is None and len(prepared.items) > 1
             # One graph of what ranks hold apart is nowhere.
             offload = several and prepared.mode is NormMode.FULL and not team.several

@@ -1,6 +1,7 @@
 """A problem says once what operators and instruments measure."""
 
 from dataclasses import FrozenInstanceError, replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import nn
 from tests.instruments.agreement import near
 from theodolite.core import MeasurementError
 from theodolite.instruments import (
+    BlockJacobian,
     EmpiricalFisher,
     Fisher,
     GaussNewton,
@@ -19,14 +21,18 @@ from theodolite.instruments import (
     Problem,
     TangentKernel,
     by_block,
+    classifier_norms,
+    collapse,
     diagonal,
     extreme_eigenvalues,
     hessian,
     index,
     memory_forecast,
     sharpness_along,
+    singular_values,
     spectral_density,
     spectrum,
+    tangent_kernel,
     trace,
 )
 from theodolite.instruments.passes import problem as module
@@ -128,8 +134,11 @@ def test_a_norm_in_train_mode_needs_a_norm_mode(norm):
     for call in (Problem, Hessian, trace):
         with pytest.raises(MeasurementError, match=r"^a \w+Norm1d is in train mode"):
             call(model, (X, Y), loss=LOSS)
-    with pytest.raises(MeasurementError, match="pass norm_mode="):
-        Jacobian(model, X)
+    others = [Jacobian, tangent_kernel, collapse, classifier_norms]
+    others += [partial(call, block="0") for call in (BlockJacobian, singular_values)]
+    for call in others:
+        with pytest.raises(MeasurementError, match="pass norm_mode="):
+            call(model, (X, Y))
 
 
 def test_without_one_the_norm_mode_is_as_is():
@@ -143,7 +152,11 @@ def test_without_one_the_norm_mode_is_as_is():
     model.train()
     with pytest.raises(MeasurementError, match="is in train mode"):
         Hessian(problem)
-    assert trace(network(nn.LayerNorm(3)), (X, Y), loss=LOSS).norm_mode == "as_is"
+    other = network(nn.LayerNorm(3))
+    assert trace(other, (X, Y), loss=LOSS).norm_mode == "as_is"
+    for measure in (tangent_kernel, collapse, classifier_norms):
+        assert measure(other, (X, Y)).norm_mode == "as_is"
+    assert singular_values(other, (X, Y), block="0").norm_mode == "as_is"
 
 
 class Returns(nn.Module):

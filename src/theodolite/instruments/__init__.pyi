@@ -47,8 +47,8 @@ from .model.restoring import preserve as preserve
 from .norms.normalisation import apply_norm_mode as apply_norm_mode
 from .norms.normalisation import norm_layers_as_is as norm_layers_as_is
 from .operators.block_jacobian import BlockJacobian as BlockJacobian
-from .operators.fisher import EmpiricalFisher as EmpiricalFisher
-from .operators.fisher import Fisher as Fisher
+from .operators.gauss_newton import EmpiricalFisher as EmpiricalFisher
+from .operators.gauss_newton import Fisher as Fisher
 from .operators.gauss_newton import GaussNewton as GaussNewton
 from .operators.jacobian import Jacobian as Jacobian
 from .operators.jacobian import TangentKernel as TangentKernel

@@ -17,7 +17,12 @@ from ..model.reachable_state import ReachableState
 from ..model.restoring import SavedState, opened
 from ..norms.batch_norm_calls import BatchNormCalls, NormCall, plain_statistics
 from ..norms.full_statistics import FullStatistics, Moments, moments_of
-from ..norms.normalisation import norm_layers_as_is, set_norm_layers, settle_dropout
+from ..norms.normalisation import (
+    norm_layers_as_is,
+    norm_mode_of,
+    set_norm_layers,
+    settle_dropout,
+)
 from ..passes.batches import Batches
 from ..passes.progress_line import counted
 from ..passes.streams import read_batches
@@ -135,7 +140,7 @@ def classifier_passes(
     model: nn.Module,
     batches: Batches,
     *,
-    norm_mode: NormMode | str,
+    norm_mode: NormMode | str | None,
     outputs: Outputs | None,
     max_batches: int | None = None,
     callables: Sequence[Callable[..., Any] | None] = (),
@@ -152,8 +157,8 @@ def classifier_passes(
         callables: Further code that runs meanwhile.
         statistics: Moments that batch norms take, where they are not the data's own.
     """
-    mode, pick = NormMode(norm_mode), outputs or outputs_of
     model = getattr(model, "_orig_mod", model)
+    mode, pick = norm_mode_of(model, norm_mode), outputs or outputs_of
     items = read_batches(batches, max_batches=max_batches)
     roots = [model, pick, *(call for call in callables if call is not None)]
     with (

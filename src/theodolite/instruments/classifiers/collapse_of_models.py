@@ -28,7 +28,7 @@ def collapse(
     model: nn.Module,
     batches: Batches,
     *,
-    norm_mode: NormMode | str,
+    norm_mode: NormMode | str | None = None,
     layer: str | None = None,
     other: Batches | None = None,
     labels: Labels | None = None,
@@ -50,7 +50,7 @@ def collapse(
         model: Any classifier; never changed.
         batches: Pairs (inputs, labels), or mappings with ``labels``; a list or a
             DataLoader of them.
-        norm_mode: Statistics that normalisation layers use.
+        norm_mode: Statistics that normalisation layers use, as for :class:`Problem`.
         layer: Name of a submodule whose output is measured; by default what enters the
             final linear layer, and only that is compared with the layer's weights.
         other: Batches of other data, of which no labels are read, for NC5.

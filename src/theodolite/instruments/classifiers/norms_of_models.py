@@ -34,7 +34,7 @@ def classifier_norms(
     model: nn.Module,
     batches: Batches,
     *,
-    norm_mode: NormMode | str,
+    norm_mode: NormMode | str | None = None,
     labels: Labels | None = None,
     weights: SampleWeights | None = None,
     outputs: Outputs | None = None,
@@ -55,8 +55,9 @@ def classifier_norms(
         model: Any classifier; never changed.
         batches: Pairs (inputs, labels), or mappings with ``labels``; a list or a
             DataLoader of them.
-        norm_mode: Statistics that normalisation layers use. In ``batch`` mode with
-            several batches there is no one set of them, and nothing is folded.
+        norm_mode: Statistics that normalisation layers use, as for :class:`Problem`.
+            In ``batch`` mode with several batches there is no one set of them, and
+            nothing is folded.
         labels: ``labels(batch)``; whole numbers from 0 up, or ±1.
         weights: ``weights(batch)``, one a label; those of 0 do not count.
         outputs: ``outputs(model, batch)``; the model's own by default.

@@ -88,7 +88,7 @@ def measured(solve: Callable[P, R]) -> Callable[P, R]:
     for a module, to the problem. A reading of any matrix but the Hessian says so in its
     method.
     """
-    signature = spelled_out(solve)
+    signature = spelled_out(solve, operator=Hessian)
     _, _, *taken, _ = inspect.signature(solve).parameters
 
     @wraps(solve)

@@ -25,13 +25,13 @@ from ..operators.operator import Operator
 from ..operators.rounding_noise import RoundingNoise, matrix_noise
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes, refuse_beyond
-from ..passes.problem import problem_of, with_settings
+from ..passes.problem import ProblemSettings, problem_of, with_settings
 from ..passes.progress_line import expected, with_progress
 from ..solvers.checks import norms_of, symmetric
 from ..solvers.eigenpairs import Ends, Pairs, wanted
 from .dense import DenseHessian, hessian
 from .model_instruments import (
-    CurvatureSettings,
+    Curvature,
     Subject,
     checked_curvature,
     named,
@@ -237,12 +237,6 @@ class Spectrum(Reading):
         )
 
 
-class SpectrumSettings(CurvatureSettings, total=False):
-    """Settings of :class:`Problem`, and the operator that is made of it."""
-
-    seed: int
-
-
 @with_settings
 @with_progress()
 def spectrum(
@@ -251,7 +245,8 @@ def spectrum(
     *,
     chunk: int = 64,
     matrix_bytes: int = 4 * 2**30,
-    **settings: Unpack[SpectrumSettings],
+    operator: Curvature = Hessian,
+    **settings: Unpack[ProblemSettings],
 ) -> Spectrum:
     r"""Measure every eigenvalue of the loss Hessian of a small module.
 
@@ -261,9 +256,8 @@ def spectrum(
         chunk: Rows of a Hessian pulled back at a time.
         matrix_bytes: Memory that the matrix and its copies may take, unless an
             operator is given.
-        settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``, and
-            ``operator``: ``Hessian``, ``GaussNewton``, ``Fisher`` or
-            ``EmpiricalFisher``.
+        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
+        settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``.
 
     Example:
         >>> import torch
@@ -281,13 +275,13 @@ def spectrum(
     if isinstance(model, Operator):
         refuse_settings("spectrum", batches, settings)
         return whole_spectrum(symmetric(model))
-    make = checked_curvature(settings.pop("operator", Hessian))
+    make = checked_curvature(operator)
     problem = problem_of(model, batches, settings)
     if make is Hessian:
         return spectrum_of(hessian(problem, chunk=chunk, matrix_bytes=matrix_bytes))
-    with make(problem) as operator:
-        _refuse_large(operator.shape[1], matrix_bytes)
-        return named(whole_spectrum(operator), operator)
+    with make(problem) as made:
+        _refuse_large(made.shape[1], matrix_bytes)
+        return named(whole_spectrum(made), made)
 
 
 def _refuse_large(order: int, matrix_bytes: int) -> None:

@@ -57,6 +57,25 @@ def norm_layers(model: nn.Module) -> list[Norm]:
     return [m for m in model.modules() if isinstance(m, _BatchNorm | _InstanceNorm)]
 
 
+def norm_mode_of(model: nn.Module, given: NormMode | str | None) -> NormMode:
+    """Return the norm mode given; ``as_is`` where none is and it makes no difference.
+
+    Raises:
+        MeasurementError: None is given, and a batch norm is in train mode.
+    """
+    if given is not None:
+        return NormMode(given)
+    for norm in norm_layers(model):
+        tracks = isinstance(norm, _BatchNorm) or norm.running_mean is not None
+        if norm.training and tracks:
+            raise MeasurementError(
+                f"a {type(norm).__name__} is in train mode, so its statistics have to "
+                "be chosen: pass norm_mode='batch', 'full', 'frozen', 'eval' or "
+                "'as_is', or call model.eval()"
+            )
+    return NormMode.AS_IS
+
+
 def norm_layers_as_is(model: nn.Module, mode: NormMode) -> dict[str, tuple[str, ...]]:
     """Return the names of norm layers in train mode and in eval mode, for readings.
 

@@ -2,9 +2,9 @@
 
 - ``operator``: :class:`Operator`, the base of all, and random vectors for it.
 - ``parameter_operator``: the base of those that act on a model's parameters, which
-  are ``loss_hessian``, ``gauss_newton``, ``fisher`` and ``jacobian``.
-- ``output_curvature``: the base of ``gauss_newton`` and ``fisher``, which act on
-  outputs between two Jacobians.
+  are ``loss_hessian``, ``gauss_newton`` (and Fisher matrices) and ``jacobian``.
+- ``output_curvature``: the base of ``gauss_newton``, which acts on outputs between
+  two Jacobians.
 - ``block_jacobian``, ``span``: Jacobians between two places of a model.
 - ``derivative_check``: refuses models whose derivatives are wrong.
 - ``rounding_reference``: the same operator with other rounding; ``rounding_noise``

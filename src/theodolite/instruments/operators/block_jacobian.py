@@ -23,7 +23,7 @@ from ..model.objective import Batch, Outputs, run_model
 from ..model.reachable_state import ReachableState
 from ..model.restoring import opened
 from ..norms.batch_norm_calls import BatchNormCalls, plain_statistics
-from ..norms.normalisation import apply_norm_mode, norm_layers_as_is
+from ..norms.normalisation import apply_norm_mode, norm_layers_as_is, norm_mode_of
 from ..norms.shared_statistics import SharedStatistics
 from ..passes.batches import refuse_two_alike
 from ..passes.forecast import as_bytes
@@ -58,8 +58,9 @@ class BlockJacobian(Operator):
         model: Any module; never changed.
         batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
         block: Name of a submodule, or of the first and the last of a span.
-        norm_mode: Statistics that normalisation layers use; ``full`` is ``batch`` here,
-            since one batch is all the data, except over ranks, whose batches it joins.
+        norm_mode: Statistics that normalisation layers use, as for :class:`Problem`;
+            ``full`` is ``batch`` here, since one batch is all the data, except over
+            ranks, whose batches it joins.
         coupled: Whether samples act on one another.
         outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
             does not.
@@ -97,19 +98,20 @@ class BlockJacobian(Operator):
         batch: Batch,
         *,
         block: Block,
-        norm_mode: NormMode | str,
+        norm_mode: NormMode | str | None = None,
         coupled: bool = True,
         outputs: Outputs | None = None,
         team: Team | None = None,
         checked: bool = False,
     ) -> None:
-        self.norm_mode, self.block, self.coupled = NormMode(norm_mode), block, coupled
+        self.norm_mode = norm_mode_of(model, norm_mode)
+        self.block, self.coupled = block, coupled
         self.team = as_team(team)
         self._remake = lambda change: BlockJacobian(
             change(model),
             change(batch),
             block=block,
-            norm_mode=norm_mode,
+            norm_mode=self.norm_mode,
             coupled=coupled,
             outputs=outputs,
             team=self.team,

@@ -15,11 +15,10 @@ from ..differentiate.parts import Parts, add, summed, zeros
 from ..differentiate.replay import NotRecorded, recordable
 from ..distributed.processes import agreed
 from ..model.objective import checked_value
-from ..passes.graph_cache import GraphCache
 from ..passes.grouping import Chunk, Group
 from ..passes.problem import Measurement
 from ..passes.progress_line import counted
-from ..passes.set_up import SetUp, set_up
+from ..passes.set_up import GraphCache, SetUp, set_up
 from .derivative_check import CheckedFunction
 from .operator import Operator
 from .parameter_operator import ParameterOperator

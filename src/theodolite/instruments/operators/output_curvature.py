@@ -10,16 +10,22 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError
 
-from ..differentiate.derivatives import Map
+from ..differentiate.derivatives import Curve, Map
 from ..differentiate.parts import Parts, add, zeros
 from ..model.losses import judged
-from ..model.objective import Batch, Outputs, call_model, checked_outputs, pair_of
+from ..model.objective import (
+    Batch,
+    Outputs,
+    call_model,
+    checked_outputs,
+    checked_value,
+    pair_of,
+)
 from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
-from ..passes.graph_cache import GraphCache
 from ..passes.grouping import Chunk, Group
 from ..passes.prepared_model import PreparedModel
 from ..passes.problem import Measurement, OutputLoss, Problem
-from ..passes.set_up import SetUp, set_up
+from ..passes.set_up import GraphCache, SetUp, set_up
 from .derivative_check import CheckedFunction
 from .parameter_operator import ParameterOperator
 
@@ -174,9 +180,13 @@ class OutputCurvature(ParameterOperator):
     def _split(self) -> tuple[Outputs, OutputLoss]:
         """Return outputs of model and batch, and a loss of outputs and batch."""
 
-    @abstractmethod
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:
-        """Multiply a change of a chunk's outputs."""
+        """Multiply a change of a chunk's outputs, here by the Hessian of their loss."""
+        if chunk.weight == 0:
+            return torch.zeros_like(change)
+        leaf = outputs.detach().requires_grad_()
+        value = checked_value(self._output_loss(leaf, chunk.batch))
+        return Curve(chunk.weight * value, [leaf]).product([change])[0]
 
 
 def split_loss(kind: str, problem: Problem) -> tuple[Outputs, OutputLoss]:

@@ -17,10 +17,9 @@ from ..model.objective import Reduction, reduction_of
 from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
 from ..norms.normalisation import norm_layers_as_is
 from ..passes.batches import Batches, are_two_alike
-from ..passes.graph_cache import GraphCache
 from ..passes.grouping import Chunk
 from ..passes.problem import Problem, ProblemSettings, problem_of, with_settings
-from ..passes.set_up import SetUp
+from ..passes.set_up import GraphCache, SetUp
 from .derivative_check import CheckedFunction
 from .operator import Operator
 from .rounding_reference import ChangedBatches, in_float64

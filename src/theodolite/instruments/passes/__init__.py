@@ -9,11 +9,11 @@
 - ``prepared_model``: model, data and norm mode together, opened for passes.
 - ``separability``, ``moved_results``: whether a batch is the sum of its parts, up to
   rounding.
-- ``inspection``, ``graph_memory``: a first look at a model, and what of it fits.
+- ``graph_memory``: which graphs fit in memory.
 - ``product_strategy``: the cheapest way to statistics of all the data.
-- ``graph_cache``: graphs that many products share.
 - ``progress_line``: shows how far a measurement is.
-- ``set_up``: all of these in order, for an operator.
+- ``set_up``: all of these in order, for an operator, and the graphs that its products
+  share.
 
 May import: ``differentiate``, ``model``, ``norms``. Start reading at ``set_up``.
 """

@@ -7,7 +7,6 @@ from functools import wraps
 from typing import Any, ParamSpec, TypedDict, TypeVar, get_args
 
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from theodolite.core import MeasurementError, NormMode
 
@@ -28,7 +27,7 @@ from ..model.objective import (
     scalar_value,
 )
 from ..model.randomness import Randomness, check_randomness
-from ..norms.normalisation import norm_layers
+from ..norms.normalisation import norm_mode_of
 from .batches import Batches, check_micro_batch
 from .grouping import Chunk
 
@@ -154,17 +153,7 @@ class Problem:
     @property
     def mode(self) -> NormMode:
         """The norm mode; ``as_is`` where none was given and none is needed."""
-        if self.norm_mode is not None:
-            return NormMode(self.norm_mode)
-        for norm in norm_layers(self.model):
-            tracks = isinstance(norm, _BatchNorm) or norm.running_mean is not None
-            if norm.training and tracks:
-                raise MeasurementError(
-                    f"a {type(norm).__name__} is in train mode, so its statistics have "
-                    "to be chosen: pass norm_mode='batch', 'full', 'frozen', 'eval' or "
-                    "'as_is', or call model.eval()"
-                )
-        return NormMode.AS_IS
+        return norm_mode_of(self.model, self.norm_mode)
 
     @property
     def criterion(self) -> Any:
@@ -234,25 +223,27 @@ def problem_of(
     return replace(model, **settings) if settings else model
 
 
-def spelled_out(function: Callable[..., Any]) -> inspect.Signature:
+def spelled_out(function: Callable[..., Any], **more: Any) -> inspect.Signature:
     """Return a signature with one parameter for each of ``**settings``.
 
     Args:
-        function: Its last parameter is ``**settings: Unpack[...]`` of a TypedDict. A
-            setting that :class:`Problem` does not have is shown without its default.
+        function: Its last parameter is ``**settings: Unpack[...]`` of a TypedDict.
+        more: Defaults of settings that :class:`Problem` does not have.
     """
     signature = inspect.signature(function)
     *own, last = signature.parameters.values()
     (kind,) = get_args(last.annotation)
-    known = {field.name: field.default for field in fields(Problem)}
+    hints = kind.__annotations__
+    known = {field.name: field.default for field in fields(Problem)} | more
     added = [
         inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=known.get(name, ...),
-            annotation=hint,
+            default=default,
+            annotation=hints[name],
         )
-        for name, hint in kind.__annotations__.items()
+        for name, default in known.items()
+        if name in hints
     ]
     return signature.replace(parameters=[*own, *added])
 

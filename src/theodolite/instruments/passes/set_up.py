@@ -1,27 +1,84 @@
-"""Set a model and its data up for an operator: look, group, forecast."""
+"""Set a model and its data up for an operator: look, group, forecast, keep graphs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
+from torch import Tensor
 
-from theodolite.core import Exclusive, MeasurementError, NormMode
+from theodolite.core import Exclusive, MeasurementError, NormMode, derive
 
 from ..distributed.processes import as_team
+from ..model.objective import Batch, check_finite
+from ..model.randomness import Draws, check_repeats, reseed
+from ..norms.batch_norm_calls import (
+    BatchNormCalls,
+    NormCall,
+    batch_statistics,
+    own_statistics,
+)
+from ..norms.tensor_store import offloaded
 from . import forecast
-from .batches import join_batches
-from .graph_cache import GraphCache
+from .batches import join_batches, samples_in, split_batch
 from .graph_memory import GraphMemory
-from .grouping import Chunk, Group, group_batches
-from .inspection import norms_couple
+from .grouping import Chunk, Group, Mass, group_batches, mass_of, no_sample_counts
 from .prepared_model import PreparedModel
 from .problem import Measurement, Problem
 from .product_strategy import StrategyChoice
 from .ranks import refuse_other_calls
 from .separability import Separability
 from .streams import StreamedBatches, partition_of
+
+Graph = TypeVar("Graph")
+
+
+class GraphCache(Generic[Graph]):
+    """What products share, until the model changes or the memory is wanted back.
+
+    Args:
+        retain: Whether the graphs of all chunks fit in memory together.
+        offload: Whether their tensors lie on the host.
+        staying: Tensors that exist anyway, such as parameters.
+    """
+
+    def __init__(
+        self, *, retain: bool, offload: bool = False, staying: Sequence[Tensor] = ()
+    ) -> None:
+        self._retain, self.offload, self._staying = retain, offload, staying
+        self._graphs: dict[Chunk, Graph] = {}
+
+    def keeps(self, groups: Iterable[Group]) -> bool:
+        """Whether the graphs of all these groups are kept once they are built."""
+        return self._retain and not any(group.coupled for group in groups)
+
+    def graph(self, group: Group, chunk: Chunk, build: Callable[[], Graph]) -> Graph:
+        """Return a chunk's graph, built if it is not there.
+
+        Where batch statistics run over several chunks, graphs are never kept: those
+        groups are cut since their graphs do not fit.
+        """
+        if chunk in self._graphs:
+            return self._graphs[chunk]
+        with offloaded(self._staying) if self.offload else nullcontext():
+            graph = build()
+        if self._retain and not group.coupled:
+            self._graphs[chunk] = graph
+        return graph
+
+    def kept(self, chunk: Chunk) -> Graph | None:
+        """Return a chunk's graph if it is there."""
+        return self._graphs.get(chunk)
+
+    def __len__(self) -> int:
+        """Count the graphs that are held."""
+        return len(self._graphs)
+
+    def clear(self) -> None:
+        """Let everything go."""
+        self._graphs.clear()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -160,3 +217,81 @@ def _partition(prepared: PreparedModel) -> tuple[int | None, ...]:
     counts = [-1 if n is None else n for n in partition_of(prepared.items)]
     gathered = prepared.team.concatenate(torch.tensor(counts)).tolist()
     return tuple(None if n < 0 else n for n in gathered)
+
+
+def norms_couple(prepared: PreparedModel) -> bool:
+    """Run the first samples twice, refuse what cannot be measured; while sheltered.
+
+    Returns:
+        Whether norms take batch statistics, which couple samples.
+    """
+    problem, micro_batch = prepared.problem, prepared.problem.micro_batch
+    mass = prepared.measured.mass if prepared.measured.scalar else None
+    first, counts = _first_that_counts(prepared.items, micro_batch, mass)
+    if not prepared.team.largest(counts):
+        raise no_sample_counts()
+    probe = Chunk(data=first, seed=derive(problem.seed, "batch", 0))
+    act = _statistics(prepared, micro_batch)
+
+    def begin() -> None:
+        prepared.renew()
+        reseed(probe.seed)
+
+    begin()
+    draws = Draws()
+    with torch.no_grad(), BatchNormCalls(act) as calls:
+        value = prepared.measure.try_out(prepared.model, first, begin=begin)
+        value = prepared.check(value) if counts else value
+    if calls.calls and prepared.mode is NormMode.EVAL:
+        raise MeasurementError(
+            "a batch norm takes batch statistics also in eval mode: use norm mode "
+            "'batch' or 'full'"
+        )
+    prepared.measure.differentiates |= calls.transformed
+    if counts:
+        check_finite(value)
+    if draws.happened():
+        _check_random(prepared)
+    if counts:
+        with torch.no_grad(), BatchNormCalls(act):
+            check_repeats(value, prepared.run(probe))
+    return calls.calls > 0
+
+
+def _first_that_counts(
+    items: Sequence[Batch], micro_batch: int | None, mass: Mass | None
+) -> tuple[Batch, bool]:
+    """Return the first samples on which the loss is a number, or any, and which."""
+    for item in items:
+        for part in _parts_of(item, micro_batch):
+            if mass is None or samples_in(part) is None or mass_of(part, mass) > 0:
+                return part, True
+    return _parts_of(items[0], micro_batch)[0], False
+
+
+def _parts_of(batch: Batch, micro_batch: int | None) -> Sequence[Batch]:
+    """Return what passes take of a batch."""
+    return [batch] if micro_batch is None else split_batch(batch, micro_batch)
+
+
+def _statistics(
+    prepared: PreparedModel, micro_batch: int | None
+) -> Callable[[NormCall], Tensor]:
+    # A chunk may hold one sample, whose own statistics nobody asked for; and so may a
+    # batch where statistics are those of all.
+    cut = prepared.joins or micro_batch is not None
+    return own_statistics if cut else batch_statistics
+
+
+def _check_random(prepared: PreparedModel) -> None:
+    if prepared.problem.randomness == "refuse":
+        raise MeasurementError(
+            "the model draws random numbers, so the loss is random: switch that "
+            "off, or pass randomness='fixed' to fix what it draws by the seed"
+        )
+    if prepared.problem.micro_batch is not None or prepared.joins:
+        raise MeasurementError(
+            "the model draws random numbers, and cutting or joining batches would "
+            "draw others: leave out micro_batch, and pass one batch, or norm mode "
+            "'batch' or 'eval'"
+        )

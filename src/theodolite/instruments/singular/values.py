@@ -93,7 +93,7 @@ def singular_values(
     batch: Batch,
     *,
     block: Block,
-    norm_mode: NormMode | str,
+    norm_mode: NormMode | str | None = None,
     method: Method = "auto",
     tol: float = 0.02,
     max_steps: int = 256,
@@ -121,7 +121,7 @@ def singular_values(
         model: Any module; never changed.
         batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
         block: Name of a submodule, or of the first and the last of a span.
-        norm_mode: Statistics that normalisation layers use.
+        norm_mode: Statistics that normalisation layers use, as for :class:`Problem`.
         method: How; see above.
         tol: Error of the distribution function wanted, in the supremum.
         max_steps: Steps a random start may take; each is a product and a transposed

@@ -31,6 +31,7 @@ from ..norms.normalisation import (
     freeze_norm_layers,
     norm_layers,
     norm_layers_as_is,
+    norm_mode_of,
     set_norm_layers,
     settle_dropout,
 )
@@ -113,7 +114,7 @@ def tangent_kernel(
     model: nn.Module,
     batches: Batches,
     *,
-    norm_mode: NormMode | str,
+    norm_mode: NormMode | str | None = None,
     params: Sequence[str] | None = None,
     trace_outputs: bool = False,
     certify: bool = True,
@@ -136,8 +137,9 @@ def tangent_kernel(
         batches: Inputs, a pair (inputs, …) or a mapping of keyword arguments, or a
             list or DataLoader of them. A list of tensors is one batch; two tensors of
             one shape are refused.
-        norm_mode: Statistics that normalisation layers use. But for ``batch`` through
-            BatchNorm, how the data is split changes nothing.
+        norm_mode: Statistics that normalisation layers use, as for :class:`Problem`.
+            Except for ``batch`` through BatchNorm, how the data is split changes
+            nothing.
         params: Names of parameters; all that require a gradient by default.
         trace_outputs: Sum over equal outputs, $K_{nm} = \sum_c K_{nc,mc}$.
         certify: Compute the eigenvalues and check that none is negative; without,
@@ -158,7 +160,7 @@ def tangent_kernel(
                [12., 26.]])
     """
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
-    mode, watch, team = NormMode(norm_mode), Stopwatch(), as_team(team)
+    mode, watch, team = norm_mode_of(model, norm_mode), Stopwatch(), as_team(team)
     with Exclusive(), team.reporting_errors():
         model = unwrapped(model) if team.several else model
         named = chosen_parameters(model, params)

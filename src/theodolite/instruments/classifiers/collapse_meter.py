@@ -114,7 +114,7 @@ class CollapseMeter:
         Args:
             features: One row per sample; further axes are flattened, but for those that
                 labels have too.
-            labels: Whole numbers from 0 up, or ±1; one a sample.
+            labels: Whole numbers from 0 up, or ±1; one per sample.
             weights: Weights of samples; 1 each by default.
             decisions: Classes that the classifier decided for; the head's by default.
         """

@@ -55,7 +55,7 @@ def collapse(
             final linear layer, and only that is compared with the layer's weights.
         other: Batches of other data, of which no labels are read, for NC5.
         labels: ``labels(batch)``; whole numbers from 0 up, or ±1.
-        weights: ``weights(batch)``, one a label; those of 0 do not count.
+        weights: ``weights(batch)``, one per label; those of 0 do not count.
         outputs: ``outputs(model, batch)``, the logits; the model's own by default.
         centre: Centre class means at their own mean, or at that of the samples.
         ignore_index: Label of samples that do not count.
@@ -199,7 +199,7 @@ def _noise(
             finer.outputs(same)
             theirs = other.take()
     except (TheodoliteError, RuntimeError, TypeError, ValueError):
-        # No copy to be had: the type's own rounding, by its size.
+        # There is no copy: the type's own rounding, by its size.
         eps = torch.finfo(ours.dtype).eps
         return eps * float(ours.double().square().sum(-1).mean().sqrt())
     gap = (theirs.double() - ours.double()).square()

@@ -59,7 +59,7 @@ def classifier_norms(
             In ``batch`` mode with several batches there is no one set of them, and
             nothing is folded.
         labels: ``labels(batch)``; whole numbers from 0 up, or ±1.
-        weights: ``weights(batch)``, one a label; those of 0 do not count.
+        weights: ``weights(batch)``, one per label; those of 0 do not count.
         outputs: ``outputs(model, batch)``; the model's own by default.
         ignore_index: Label of samples that do not count.
         directions: Keep $V_k$ too, as matrices in float64.

@@ -104,7 +104,7 @@ class ClassifierNorms(Reading):
             effect: the convention $\rho_k = 1$ for layers that a norm follows.
         folded: Whether a norm was folded into a layer.
         invariance: 2 where every row, 1 where all rows together may be scaled by a
-            positive number without a change but for $\epsilon$ (a norm follows, whose
+            positive number with no change except by $\epsilon$ (a norm follows, whose
             statistics move along; with the bias where an activation stands between), 0
             where neither is seen.
         scaled_off: $\|g(2W_k) - g\|/\|g\|$ on some samples: 0 where the scale of a

@@ -39,7 +39,7 @@ class Blocks(Reading, Generic[R]):
 
     Attributes:
         blocks: Names.
-        readings: One reading a block, in the same order.
+        readings: One reading per block, in the same order.
     """
 
     blocks: tuple[str, ...]
@@ -96,13 +96,13 @@ def by_block(
     blocks: Mapping[str, Sequence[str]] | None = None,
     **settings: Any,
 ) -> Blocks[R]:
-    """Measure diagonal blocks of the Hessian, one reading a block.
+    """Measure diagonal blocks of the Hessian, one reading per block.
 
     Args:
         instrument: Such as ``extreme_eigenvalues``, ``trace`` or ``condition``.
         model: Any module; or a :class:`Problem` or an operator, without ``batches``.
         batches: The module's data, read once for all blocks.
-        per: A block for each submodule with parameters of its own, or for each
+        per: A block for each submodule with own parameters, or for each
             parameter; those that hold no numbers are left out.
         blocks: Names of parameters by names of blocks, in place of ``per``.
         settings: Passed on to the instrument, with those of :class:`Problem`.

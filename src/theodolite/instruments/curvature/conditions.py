@@ -62,7 +62,7 @@ def condition(
         quantile: $q$; 0 gives the ordinary condition number, of small matrices only.
         interpolation: How to read between two order statistics of a dense matrix.
         n_probes: Random vectors, where the matrix is large.
-        steps: Products a vector.
+        steps: Products per vector.
         max_matvecs: Products for the largest eigenvalue.
         tol: Wanted ``ratio_error`` relative to the ratio; ``status`` says whether it
             was reached.

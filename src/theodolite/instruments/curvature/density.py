@@ -50,7 +50,7 @@ class SpectralDensity(SampledReading):
         grid: Points.
         density: At the points; integrates to 1.
         cdf: Fraction of eigenvalues up to each point, not smoothed.
-        nodes: Nodes of the quadrature, one row a probe.
+        nodes: Nodes of the quadrature, one row per probe.
         weights: Their weights; each row sums to 1.
         width: Standard deviation of the kernel.
         ends: Where it is folded back; the density is zero beyond.
@@ -111,7 +111,7 @@ def spectral_density(
         model: Any module; or a :class:`Problem` or an operator, without ``batches``.
         batches: The module's data.
         n_probes: Random vectors; chance falls with their root.
-        steps: Products a vector; resolution grows with them.
+        steps: Products per vector; resolution grows with them.
         tol: Wanted ``cdf_error``, at most; ``status`` says whether it was reached.
         grid: Points, or how many to lay where eigenvalues are.
         width: Standard deviation of the kernel; what the steps resolve by default, with

@@ -49,7 +49,8 @@ class ExtremeEigenvalues(Reading):
     since it bounds $\|Hv - \lambda v\|$ for a unit vector plus the noise of a product.
     ``sharp_errors`` is $\|Hv - \lambda v\|^2/\text{gap}$ where that is smaller; it
     supposes that no eigenvalue between those listed was missed. Where a ``chance`` was
-    given, or the value decided when to stop, that was tested, and they hold but for it.
+    given, or the value decided when to stop, that was tested, and they fail with that
+    probability.
 
     Both errors include the rounding of the model's graph: in float32 it is measured
     against float64 at the very vectors, one product each; or, where that is within the
@@ -65,7 +66,7 @@ class ExtremeEigenvalues(Reading):
         residuals: $\|Hv - \lambda v\| / |\lambda|$ of each.
         errors: Certified bound on each.
         sharp_errors: Bound on each if none was missed.
-        statuses: Status of each; ROUNDING where it is not told from 0, which
+        statuses: Status of each; ROUNDING where it cannot be told from 0, which
             leaves ``status`` of the whole as it is: 0 is right within the error.
         smallest: The k smallest, ascending; empty unless asked for.
         smallest_residuals: As ``residuals``.
@@ -122,7 +123,7 @@ def extreme_eigenvalues(
         k: How many at each end.
         ends: "both", "largest", "smallest", or "magnitude" for the largest $|\lambda|$.
         tol: Wanted $\|Hv - \lambda v\| / |\lambda|$; residuals at the level of rounding
-            count as converged whatever the tolerance.
+            count as converged at any tolerance.
         max_matvecs: Budget of products, one of which checks the residuals.
         seed: Seed of the starting vector.
         stop: What must fall below ``tol``: "residual", or "value" for the relative

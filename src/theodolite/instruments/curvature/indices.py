@@ -59,7 +59,7 @@ def index(
         batches: The module's data.
         n_probes: Random vectors, where the matrix is large; by default as few as make
             512 products with the steps.
-        steps: Products a vector; 256 by default, or as many as 4 GiB hold.
+        steps: Products per vector; 256 by default, or as many as 4 GiB hold.
         tol: Wanted ``index_error``; ``status`` says whether it was reached.
         rounding: Size below which an eigenvalue has no sign. By default the error of a
             dense eigensolver; for products $100\,\varepsilon\,\|H\|$, ten times their
@@ -140,7 +140,7 @@ def _spent(
 
 
 def rounding_of(rule: Quadrature, operator: Operator) -> float:
-    r"""Return the size below which an eigenvalue is not told from zero."""
+    r"""Return the size below which an eigenvalue cannot be told from zero."""
     # Tens of the noise of one product for what a whole run adds up to. A node that has
     # converged to zero is placed only by boundaries well away of its residual: a
     # thousandfold, for a leak of a thousandth.

@@ -48,7 +48,7 @@ class SharpnessAlong(Reading):
 
     Attributes:
         steps: Steps at which it was measured.
-        eigenvalues: The k largest, descending, one row a step.
+        eigenvalues: The k largest, descending, one row per step.
         residuals: $\|Hv - \lambda v\| / |\lambda|$ of each.
         errors: Certified bound on each.
         sharp_errors: Bound on each, which fails with probability ``chance``.
@@ -202,7 +202,7 @@ def sharpness_along(
         every: Steps from one measurement to the next.
         tol: Wanted relative error of the eigenvalues, residual² over gap; ``errors``
             are residuals, and larger.
-        max_matvecs: Budget of products a step.
+        max_matvecs: Budget of products per step.
         seed: Seed of the random directions.
         chance: Probability with which a step may miss an eigenvalue that is larger by
             more than ``sharp_errors``; smaller takes a few products more.

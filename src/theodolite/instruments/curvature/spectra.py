@@ -80,7 +80,7 @@ def whole_matrix(operator: Operator) -> tuple[np.ndarray, RoundingNoise]:
             f"the matrix of {type(operator).__name__} holds NaN or infinity: check the "
             "data, the loss and the dtype"
         )
-    # A block that is zero but for rounding, as that of a bias before a batch norm, is
+    # A block that is zero up to rounding, as that of a bias before a batch norm, is
     # no more symmetric than rounding is; its error says as much.
     noise, symmetric = matrix_noise(operator, matrix)
     if not symmetric:

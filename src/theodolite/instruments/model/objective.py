@@ -204,7 +204,7 @@ class Divisor:
     """What the mean of a batch divides by, up to a constant factor.
 
     That is the number of samples; of classes with weights or an index to ignore, the
-    weights of the targets that count; or what ``weights`` says. A loss of one's own may
+    weights of the targets that count; or what ``weights`` says. A custom loss may
     count its targets or its samples: which of the two, comparing will tell.
 
     Args:
@@ -253,7 +253,7 @@ class Divisor:
         return getattr(self._loss, "ignore_index", _IGNORED)
 
     def targets(self, batch: Batch) -> Tensor | None:
-        """Return the whole numbers of a batch that a loss of one's own may count."""
+        """Return the whole numbers of a batch that a custom loss may count."""
         targets = None
         if isinstance(batch, Mapping):
             targets = next((batch[key] for key in _TARGETS if key in batch), None)

@@ -314,7 +314,7 @@ def beta_bound(
     """
     from scipy.special import betainc
 
-    # Weights sum to 1 but for rounding, and at 0 and 1 the bounds jump.
+    # Weights sum to 1 up to rounding, and at 0 and 1 the bounds jump.
     share = np.where(share < 1e-12, 0.0, np.where(share > 1 - 1e-12, 1.0, share))
     low, high = np.zeros_like(share), np.ones_like(share)
     target = np.where(upper, tail, 1 - tail)

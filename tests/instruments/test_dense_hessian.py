@@ -51,25 +51,6 @@ def test_train_and_eval_are_different_operators(case):
     np.testing.assert_array_equal(full, train)
 
 
-def test_frozen_is_eval_with_the_statistics_of_the_batch():
-    case = next(c for c in CASES if c.name == "conv_bn_resnet")
-    model, batch, loss = case.make()
-    frozen = hessian(model, batch, loss=loss, norm_mode="frozen")
-    # The same by hand: momentum 1 writes the batch's mean and its unbiased variance.
-    norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
-    for norm in norms:
-        norm.momentum = 1.0
-    model.train()
-    model(batch[0])
-    for norm in norms:
-        count = 6 * 4 * 4
-        norm.running_var.mul_((count - 1) / count)
-    by_hand = hessian(model, batch, loss=loss, norm_mode="eval")
-    np.testing.assert_allclose(frozen.matrix, by_hand.matrix, rtol=1e-9, atol=1e-12)
-    train = hessian(model, batch, loss=loss, norm_mode="batch")
-    np.testing.assert_allclose(frozen.loss, train.loss, rtol=1e-12)
-
-
 def test_float32_is_near_float64():
     for case in CASES:
         model, batch, loss = case.make(dtype=torch.float32)
@@ -87,19 +68,6 @@ def test_splitting_rows_into_chunks_changes_nothing():
     np.testing.assert_allclose(whole, split, rtol=1e-12, atol=1e-14)
 
 
-def test_a_subset_of_parameters_is_a_block():
-    model, batch, loss = shortcut_case()
-    whole = hessian(model, batch, loss=loss, norm_mode="batch")
-    names = [name for name, _ in whole.layout]
-    part = hessian(
-        model, batch, loss=loss, norm_mode="batch", params=[names[2], names[0]]
-    )
-    order = np.r_[18:27, 0:9]
-    np.testing.assert_allclose(
-        part.matrix, whole.matrix[np.ix_(order, order)], rtol=1e-12, atol=1e-14
-    )
-
-
 def test_frozen_parameters_are_left_out_and_left_frozen():
     model, batch, loss = shortcut_case()
     first = next(model.parameters())
@@ -107,18 +75,6 @@ def test_frozen_parameters_are_left_out_and_left_frozen():
     reading = hessian(model, batch, loss=loss, norm_mode="batch")
     assert len(reading.matrix) == 27
     assert not first.requires_grad
-
-
-def test_a_function_as_loss():
-    model, batch, loss = shortcut_case()
-    by_module = hessian(model, batch, loss=loss, norm_mode="batch").matrix
-    data = {"x": batch[0], "y": batch[1]}
-
-    def half_square(network, given):
-        return (network(given["x"]) - given["y"]).square().sum() / 16
-
-    by_function = hessian(model, data, loss=half_square, norm_mode="batch").matrix
-    np.testing.assert_allclose(by_module, by_function, rtol=1e-12, atol=1e-14)
 
 
 def test_an_unused_parameter_has_zero_rows():

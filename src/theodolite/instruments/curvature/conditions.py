@@ -14,12 +14,10 @@ import numpy as np
 from theodolite.core import ConfigError, Interpolation, Status, Stopwatch
 
 from ..passes.batches import Batches
-from ..passes.forecast import as_bytes
 from ..passes.progress_line import expected
-from ..solvers.basis_storage import Placement, check_placement
+from ..solvers.basis_storage import Placement
 from ..solvers.checks import (
     check_count,
-    check_level,
     check_precision,
     norms_of,
     relative_error,
@@ -88,8 +86,6 @@ def condition(
         4.0
     """
     operator = symmetric(model)
-    basis_bytes = as_bytes("basis_bytes", basis_bytes)
-    check_placement(basis)
     if goes_dense(operator, method, max_matvecs + n_probes * steps):
         whole = whole_spectrum(operator)
         return whole.condition(quantile=quantile, interpolation=interpolation)
@@ -97,7 +93,6 @@ def condition(
     check_count("steps", steps, 2)
     expected(max_matvecs + n_probes * steps, bounded=True)
     check_precision(tol)
-    check_level(level)
     if not 0 < quantile < 1:
         raise ConfigError(
             f"quantile is {quantile!r}: of a large matrix pass a number between 0 and "

@@ -16,12 +16,10 @@ from theodolite.core import (
 )
 
 from ..passes.batches import Batches
-from ..passes.forecast import as_bytes
 from ..passes.progress_line import expected
-from ..solvers.basis_storage import Placement, check_placement
+from ..solvers.basis_storage import Placement
 from ..solvers.checks import (
     check_count,
-    check_level,
     check_precision,
     norms_of,
     symmetric,
@@ -138,9 +136,6 @@ def spectral_density(
     check_count("n_probes", n_probes)
     check_count("steps", steps, 2)
     check_precision(tol)
-    check_level(level)
-    basis_bytes = as_bytes("basis_bytes", basis_bytes)
-    check_placement(basis)
     watch, before = Stopwatch(), operator.passes
     exact = goes_dense(operator, method, n_probes * steps)
     expected(operator.shape[1] if exact else n_probes * steps, bounded=not exact)

@@ -12,9 +12,8 @@ from theodolite.core import ConfigError, Dims, Reading, Status, Stopwatch, unkno
 from ..operators.operator import Operator
 from ..operators.rounding_noise import eigenvalue_noise
 from ..passes.batches import Batches
-from ..passes.forecast import as_bytes
 from ..passes.progress_line import expected
-from ..solvers.basis_storage import Placement, Storage, check_placement, storage_for
+from ..solvers.basis_storage import Placement, Storage, storage_for
 from ..solvers.certified import certified_pairs
 from ..solvers.checks import check_count, norms_of, symmetric
 from ..solvers.eigenpairs import (
@@ -161,8 +160,6 @@ def extreme_eigenvalues(
     """
     operator = symmetric(model)
     _check(k, ends, tol, max_matvecs, chance)
-    basis_bytes = as_bytes("basis_bytes", basis_bytes)
-    check_placement(basis)
     if stop not in get_args(Stop):
         raise unknown_name("stopping rule", stop, get_args(Stop))
     if chance is None and (start is not None or stop == "value"):

@@ -10,12 +10,10 @@ from theodolite.core import ConfigError, Stopwatch
 from ..operators.operator import Operator
 from ..operators.rounding_noise import noise_norm
 from ..passes.batches import Batches
-from ..passes.forecast import as_bytes
 from ..passes.progress_line import expected
-from ..solvers.basis_storage import Placement, check_placement
+from ..solvers.basis_storage import Placement
 from ..solvers.checks import (
     check_count,
-    check_level,
     check_precision,
     norms_of,
     symmetric,
@@ -86,9 +84,6 @@ def index(
     operator = symmetric(model)
     n_probes, steps = _spent(operator, n_probes, steps)
     check_precision(tol)
-    check_level(level)
-    basis_bytes = as_bytes("basis_bytes", basis_bytes)
-    check_placement(basis)
     if rounding is not None and not rounding >= 0:
         raise ConfigError(f"rounding is {rounding!r}: pass a number from 0 up, or None")
     if goes_dense(operator, method, n_probes * steps):

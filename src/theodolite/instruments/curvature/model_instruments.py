@@ -15,16 +15,11 @@ from ..operators.loss_hessian import Hessian
 from ..operators.operator import Operator
 from ..operators.parameter_operator import ParameterOperator
 from ..passes.batches import Batches
-from ..passes.problem import (
-    LossSettings,
-    Problem,
-    bound,
-    problem_of,
-    spelled_out,
-)
+from ..passes.forecast import as_bytes
+from ..passes.problem import LossSettings, Problem, bound, problem_of, spelled_out
 from ..passes.progress_line import show_progress
-from ..solvers.basis_storage import MemoryForecast, forecast_of
-from ..solvers.checks import check_count
+from ..solvers.basis_storage import MemoryForecast, check_placement, forecast_of
+from ..solvers.checks import check_count, check_level
 from ..solvers.eigenpairs import Ends, least_basis
 
 Curvature = Callable[..., ParameterOperator]
@@ -79,6 +74,17 @@ def problem_for(
     return problem_of(model, batches, settings)
 
 
+def _checked(name: str, value: Any) -> Any:
+    """Return a setting, after a check if all instruments mean the same by it."""
+    if name == "basis_bytes":
+        return as_bytes(name, value)
+    if name == "basis":
+        check_placement(value)
+    if name == "level":
+        check_level(value)
+    return value
+
+
 def measured(solve: Callable[P, R]) -> Callable[P, R]:
     """Make an instrument of a function of an operator.
 
@@ -95,7 +101,7 @@ def measured(solve: Callable[P, R]) -> Callable[P, R]:
     def measure(*args: P.args, **kwargs: P.kwargs) -> R:
         given = bound(solve.__name__, signature, *args, **kwargs)
         model, batches = given.pop("model"), given.pop("batches", None)
-        own = {name: given.pop(name) for name in taken if name in given}
+        own = {name: _checked(name, given.pop(name)) for name in taken if name in given}
         run: Callable[..., R] = solve
         with Exclusive(), show_progress(solve.__name__):
             if isinstance(model, Operator):

@@ -24,12 +24,10 @@ from theodolite.core import SampledReading, Scalar, Status, Stopwatch, stream
 from ..operators.operator import Operator, products, strides
 from ..operators.rounding_noise import SMALL, rounding_noise
 from ..passes.batches import Batches
-from ..passes.forecast import as_bytes
 from ..passes.progress_line import expected
-from ..solvers.basis_storage import Placement, Storage, check_placement, storage_for
+from ..solvers.basis_storage import Placement, Storage, storage_for
 from ..solvers.checks import (
     check_count,
-    check_level,
     check_precision,
     norms_of,
     relative_error,
@@ -114,10 +112,7 @@ def trace(
     operator = symmetric(model)
     check_count("max_matvecs", max_matvecs, 6)
     check_precision(tol)
-    check_level(level)
-    basis_bytes = as_bytes("basis_bytes", basis_bytes)
     watch, before = Stopwatch(), operator.passes
-    check_placement(basis)
     exact = goes_dense(operator, method, max_matvecs)
     expected(operator.shape[1] if exact else max_matvecs)
     if exact:

@@ -224,6 +224,7 @@ def test_language_models_in_pieces_and_in_lists(make, dtype):
     whole = Hessian(model, batch, **given)
     v = torch.randn(whole.shape[0], generator=torch.Generator().manual_seed(0))
     wanted = whole @ v.to(dtype)
+    assert torch.equal(Hessian(model, batch, norm_mode="eval") @ v.to(dtype), wanted)
     parts = [{k: t[s] for k, t in batch.items()} for s in (slice(0, 4), slice(4, 9))]
     exact = dtype is torch.float64 and make is masked_bert
     rtol = 1e-12 if exact else 1e-5

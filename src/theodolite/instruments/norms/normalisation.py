@@ -65,9 +65,10 @@ def norm_mode_of(model: nn.Module, given: NormMode | str | None) -> NormMode:
     """
     if given is not None:
         return NormMode(given)
-    for norm in norm_layers(model):
-        tracks = isinstance(norm, _BatchNorm) or norm.running_mean is not None
-        if norm.training and tracks:
+    with Exclusive():  # another thread that has the model open sets its modes
+        training = [norm for norm in norm_layers(model) if norm.training]
+    for norm in training:
+        if isinstance(norm, _BatchNorm) or norm.running_mean is not None:
             raise MeasurementError(
                 f"a {type(norm).__name__} is in train mode, so its statistics have to "
                 "be chosen: pass norm_mode='batch', 'full', 'frozen', 'eval' or "

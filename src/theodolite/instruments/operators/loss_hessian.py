@@ -111,7 +111,7 @@ class Hessian(ParameterOperator):
 
     def _samples_once(self) -> int | None:
         """Return the samples per part of a single product, None to take it whole."""
-        free = self.problem.randomness == "refuse" and not self._prepared.norms_couple
+        free = self.randomness == "refuse" and not self._prepared.norms_couple
         here = self.device.type == "cpu" and not self.team.several
         if not (free and here and self.micro_batch is None and self.forecast_bytes):
             return None

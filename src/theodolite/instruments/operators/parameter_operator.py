@@ -70,6 +70,7 @@ class ParameterOperator(Operator):
         self.norm_mode: NormMode = self._prepared.mode
         self.partition = given.partition
         self.micro_batch, self.seed = self.problem.micro_batch, self.problem.seed
+        self.randomness = self.problem.randomness
         self.coupled = given.coupled
         self.team: Team = self._prepared.team
         self.forecast_bytes = given.forecast_bytes

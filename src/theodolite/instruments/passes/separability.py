@@ -249,8 +249,9 @@ def _unlike_halves(pool: Sequence[_Single], count: int) -> list[list[_Single]]:
     chosen = {id(one): one for one in (first, unlike, least, *pool)}
     ordered = sorted(list(chosen.values())[:count], key=lambda one: -one[2])
     half = (len(ordered) + 1) // 2
-    if not ordered[half][2]:
-        ordered[half - 1], ordered[half] = ordered[half], ordered[half - 1]
+    if not ordered[half][2]:  # give the second half the last that counts
+        last = sum(mass > 0 for _, _, mass in ordered) - 1
+        ordered[last], ordered[half] = ordered[half], ordered[last]
     return [ordered[:half], ordered[half:]]
 
 

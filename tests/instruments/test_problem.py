@@ -67,6 +67,12 @@ def test_operators_without_a_loss_take_the_same_problem(problem, kind):
     np.testing.assert_array_equal(kind(problem).dense(), same.dense())
 
 
+def test_the_matrix_of_a_tangent_kernel_takes_a_problem(problem):
+    wanted = tangent_kernel(problem.model, (X, Y), norm_mode="eval", params=["0.bias"])
+    reading = tangent_kernel(problem, params=["0.bias"])
+    np.testing.assert_array_equal(reading.matrix, wanted.matrix)
+
+
 @pytest.mark.parametrize(
     ("measure", "field", "settings"),
     [

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -22,7 +22,13 @@ from theodolite.core import (
 
 from ..differentiate.model_backward import Measure
 from ..distributed.processes import Team, as_team
-from ..model.objective import Batch, checked_outputs, chosen_parameters, outputs_of
+from ..model.objective import (
+    Batch,
+    Outputs,
+    checked_outputs,
+    chosen_parameters,
+    outputs_of,
+)
 from ..model.reachable_state import ReachableState
 from ..model.restoring import opened
 from ..norms.batch_norm_calls import BatchNormCalls, own_statistics, plain_statistics
@@ -31,7 +37,6 @@ from ..norms.normalisation import (
     freeze_norm_layers,
     norm_layers,
     norm_layers_as_is,
-    norm_mode_of,
     set_norm_layers,
     settle_dropout,
 )
@@ -39,6 +44,7 @@ from ..operators.jacobian import TangentKernel
 from ..operators.rounding_noise import RoundingNoise
 from ..passes.batches import Batches, join_batches, refuse_two_alike
 from ..passes.forecast import as_bytes
+from ..passes.problem import Problem, problem_of, with_settings
 from ..passes.progress_line import with_progress
 from ..passes.ranks import refuse_other_calls, refuse_other_weights, unwrapped
 from ..passes.streams import read_batches
@@ -109,18 +115,26 @@ def spectrum_ends(
 _ROUNDINGS = 16
 
 
+class KernelSettings(TypedDict, total=False):
+    """Settings of :class:`Problem` that a kernel of layers takes."""
+
+    norm_mode: NormMode | str | None
+    params: Sequence[str] | None
+    outputs: Outputs | None
+    max_batches: int | None
+    team: Team | None
+
+
+@with_settings
 @with_progress()
 def tangent_kernel(
-    model: nn.Module,
-    batches: Batches,
+    model: nn.Module | Problem,
+    batches: Batches | None = None,
     *,
-    norm_mode: NormMode | str | None = None,
-    params: Sequence[str] | None = None,
     trace_outputs: bool = False,
     certify: bool = True,
     matrix_bytes: int = 4 * 2**30,
-    outputs: Callable[[nn.Module, Batch], Tensor] | None = None,
-    team: Team | None = None,
+    **settings: Unpack[KernelSettings],
 ) -> DenseTangentKernel:
     r"""Measure the tangent kernel $K = DF\,DF^\top$ of some data.
 
@@ -132,22 +146,20 @@ def tangent_kernel(
     passes; where it disagrees the slower way is taken. Statistics of batches that ranks
     hold apart (``full``) are beyond any one graph, and every row takes a product.
 
+    Except for norm mode ``batch`` through BatchNorm, how the data is split changes
+    nothing. Rows are the outputs of all ranks of a ``team``, and every rank has the
+    whole.
+
     Args:
-        model: Any module; never changed.
+        model: Any module, never changed; or a :class:`Problem`, without ``batches``.
         batches: Inputs, a pair (inputs, …) or a mapping of keyword arguments, or a
             list or DataLoader of them. A list of tensors is one batch; two tensors of
             one shape are refused.
-        norm_mode: Statistics that normalisation layers use, as for :class:`Problem`.
-            Except for ``batch`` through BatchNorm, how the data is split changes
-            nothing.
-        params: Names of parameters; all that require a gradient by default.
         trace_outputs: Sum over equal outputs, $K_{nm} = \sum_c K_{nc,mc}$.
         certify: Compute the eigenvalues and check that none is negative; without,
             they are NaN.
         matrix_bytes: Memory that the matrix and the work on it may take.
-        outputs: ``outputs(model, batch) -> tensor``; the model's outputs by default.
-        team: Processes that hold the other batches. Rows
-            are the outputs of all, rank after rank, and every rank has the whole.
+        settings: Those of :class:`Problem`, such as ``norm_mode`` and ``params``.
 
     Returns:
         The reading.
@@ -160,28 +172,21 @@ def tangent_kernel(
                [12., 26.]])
     """
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
-    mode, watch, team = norm_mode_of(model, norm_mode), Stopwatch(), as_team(team)
+    problem, watch = problem_of(model, batches, settings), Stopwatch()
+    mode, team, outputs = problem.mode, as_team(problem.team), problem.outputs
     with Exclusive(), team.reporting_errors():
-        model = unwrapped(model) if team.several else model
-        named = chosen_parameters(model, params)
+        model = unwrapped(problem.model) if team.several else problem.model
+        named = chosen_parameters(model, problem.params)
         chosen = list(named.values())
         refuse_other_calls(team, "tangent kernel", mode, named, trace_outputs)
         refuse_other_weights(model, mode, team)
         if outputs is None:
-            refuse_two_alike(batches)
-        given = tuple(read_batches(batches))
+            refuse_two_alike(problem.batches)
+        given = tuple(read_batches(problem.batches, max_batches=problem.max_batches))
         pick = Measure(outputs or outputs_of)
 
         def operator(micro_batch: int | None) -> TangentKernel:
-            return TangentKernel(
-                model,
-                batches,
-                norm_mode=mode,
-                params=params,
-                outputs=outputs,
-                micro_batch=micro_batch,
-                team=team,
-            )
+            return TangentKernel(problem, norm_mode=mode, micro_batch=micro_batch)
 
         with (
             opened(

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.cases import CASES
-from tests.instruments.spectra import Failing, matrix_with, operator_with
+from tests.instruments.spectra import matrix_with, operator_with
 from theodolite.core import Status
 from theodolite.instruments import MatrixOperator, diagonal, hessian
 
@@ -50,23 +50,9 @@ def test_the_precision_is_that_of_the_diagonal_not_of_its_noise():
     values = np.random.default_rng(0).normal(size=200)
     exact = np.diag(matrix_with(values))
     for seed in range(4):
-        found = diagonal_of(
+        found = diagonal(
             operator_with(values), max_matvecs=60, method="products", seed=seed
         )
         true = np.linalg.norm(found.diagonal - exact) / np.linalg.norm(exact)
         assert true > 1.5  # so that the norm of the estimate is mostly noise
         assert 1 < found.precision < 2 * true
-
-
-def test_seed_float32_and_nonfinite():
-    settings = {"method": "products", "max_matvecs": 12}
-    first, again, other = (
-        diagonal(operator_with(DECAY), seed=s, **settings).diagonal for s in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).any()
-    narrow = diagonal(operator_with(DECAY, dtype=torch.float32), seed=1, **settings)
-    np.testing.assert_allclose(narrow.diagonal, first, atol=1e-4)
-    lost = diagonal(Failing(operator_with(DECAY), 10), **settings)
-    assert lost.status is Status.NONFINITE
-    assert np.isnan(lost.diagonal).all()

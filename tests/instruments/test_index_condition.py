@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tests.cases import CASES
-from tests.instruments.spectra import Failing, operator_with
+from tests.instruments.spectra import operator_with
 from theodolite.core import ConfigError, Status
 from theodolite.instruments import (
     condition,
@@ -82,24 +82,6 @@ def test_models(case):
     truth = whole.condition(quantile=0.9).ratio
     assert found.ratio_low <= truth <= found.ratio_high
     assert found.norm_mode == "batch"
-
-
-def test_seed_and_nonfinite():
-    first, again = (
-        condition(operator_with(GAPPED), method="products", quantile=0.6)
-        for _ in range(2)
-    )
-    assert first.ratio == again.ratio
-    narrow = condition(
-        operator_with(GAPPED, dtype=torch.float32), method="products", quantile=0.6
-    )
-    assert narrow.ratio == pytest.approx(first.ratio, rel=0.05)
-    lost = index(Failing(operator_with(GAPPED), 5), method="products")
-    assert lost.status is Status.NONFINITE
-    assert np.isnan(lost.index)
-    lost = condition(Failing(operator_with(GAPPED), 5), method="products")
-    assert lost.status is Status.NONFINITE
-    assert np.isnan(lost.ratio)
 
 
 def test_misuse():

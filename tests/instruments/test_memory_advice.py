@@ -1,10 +1,11 @@
-"""A message that advises raising a limit names the one that helps."""
+"""Limits of memory are bytes, and a message names the one that helps."""
 
+import numpy as np
 import pytest
 import torch
 
 from tests.cases import CASES
-from theodolite.core import MeasurementError
+from theodolite.core import ConfigError, MeasurementError
 from theodolite.instruments import (
     BlockJacobian,
     GaussNewton,
@@ -99,6 +100,20 @@ def test_raising_what_the_message_names_helps(limit, call):
     assert "0.0 GiB" not in str(said.value)
     assert "allowed are 0.0:" not in str(said.value)
     call(**{limit: 2**30})
+
+
+@pytest.mark.parametrize("value", ["1GB", float("nan"), True, -1, -1e9, 1.5])
+@pytest.mark.parametrize(("limit", "call"), CALLS)
+def test_a_limit_is_a_whole_number_of_bytes(limit, call, value):
+    with pytest.raises(ConfigError, match=f"{limit} is .*whole number of b") as said:
+        call(**{limit: value})
+    assert "\n" not in str(said.value)
+
+
+def test_numbers_of_numpy_and_none_at_all_are_limits():
+    on_loss(Hessian)(graph_bytes=np.int32(2**30))
+    with pytest.raises(MeasurementError, match="raise graph_bytes"):
+        on_loss(Hessian)(graph_bytes=0)
 
 
 class Twice(Operator):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.instruments.spectra import operator_with
+from tests.instruments.spectra import Failing, operator_with
 from theodolite.core import ConfigError, SampledReading, Status
 from theodolite.instruments import (
     Trace,
@@ -63,6 +63,37 @@ def test_no_estimate_says_more_than_its_error(measure, settings, error):
     assert (dense.status, dense.precision) == (Status.EXACT, 0.0)
     with pytest.raises(ConfigError, match="tol is 0"):
         measure(operator, method="products", tol=0, **settings)
+
+
+POINTS = {"grid": np.linspace(-3, 3, 9), "width": 0.5, "steps": 12}
+# With how far float32 may be from float64: a percentile is one of 400 points.
+LAWS = [
+    (trace, "trace", {"max_matvecs": 12}, 1e-4),
+    (diagonal, "diagonal", {"max_matvecs": 12}, 1e-4),
+    (spectral_density, "density", POINTS, 1e-4),
+    (index, "index", {"n_probes": 4, "steps": 12}, 1e-4),
+    (condition, "ratio", {"quantile": 0.6, "steps": 12}, 0.05),
+]
+
+
+@pytest.mark.parametrize(("measure", "field", "settings", "near"), LAWS)
+def test_same_seed_float32_and_products_that_fail(measure, field, settings, near):
+    def read(operator, seed=1):
+        return measure(operator, method="products", seed=seed, **settings)
+
+    first, again, other = (
+        getattr(read(operator_with(VALUES), seed), field) for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert np.any(first != other)
+    narrow = getattr(read(operator_with(VALUES, dtype=torch.float32)), field)
+    np.testing.assert_allclose(narrow, first, atol=near * np.abs(first).max())
+    for good in (1, 7, 11):  # in a sketch, or with a probe
+        lost = read(Failing(operator_with(VALUES), good))
+        assert lost.status is Status.NONFINITE
+        assert np.isnan(getattr(lost, field)).all()
+        error = getattr(lost, f"{field}_error")
+        assert not np.isfinite(error).any()
 
 
 def test_a_poor_trace_is_not_called_converged():

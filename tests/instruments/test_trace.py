@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.cases import CASES
-from tests.instruments.spectra import Failing, operator_with
+from tests.instruments.spectra import operator_with
 from theodolite.core import Status
 from theodolite.instruments import MatrixOperator, hessian, trace
 
@@ -48,25 +48,3 @@ def test_error_falls_with_the_root_of_the_budget():
     many = np.mean([trace(flat, max_matvecs=48, seed=s, method="products")
                     .trace_error for s in range(10)])  # fmt: skip
     assert many == pytest.approx(few / 2, rel=0.2)
-
-
-def test_seed_float32_and_nonfinite():
-    first, again, other = (
-        trace(operator_with(DECAY), seed=s, method="products", max_matvecs=12).trace
-        for s in (1, 1, 2)
-    )
-    assert first == again != other
-    narrow = trace(
-        operator_with(DECAY, dtype=torch.float32),
-        seed=1,
-        method="products",
-        max_matvecs=12,
-    )
-    assert narrow.trace == pytest.approx(first, rel=1e-4)
-    for good in (1, 7, 11):
-        lost = trace(
-            Failing(operator_with(DECAY), good), method="products", max_matvecs=12
-        )
-        assert lost.status is Status.NONFINITE
-        assert np.isnan(lost.trace)
-        assert lost.trace_error == np.inf

@@ -34,12 +34,7 @@ _SAMPLE_NORMS = {
     functional.rms_norm: "RMS norm",
 }
 # Scaling what enters these by a positive number scales what leaves them.
-_HOMOGENEOUS = {
-    functional.relu,
-    torch.relu,
-    Tensor.relu,
-    functional.leaky_relu,
-}
+_HOMOGENEOUS = {functional.relu, torch.relu, Tensor.relu, functional.leaky_relu}
 
 
 @dataclass(kw_only=True, eq=False)

@@ -109,9 +109,7 @@ def classifier_norms(
     )
 
 
-def _layers(
-    passes: ClassifierPasses,
-) -> tuple[list[FoldedLayer], list[str], list[str]]:
+def _layers(passes: ClassifierPasses) -> tuple[list[FoldedLayer], list[str], list[str]]:
     trace, model = LayerTrace(passes.model), passes.model
     passes.outputs(passes.items[0], trace.following(model))
     if not trace.layers:

@@ -104,10 +104,7 @@ class InterpolationMeter:
     """
 
     def __init__(
-        self,
-        *,
-        tolerance: float = 0.0,
-        norm_mode: NormMode | str = NormMode.EVAL,
+        self, *, tolerance: float = 0.0, norm_mode: NormMode | str = NormMode.EVAL
     ) -> None:
         if not 0 <= tolerance < 1:
             raise ConfigError(

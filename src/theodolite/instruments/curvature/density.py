@@ -18,12 +18,7 @@ from theodolite.core import (
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement
-from ..solvers.checks import (
-    check_count,
-    check_precision,
-    norms_of,
-    symmetric,
-)
+from ..solvers.checks import check_count, check_precision, norms_of, symmetric
 from ..solvers.quadrature import Band, Quadrature, quadrature_of
 from .model_instruments import CurvatureSettings, Subject, measured
 from .smoothing import Kernel, joint_level, kernel_of, points_of

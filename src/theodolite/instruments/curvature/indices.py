@@ -12,12 +12,7 @@ from ..operators.rounding_noise import noise_norm
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement
-from ..solvers.checks import (
-    check_count,
-    check_precision,
-    norms_of,
-    symmetric,
-)
+from ..solvers.checks import check_count, check_precision, norms_of, symmetric
 from ..solvers.quadrature import Quadrature, quadrature_of
 from .model_instruments import CurvatureSettings, Subject, measured
 from .spectra import Index, Method, goes_dense, whole_spectrum

@@ -119,12 +119,7 @@ def line(x: Tensor, centre: Tensor, a: Tensor, b: Tensor, variance: Tensor) -> T
 
 
 def pulled(
-    g: Tensor,
-    x: Tensor,
-    centre: Tensor,
-    a: Tensor,
-    variance: Tensor,
-    inverse: Tensor,
+    g: Tensor, x: Tensor, centre: Tensor, a: Tensor, variance: Tensor, inverse: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return a r g, the sum of r g (x − c) and the sum of g.
 

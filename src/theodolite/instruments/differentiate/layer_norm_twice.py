@@ -109,12 +109,7 @@ class _Forward(torch.autograd.Function):
 class _Backward(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        g: Tensor,
-        x: Tensor,
-        weight: Tensor,
-        mean: Tensor,
-        scale: Tensor,
+        ctx: Any, g: Tensor, x: Tensor, weight: Tensor, mean: Tensor, scale: Tensor
     ) -> Any:
         cotangents = _pull_back(g, x, mean, scale, weight)
         axes = _axes(weight)

@@ -140,11 +140,7 @@ def _pulled(
 
 
 def can_batch(
-    outputs: Tensor,
-    inputs: Sequence[Tensor],
-    *,
-    seed: int = 0,
-    by_rules: bool = False,
+    outputs: Tensor, inputs: Sequence[Tensor], *, seed: int = 0, by_rules: bool = False
 ) -> bool:
     """Say whether torch batches the pull-back of this graph, and rightly.
 

@@ -83,9 +83,7 @@ class ChangeDetector:
         return list(whole.values())
 
 
-def _gathered(
-    held: Sequence[Tensor | np.ndarray],
-) -> Iterator[Tensor | np.ndarray]:
+def _gathered(held: Sequence[Tensor | np.ndarray]) -> Iterator[Tensor | np.ndarray]:
     """Yield large ones as they are and, on a GPU, all small ones of a kind joined.
 
     There each takes as long to be looked at as to be launched, however small.

@@ -142,11 +142,7 @@ class Coupling:
 
     def _opened_lockstep(self, chunks: Sequence[Any], team: Team) -> LockstepChunks:
         return LockstepChunks(
-            chunks,
-            run=self.run,
-            opened=self.opened,
-            leaves=self.leaves,
-            team=team,
+            chunks, run=self.run, opened=self.opened, leaves=self.leaves, team=team
         )
 
     def _lockstep(self, chunks: Sequence[Any], team: Team) -> LockstepChunks | None:

@@ -31,12 +31,7 @@ def shares_of(x: Tensor, moments: Moments) -> Tensor:
 
 
 def normalised(
-    x: Tensor,
-    variable: Tensor,
-    moments: Moments,
-    weight: Any,
-    bias: Any,
-    eps: float,
+    x: Tensor, variable: Tensor, moments: Moments, weight: Any, bias: Any, eps: float
 ) -> Tensor:
     """Normalise an input by moments, differentiated through both."""
     weight = torch.ones_like(moments.mean) if weight is None else weight

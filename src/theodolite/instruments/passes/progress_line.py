@@ -124,9 +124,7 @@ def show_progress(
         own.end()
 
 
-def with_progress(
-    unit: str = "products",
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def with_progress(unit: str = "products") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make an instrument show its progress under its name, and run alone."""
 
     def decorate(instrument: Callable[P, R]) -> Callable[P, R]:

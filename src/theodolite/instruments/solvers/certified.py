@@ -97,10 +97,7 @@ def excluded(
 
 
 def undetected_bound(
-    diagonal: np.ndarray,
-    below: np.ndarray,
-    top: float,
-    share: float,
+    diagonal: np.ndarray, below: np.ndarray, top: float, share: float
 ) -> float:
     """Return the most that an eigenvalue may be which Lanczos has not shown.
 
@@ -329,11 +326,7 @@ def _refound(
 
 
 def _conclude(
-    pairs: Pairs,
-    locked: _Locked,
-    krylov: Krylov,
-    sides: list[_Side],
-    share: float,
+    pairs: Pairs, locked: _Locked, krylov: Krylov, sides: list[_Side], share: float
 ) -> None:
     """State how far each value may be off, given what may have been missed."""
     ritz = krylov.ritz()

@@ -121,6 +121,9 @@ def test_the_seed_of_a_problem_is_that_of_its_instruments(problem):
     same = trace(problem.model, (X, Y), **SETTINGS, **given, seed=7)
     assert (seeded.seed, seeded.trace) == (7, same.trace)
     assert trace(replace(problem, seed=7), **given, seed=0).seed == 0
+    probe = sharpness_along(replace(problem, seed=7))
+    probe(0)
+    assert probe.reading().seed == 7
 
 
 def test_the_typed_settings_are_those_of_a_problem():

@@ -91,8 +91,8 @@ def measured(solve: Callable[P, R]) -> Callable[P, R]:
     The function gets an operator in place of ``model`` and never sees ``batches`` and
     ``settings``: of these the operator is made, measured, and its graphs are freed. An
     operator that was given is passed on as it is. ``seed`` goes to the function and,
-    for a module, to the problem. A reading of any matrix but the Hessian says so in its
-    method.
+    for a module, to the problem; left out, it is that of a :class:`Problem` that was
+    given. A reading of any matrix but the Hessian says so in its method.
     """
     signature = spelled_out(solve, operator=Hessian)
     _, _, *taken, _ = inspect.signature(solve).parameters

@@ -183,7 +183,7 @@ def sharpness_along(
     every: int = 1,
     tol: float = 1e-3,
     max_matvecs: int = 100,
-    seed: int = 0,
+    seed: int | None = None,
     chance: float = CHANCE,
     basis_bytes: int = 4 * 2**30,
     basis: Placement = "auto",
@@ -203,7 +203,7 @@ def sharpness_along(
         tol: Wanted relative error of the eigenvalues, residual² over gap; ``errors``
             are residuals, and larger.
         max_matvecs: Budget of products per step.
-        seed: Seed of the random directions.
+        seed: Seed of the random directions; that of the :class:`Problem` by default.
         chance: Probability with which a step may miss an eigenvalue that is larger by
             more than ``sharp_errors``; smaller takes a few products more.
         basis_bytes: Memory limit of the basis, which is restarted to stay below it.
@@ -233,6 +233,7 @@ def sharpness_along(
         operator = Hessian(problem_for(model, batches, settings, seed))
     search = {"k": k, "tol": tol, "max_matvecs": max_matvecs}
     search |= {"basis_bytes": basis_bytes, "basis": basis}
+    seed = operator.seed if seed is None else seed
     return SharpnessProbe(operator, every=every, seed=seed, chance=chance, **search)
 
 

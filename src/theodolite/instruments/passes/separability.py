@@ -77,12 +77,13 @@ class Separability:
     def check(self) -> None:
         """Find how parts of the data combine, and refuse what would be changed."""
         team, counts = self.prepared.team, partition_of(self.prepared.items)
+        smallest = min((count for count in counts if count), default=_FEW)
         micro_batch = self.prepared.problem.micro_batch
         cut = micro_batch is not None and any((n or 0) > micro_batch for n in counts)
         if team.largest(cut or self.prepared.joins):
-            self._require(micro_batch or self._smallest())
+            self._require(micro_batch or smallest)
         elif len(counts) > 1 or team.several:
-            self._choose()
+            self._choose(smallest)
 
     def _require(self, at_most: int) -> None:
         """Refuse to cut or join data where that would change the operator.
@@ -105,7 +106,7 @@ class Separability:
                 "micro_batch if the model couples samples other than by batch norm"
             )
 
-    def _choose(self) -> None:
+    def _choose(self, at_most: int) -> None:
         """Find how several batches combine; refuse a reduction that they contradict.
 
         A loss may couple the samples of a batch, as contrastive ones do: that of
@@ -114,7 +115,7 @@ class Separability:
         if self.divisor is None or self.divisor.known:
             return
         try:
-            few = self._few(0, self._smallest())
+            few = self._few(0, at_most)
             contradicted = few is not None and self._is_other(few, self.divisor)
         except Exception:  # of a model or loss that takes no fewer than it was given
             contradicted = False
@@ -126,10 +127,6 @@ class Separability:
                 f"measured together and apart show that it is {other!r}: pass "
                 f"reduction={other!r}, or all data as one batch"
             )
-
-    def _smallest(self) -> int:
-        counts = partition_of(self.prepared.items)
-        return min((count for count in counts if count), default=_FEW)
 
     def _agree(self) -> None:
         """Count by one rule on all ranks."""
@@ -264,8 +261,6 @@ class _Few:
         parts: The same in parts.
 
     Attributes:
-        whole: The samples.
-        parts: The same in parts.
         blind: Whether rounding may do what would matter, as far as compared.
     """
 

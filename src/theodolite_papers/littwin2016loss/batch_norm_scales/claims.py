@@ -3,9 +3,10 @@
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     above,
+    beyond,
     each,
+    erratum,
     every,
     inside,
     mean,
@@ -49,10 +50,9 @@ SCALES = Choice(
 )
 
 CLAIMS = (
-    Claim(
+    erratum(
         name="squares-add-up",
         place="Section 4.1, after equation 20",
-        kind=Kind.ERRATUM,
         statement=(
             "With $\\lambda_l = 1$ the mean square of a unit grows by one a layer."
         ),
@@ -73,11 +73,7 @@ CLAIMS = (
             "At the start the deviation $\\sigma_l$ of the ReLU outputs increases with "
             "depth."
         ),
-        test=trend(
-            measured("deviation"),
-            over="layer",
-            slope_in=above(0),
-        ),
+        test=trend(measured("deviation"), over="layer", slope_in=above(0)),
         rival="deviations that level off",
         choices=(
             Choice(
@@ -105,10 +101,9 @@ CLAIMS = (
         ),
         asides=ends("scalar"),
     ),
-    Claim(
+    beyond(
         name="scales-grow-on-average",
         place="Beside figure 1(d)",
-        kind=Kind.BEYOND,
         statement=(
             "Averaged over the layers with a skip the scales end above their start."
         ),
@@ -154,19 +149,17 @@ CLAIMS = (
         test=grown(scale("scalar", layer=1), "scalar"),
         rival="a first scale that shrinks",
     ),
-    Claim(
+    beyond(
         name="scales-grow-late",
         place="Beside figure 1(d)",
-        kind=Kind.BEYOND,
         statement="Late in training the scale of every layer with a skip grows.",
         test=every_layer_grown("scalar", -3),
         rival="some layers that still shrink",
         choices=(LATE,),
     ),
-    Claim(
+    beyond(
         name="standard-scales-grow",
         place="Beside figure 1(d)",
-        kind=Kind.BEYOND,
         statement=(
             "With ordinary batch normalisation the scales, averaged over the layers "
             "with a skip, end above their start, and late in training each one grows."
@@ -175,10 +168,9 @@ CLAIMS = (
         rival="scales that the shifts and the single units make needless",
         choices=(SCALES, LATE),
     ),
-    Claim(
+    beyond(
         name="standard-first-layer-differs",
         place="Beside figure 1(d)",
-        kind=Kind.BEYOND,
         statement=(
             "With ordinary batch normalisation, too, the first layer's scale ends "
             "further from the rest than that of any other layer."

@@ -1,7 +1,5 @@
 """Figure 1(d), and the sizes of the layers before training."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
@@ -50,24 +48,20 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     return rows
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 TITLES = {"scalar": "one scale a layer (eq. 20)", "batch": "ordinary batch norm"}
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw the scales against the layer, a line a stage of training."""
     figure, panels = figures.new_figure(7.0, 4.2, panels=(1, 2))
     steps = sorted({*table.levels("step"), *PRESETS["paper"].reading_steps})
     for panel, (norm, title) in zip(panels, TITLES.items(), strict=True):
         for step in table.levels("step"):
             rows = table.where(norm=norm, step=step)
-            figures.band(
+            figures.row_band(
                 panel,
-                rows.column("layer"),
-                rows.values(),
-                rows.values("error"),
+                rows,
+                "layer",
                 style=figures.ordered_style(step, steps),
                 label=f"step {step}",
             )
@@ -78,23 +72,15 @@ def draw(table: Rows) -> "Figure":
     return figure
 
 
-def draw_sizes(table: Rows) -> "Figure":
+def draw_sizes(table: Rows) -> "figures.Figure":
     """Draw mean squares at the start against the layer, and both recursions."""
     figure, (panel,) = figures.new_figure(5.4, 3.6)
     style = figures.kind_style("measured")
     rows, limit = table.where(quantity="square"), table.where(quantity="square_limit")
-    figures.band(
-        panel,
-        rows.column("layer"),
-        rows.values(),
-        rows.values("spread"),
-        style=style,
-        label="networks",
-        line=False,
+    figures.row_band(
+        panel, rows, "layer", error="spread", style=style, label="networks", line=False
     )
-    figures.curve(
-        panel, limit.column("layer"), limit.values(), style=style, label="wide limit"
-    )
+    figures.row_curve(panel, limit, "layer", style=style, label="wide limit")
     figures.curve(
         panel,
         limit.column("layer"),

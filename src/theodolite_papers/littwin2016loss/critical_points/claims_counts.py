@@ -6,8 +6,6 @@ from typing import Any
 
 from theodolite.core import (
     Choice,
-    Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -16,6 +14,7 @@ from theodolite.core import (
     above,
     against,
     below,
+    beyond,
     by_network,
     difference,
     each,
@@ -131,10 +130,9 @@ def _is_euler(rows: Select) -> Test:
 
 
 COUNT_CLAIMS = (
-    Claim(
+    beyond(
         name="counts-meet-kac-rice",
         place="Definition 4, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "At every finite dimension $E\\,Crt_k = 2\\sqrt2\\,\\frac{x^{\\Lambda/2}} "
             "{\\sqrt{1+x}}\\,E\\,e^{-\\frac{x-1}{4(x+1)}\\lambda_{(k+1)}^2}$ with "
@@ -148,18 +146,16 @@ COUNT_CLAIMS = (
         ),
         rival="$e^{\\Lambda\\theta}$ of Eq 31, taken for a number at small $\\Lambda$",
     ),
-    Claim(
+    beyond(
         name="counts-within-a-tenth",
         place="Definition 4, made precise",
-        kind=Kind.BEYOND,
         statement="The means of all critical points found are the exact ones to 10 %.",
         test=of_glasses("total", lambda rows: inside(relative(rows, "total"), TENTH)),
         rival="a search that misses or doubles one in ten",
     ),
-    Claim(
+    beyond(
         name="minima-meet-kac-rice",
         place="Definition 4, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "And so many minima, maxima and saddles of each index; at dimension 5 they "
             "are not equally many."
@@ -167,10 +163,8 @@ COUNT_CLAIMS = (
         test=against(
             by_index(lambda rows: inside(relative(rows, "count"), CLOSE)),
             every(
-                *(
-                    inside(from_equal_share(index), below(0))
-                    for index in (0, RIVAL["width"] - 1)
-                )
+                inside(from_equal_share(index), below(0))
+                for index in (0, RIVAL["width"] - 1)
             ),
         ),
         rival="equally many of each index",
@@ -182,10 +176,9 @@ COUNT_CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    beyond(
         name="counts-below-an-energy",
         place="Definition 4, Eq 30",
-        kind=Kind.BEYOND,
         statement=(
             "So many critical points have energies in $\\{\\Lambda X \\mid X \\in "
             "(-\\infty, u)\\}$ as Kac and Rice say, at $u = -1/4$, and not all have."
@@ -203,10 +196,9 @@ COUNT_CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    beyond(
         name="index-on-the-sphere",
         place="Definition of the index, before Definition 4",
-        kind=Kind.BEYOND,
         statement=(
             "The Hessian whose negative eigenvalues are counted is the one along the "
             "sphere, $P\\nabla^2 H P - \\frac{w \\cdot \\nabla H}{\\Lambda} P$: by its "
@@ -219,10 +211,9 @@ COUNT_CLAIMS = (
         ),
         rival="the Hessian of the space around",
     ),
-    Claim(
+    beyond(
         name="counted-mixtures-have-fewer",
         place="After Theorem 5, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "At finite dimension too a mixture of orders 2 and 3 has fewer critical "
             "points than order 3 alone: counted at 3, of every index in the mean at 2 "
@@ -234,10 +225,9 @@ COUNT_CLAIMS = (
         ),
         rival="as many, or more",
     ),
-    Claim(
+    beyond(
         name="counted-residual-has-fewer",
         place="After Theorem 5, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "At dimension 3 too the glass of a residual network of depth 4 has fewer "
             "critical points than that of the plain one."
@@ -257,10 +247,9 @@ COUNT_CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    beyond(
         name="finite-dimensions-rise",
         place="Figure 1(f), made precise",
-        kind=Kind.BEYOND,
         statement=(
             "At finite dimension too the mean number of minima and of saddles of index "
             "1 rises with $v''/v'$."

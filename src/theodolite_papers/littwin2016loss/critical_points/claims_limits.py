@@ -7,7 +7,6 @@ import numpy as np
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -17,7 +16,9 @@ from theodolite.core import (
     above,
     against,
     below,
+    beyond,
     each,
+    erratum,
     every,
     inside,
     known,
@@ -95,7 +96,7 @@ def reaches_eq_31(*indices: int) -> Test:
             each("order", rows, lambda p: inside(far_from_rival(p, index), NOT_LIMIT)),
         )
 
-    return every(*(of(index) for index in indices))
+    return every(of(index) for index in indices)
 
 
 def last_exponent(order: int) -> Read:
@@ -174,18 +175,16 @@ LIMIT_CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    beyond(
         name="minima-too",
         place="Eq 31, made precise",
-        kind=Kind.BEYOND,
         statement="Eq 31 holds of minima as well, $k = 0$.",
         test=reaches_eq_31(0),
         rival="half the logarithm alone",
     ),
-    Claim(
+    beyond(
         name="slow-approach",
         place="Eq 31, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "The limit is approached from above and slowly: the excess of "
             "$\\frac{1}{\\Lambda}\\log E\\,Crt_0$ falls like $\\Lambda^{-1/2}$, not "
@@ -215,10 +214,9 @@ LIMIT_CLAIMS = (
         rival="a maximum at some scale",
         choices=(FIGURE,),
     ),
-    Claim(
+    beyond(
         name="figure-1f-ends",
         place="Figure 1(f), made precise",
-        kind=Kind.BEYOND,
         statement=(
             "At the ends the exponent is 0 for $\\beta \\to 0$, where pairs alone are "
             "left, and that of the plain network for $\\beta \\to \\infty$."
@@ -274,10 +272,9 @@ LIMIT_CLAIMS = (
         rival="as many, or more",
         choices=(EXPONENTS, ORDERS, FIGURE),
     ),
-    Claim(
+    erratum(
         name="eq-48",
         place="Proof of Theorem 5, Eq 48",
-        kind=Kind.ERRATUM,
         statement="The largest exponent follows term by term.",
         printed=(
             "$\\max\\theta \\leq \\frac{1}{2}\\log\\max_i(V''_{ii}/V'_{ii}) - \\min_i "
@@ -298,10 +295,9 @@ LIMIT_CLAIMS = (
         ),
         rival="a bound that is attained",
     ),
-    Claim(
+    beyond(
         name="order-one-must-go",
         place="Eqs 15, 16 and 31",
-        kind=Kind.BEYOND,
         statement=(
             "With paths of length 1 kept, as in Eqs 15 and 16, Eq 31 goes negative at "
             "small $\\beta$, where $v'' < v'$: the mean number of minima would vanish "
@@ -313,10 +309,9 @@ LIMIT_CLAIMS = (
         ),
         rival="a formula for every mixture",
     ),
-    Claim(
+    beyond(
         name="gap-to-plain",
         place="After Theorem 5, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "With depth the exponent of the plain less that of the residual network "
             "tends to $\\frac{1}{2}\\log\\frac{1+\\beta}{\\beta}$: a residual network "

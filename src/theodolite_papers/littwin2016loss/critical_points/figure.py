@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 from itertools import cycle
-from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
 
 def curves(both: PredictedAndMeasured) -> Rows:
@@ -20,11 +19,7 @@ def counts(both: PredictedAndMeasured) -> Rows:
     found = group_means(both.measured.where(quantity="total"), ("mixture", "width"))
     labels = [{"mixture": row["mixture"], "width": row["width"]} for row in found]
     closed = [
-        {
-            **at,
-            "quantity": quantity,
-            "value": both.predicted.value(quantity=name, **at),
-        }
+        {**at, "quantity": quantity, "value": both.predicted.value(quantity=name, **at)}
         for quantity, name in (("closed_form", "total"), ("asymptotic", "asymptotic"))
         for at in labels
     ]
@@ -46,18 +41,14 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
             which = f"of index {row['index']}" if by else "of all indices"
             told = f"critical points {which}, {row['mixture']}"
             rows.append(
-                {
-                    "label": f"{told}, dimension {row['width']}",
-                    "predicted": both.predicted.value(quantity=quantity, **at),
-                    "measured": row["value"],
-                    "error": row["error"],
-                }
+                compared_row(
+                    f"{told}, dimension {row['width']}",
+                    both.predicted.value(quantity=quantity, **at),
+                    row,
+                )
             )
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 KINDS = {
     "three": "order_three",
@@ -83,20 +74,14 @@ LABELS = {
 DASHES = ("solid", "dashed", "dashdot", "dotted")
 
 
-def draw_curves(table: Rows) -> "Figure":
+def draw_curves(table: Rows) -> "figures.Figure":
     """Draw the exponent against the scale, a curve a depth."""
     figure, (panel,) = figures.new_figure(6.2, 4.0)
     depths = table.levels("depth")
     for depth in depths:
         style = figures.ordered_style(depth, depths)
         rows = table.where(quantity="exponent", depth=depth)
-        figures.line(
-            panel,
-            rows.column("beta"),
-            rows.values(),
-            style=style,
-            label=f"$p = {depth}$",
-        )
+        figures.row_line(panel, rows, "beta", style=style, label=f"$p = {depth}$")
         plain = table.value(quantity="plain_exponent", depth=depth)
         ends = [min(rows.column("beta")), max(rows.column("beta"))]
         figures.curve(
@@ -109,31 +94,24 @@ def draw_curves(table: Rows) -> "Figure":
     return figure
 
 
-def draw_counts(table: Rows) -> "Figure":
+def draw_counts(table: Rows) -> "figures.Figure":
     """Draw counts against dimension with both formulas."""
     figure, (panel,) = figures.new_figure(6.8, 4.2)
     mixtures = [name for name in COUNTED if name in table.levels("mixture")]
     for name in mixtures:
         style = figures.kind_style(KINDS[name])
         rows = table.where(quantity="total", mixture=name)
-        figures.band(
+        figures.row_band(
             panel,
-            rows.column("width"),
-            rows.values(),
-            rows.values("error"),
+            rows,
+            "width",
             style=style,
             label=LABELS[name],
             kind="bars",
             line=False,
         )
         closed = table.where(quantity="closed_form", mixture=name)
-        figures.curve(
-            panel,
-            closed.column("width"),
-            closed.values(),
-            style=style,
-            means="exact mean",
-        )
+        figures.row_curve(panel, closed, "width", style=style, means="exact mean")
     low = table.where(quantity="asymptotic")
     panel.plot(
         low.column("width"),
@@ -150,7 +128,7 @@ def draw_counts(table: Rows) -> "Figure":
     return figure
 
 
-def draw_approach(table: Rows) -> "Figure":
+def draw_approach(table: Rows) -> "figures.Figure":
     """Draw the excess over Eq 31 against the dimension."""
     figure, (panel,) = figures.new_figure(6.2, 4.0)
     orders, indices = table.levels("order"), table.levels("index")
@@ -158,10 +136,10 @@ def draw_approach(table: Rows) -> "Figure":
         for index, dashes in zip(indices, cycle(DASHES)):
             rows = table.where(order=order, index=index)
             style = figures.ordered_style(order, orders)
-            figures.line(
+            figures.row_line(
                 panel,
-                rows.column("width"),
-                rows.values(),
+                rows,
+                "width",
                 style=replace(style, line=dashes),
                 label=f"order {order}, index {index}",
             )

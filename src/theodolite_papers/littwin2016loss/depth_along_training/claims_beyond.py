@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from theodolite.core import Choice, Claim, Kind, Test, above
+from theodolite.core import Choice, Claim, Test, above, beyond
 
 from .claims_choices import (
     BY_INPUT,
@@ -43,10 +43,9 @@ gradients = partial(over_groups, parts=GRADIENT)
 def _claim(
     name: str, statement: str, test: Test, rival: str, *choices: Choice, place: str
 ) -> Claim:
-    return Claim(
+    return beyond(
         name=name,
         place=place,
-        kind=Kind.BEYOND,
         statement=statement,
         test=test,
         rival=rival,

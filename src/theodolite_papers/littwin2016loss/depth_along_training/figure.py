@@ -1,7 +1,6 @@
 """Effective depth along training, a panel a kind of network."""
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -95,20 +94,12 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     return rows
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-NORMS = {
-    "scalar": "one scale a layer",
-    "batch": "batch norm",
-    "none": "no norm",
-}
+NORMS = {"scalar": "one scale a layer", "batch": "batch norm", "none": "no norm"}
 KINDS = {"scalar": "scalar_norm", "batch": "batch_norm", "none": "no_norm"}
 PARTS = {"output_depth": "output", "gradient_depth": "gradient"}
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw shares of branches taken against the step; columns are tasks."""
     tasks = sorted({(row["task"], row["depth"]) for row in table}) or [("", 0)]
     count = len(tasks)
@@ -128,15 +119,15 @@ def draw(table: Rows) -> "Figure":
     return figure
 
 
-def _draw_one(panel: "Axes", table: Rows) -> None:
+def _draw_one(panel: "figures.Axes", table: Rows) -> None:
     for norm, label in NORMS.items():
         rows = table.where(norm=norm)
         if len(rows):
-            figures.band(
+            figures.row_band(
                 panel,
-                rows.column("step"),
-                rows.values(),
-                rows.values("spread"),
+                rows,
+                "step",
+                error="spread",
                 style=figures.kind_style(KINDS[norm]),
                 label=label,
             )

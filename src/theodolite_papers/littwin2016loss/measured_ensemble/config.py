@@ -53,12 +53,7 @@ class Config(StudyConfig):
 
 PRESETS = {
     "smoke": Config(
-        n_seeds=3,
-        width=16,
-        depth=6,
-        widths=(8, 16, 32),
-        depths=(3, 6, 12),
-        samples=8,
+        n_seeds=3, width=16, depth=6, widths=(8, 16, 32), depths=(3, 6, 12), samples=8
     ),
     "quick": Config(n_seeds=8, samples=64),
     "paper": Config(

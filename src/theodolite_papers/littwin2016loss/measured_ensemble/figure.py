@@ -1,7 +1,6 @@
 """Energy by path length, of networks and by Eq 16."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
@@ -87,36 +86,29 @@ def _row(point: Row, found: Row, value: float) -> Row:
     }
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 KINDS = {"unit": "residual", "he": "strong_branch"}
 LABELS = {"unit": r"$C = 1/\sqrt{n}$", "he": r"$C = \sqrt{2/n}$"}
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw shares by length: networks as points, Eq 16 dashed."""
     figure, (panel,) = figures.new_figure(6.6, 3.6)
     for scale in LABELS:
         style = figures.kind_style(KINDS[scale])
         mine = table.where(road="measured", scale=scale)
         law = table.where(road="law", scale=scale)
-        figures.band(
+        figures.row_band(
             panel,
-            mine.column("length"),
-            mine.values(),
-            mine.values("spread"),
+            mine,
+            "length",
+            error="spread",
             style=style,
             label=LABELS[scale],
             kind="bars",
             line=False,
         )
-        figures.curve(
-            panel,
-            law.column("length"),
-            law.values(),
-            style=style,
-            means=r"Eq 16, $\beta = \rho\sqrt{n}\,C$",
+        figures.row_curve(
+            panel, law, "length", style=style, means=r"Eq 16, $\beta = \rho\sqrt{n}\,C$"
         )
     panel.set_xlabel("path length $r$ (layers taken)")
     panel.set_ylabel("share of energy")
@@ -125,6 +117,6 @@ def draw(table: Rows) -> "Figure":
     return figure
 
 
-def draw_paths(table: Rows) -> "Figure":
+def draw_paths(table: Rows) -> "figures.Figure":
     """Draw the unravelled view: every path, as wide as its share of energy."""
     return figures.draw_unravelled(table)

@@ -38,9 +38,7 @@ def _exact(depth: int, beta: float) -> list[Row]:
     moments = path_length_moments(depth, exact)
     mean, variance = (float(m) for m in weights.moments())
     z = _log(weights.square_sum) / 2
-    whole = {
-        "peaks_apart": list(path_peak(depth, exact)) != weights.maximisers,
-    }
+    whole = {"peaks_apart": list(path_peak(depth, exact)) != weights.maximisers}
     found = {
         "moment_gap": abs(moments.mean / mean - 1)
         + abs(moments.variance / variance - 1),

@@ -8,12 +8,7 @@ from theodolite.core import ConfigError, PathBlueprint
 from theodolite.studies import StudyConfig
 
 # Figure 1(a–c) has 1/10, 1/2 and 2; at 1 the formulas of the proofs have no meaning.
-BETAS = {
-    0.1: Fraction(1, 10),
-    0.5: Fraction(1, 2),
-    1.0: Fraction(1),
-    2.0: Fraction(2),
-}
+BETAS = {0.1: Fraction(1, 10), 0.5: Fraction(1, 2), 1.0: Fraction(1), 2.0: Fraction(2)}
 # Bands around β/(1+β), as shares of the depth, whole lengths at every depth used.
 BANDS = {
     0.1: (Fraction(1, 20), Fraction(1, 5)),

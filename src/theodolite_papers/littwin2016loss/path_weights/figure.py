@@ -1,7 +1,5 @@
 """Figure 1(a–c) from rows of weights."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows
 
@@ -39,11 +37,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     return rows
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw a bar a length for each scale, and the closed form over it."""
     betas = table.levels("beta")
     figure, panels = figures.new_figure(
@@ -63,10 +57,10 @@ def draw(table: Rows) -> "Figure":
             linewidth=0,
             label="exact",
         )
-        figures.curve(
+        figures.row_curve(
             panel,
-            line.column("length"),
-            line.values(),
+            line,
+            "length",
             style=figures.kind_style("measured"),
             label="closed form",
         )

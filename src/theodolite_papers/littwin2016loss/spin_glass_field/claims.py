@@ -5,7 +5,6 @@ from collections.abc import Callable
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -14,8 +13,10 @@ from theodolite.core import (
     above,
     against,
     below,
+    beyond,
     by_network,
     each,
+    erratum,
     every,
     exact,
     inside,
@@ -76,7 +77,7 @@ def centred(mixtures: tuple[str, ...]) -> Test:
         rows = measured("centre", mixture=mixture)
         return each("width", rows, lambda width: inside(_mean(rows, width), ZERO))
 
-    return every(*(of(mixture) for mixture in mixtures))
+    return every(of(mixture) for mixture in mixtures)
 
 
 def _mean(rows: Select, width: int) -> Read:
@@ -92,7 +93,7 @@ def off_the_sphere(mixtures: tuple[str, ...]) -> Test:
         rows = measured("variance_off", mixture=mixture)
         return each("width", rows, lambda width: inside(_mean(rows, width), far))
 
-    return every(*(of(mixture) for mixture in mixtures))
+    return every(of(mixture) for mixture in mixtures)
 
 
 def covariance_gap(mixture: str, width: int) -> Read:
@@ -113,14 +114,12 @@ def covariance_gap(mixture: str, width: int) -> Read:
 def of_pairs(make: Callable[[str, int], Test]) -> Test:
     """A test holds of every mixture and dimension."""
     return every(
-        *(
-            each(
-                "width",
-                measured("covariance", mixture=name),
-                lambda width, name=name: make(name, width),
-            )
-            for name in PURE + MIXED
+        each(
+            "width",
+            measured("covariance", mixture=name),
+            lambda width, name=name: make(name, width),
         )
+        for name in PURE + MIXED
     )
 
 
@@ -158,10 +157,9 @@ CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    erratum(
         name="one-factor-short",
         place="Eqs 26 and 29",
-        kind=Kind.ERRATUM,
         statement=(
             "The field of Eq 26 has the $v'$ and $v''$ of definition 3: variances of "
             "its tangent gradient and, times $\\Lambda$, of its tangent Hessian."
@@ -195,20 +193,15 @@ CLAIMS = (
                 exact(measured("euler_gap", mixture="three")),
             ),
             every(
-                *(
-                    inside(
-                        smallest(predicted("spread", mixture=name)), MORE_THAN_ROUNDING
-                    )
-                    for name in MIXED
-                )
+                inside(smallest(predicted("spread", mixture=name)), MORE_THAN_ROUNDING)
+                for name in MIXED
             ),
         ),
         rival="a spread, as of mixtures",
     ),
-    Claim(
+    beyond(
         name="radial-variance",
         place="Definition 3, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "$w \\cdot \\nabla H / \\sqrt{\\Lambda}$ has variance $v' + v''$: of one "
             "order it is $p H/\\sqrt{\\Lambda}$ itself, of a mixture it leaves a share "
@@ -217,21 +210,17 @@ CLAIMS = (
         test=against(
             is_closed_form("radial_square"),
             every(
-                *(
-                    inside(
-                        smallest(measured("euler_gap", mixture=name)),
-                        MORE_THAN_ROUNDING,
-                    )
-                    for name in MIXED
+                inside(
+                    smallest(measured("euler_gap", mixture=name)), MORE_THAN_ROUNDING
                 )
+                for name in MIXED
             ),
         ),
         rival="a radial derivative that is a multiple of the energy",
     ),
-    Claim(
+    beyond(
         name="covariance-by-overlap",
         place="Eq 28, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "Energies at two points of overlap $q = w \\cdot w'/\\Lambda$ have "
             "covariance $\\Lambda \\sum \\epsilon_r^2 q^r$."

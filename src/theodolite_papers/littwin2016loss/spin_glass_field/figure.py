@@ -1,9 +1,7 @@
 """Second moments over their closed forms."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
 # What is averaged, by what it is called.
 MOMENTS = {
@@ -42,18 +40,14 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
         for row in found:
             labels = {"mixture": row["mixture"], "width": row["width"]}
             rows.append(
-                {
-                    "label": f"{told}, {row['mixture']}, dimension {row['width']}",
-                    "predicted": both.predicted.value(quantity=quantity, **labels),
-                    "measured": row["value"],
-                    "error": row["error"],
-                }
+                compared_row(
+                    f"{told}, {row['mixture']}, dimension {row['width']}",
+                    both.predicted.value(quantity=quantity, **labels),
+                    row,
+                )
             )
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LABELS = {
     "variance": "energy",
@@ -75,7 +69,7 @@ NAMES = {
 APART = 0.16
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw every second moment over its closed form, a series a mixture."""
     figure, (panel,) = figures.new_figure(6.6, 4.0)
     mixtures = [name for name in KINDS if name in table.levels("mixture")]

@@ -1,17 +1,9 @@
 """The force on the norm against the ratio of the two gradients."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
 from theodolite.core import Rows
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-LABELS = {
-    "norm": "random losses",
-    "opposite": "opposite gradients",
-}
+LABELS = {"norm": "random losses", "opposite": "opposite gradients"}
 KINDS = {"norm": "beside", "opposite": "opposite_gradients"}
 SHOWN = {
     "norm": ("norm",),
@@ -19,15 +11,16 @@ SHOWN = {
 }
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw every loss as a point over the least force that its ratio allows."""
     figure, (panel,) = figures.new_figure(6.0, 3.8)
     for name, kinds in SHOWN.items():
         rows = table.where(lambda row, k=kinds: row.get("kind") in k)
-        figures.band(
+        figures.row_band(
             panel,
-            rows.column("ratio"),
-            rows.values(),
+            rows,
+            "ratio",
+            error=None,
             style=figures.kind_style(KINDS[name]),
             label=LABELS[name],
             line=False,
@@ -35,9 +28,7 @@ def draw(table: Rows) -> "Figure":
         )
     bound = table.where(quantity="envelope")
     style = figures.kind_style("opposite_gradients")
-    figures.curve(
-        panel, bound.column("ratio"), bound.values(), style=style, label="least force"
-    )
+    figures.row_curve(panel, bound, "ratio", style=style, label="least force")
     figures.reference_line(panel, 0.0)
     figures.log_axis(panel, "x")
     panel.set_xlabel(r"$\|g_p\| \,/\, \|g_m\|$")

@@ -1,6 +1,6 @@
 """What the figure shows, and forces by formula beside those by autodiff."""
 
-from theodolite.core import PredictedAndMeasured, Row, Rows
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
 
 SHOWN = ("norm", "deep_opposite", "middle_opposite", "shallow_opposite")
 
@@ -27,11 +27,8 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
             labels = {"kind": kind, "trial": 0, "shallow": m, "deep": p}
             theory = both.predicted.value(quantity=quantity, **labels)
             rows.append(
-                {
-                    "label": f"{quantity.replace('_', ' ')}, degrees {m} and {p}",
-                    "predicted": theory,
-                    "measured": row["value"],
-                    "error": row["error"],
-                }
+                compared_row(
+                    f"{quantity.replace('_', ' ')}, degrees {m} and {p}", theory, row
+                )
             )
     return rows

@@ -7,13 +7,13 @@ from theodolite.core import (
     Choice,
     Claim,
     Judgement,
-    Kind,
     PredictedAndMeasured,
     Rows,
     Select,
     Test,
     above,
     all_of,
+    beyond,
     each,
     inside,
     mean,
@@ -115,10 +115,9 @@ CLAIMS = (
         rival="a norm that falls first",
         choices=(STARTS, STAGES),
     ),
-    Claim(
+    beyond(
         name="every-layer-grows",
         place="Beside figure 1(e)",
-        kind=Kind.BEYOND,
         statement="The norm of every single layer ends above its start.",
         test=each(
             "layer",
@@ -128,10 +127,9 @@ CLAIMS = (
         rival="growth of the first and last layers alone",
         choices=(STARTS,),
     ),
-    Claim(
+    beyond(
         name="growth-is-first-order",
         place="Beside theorem 4",
-        kind=Kind.BEYOND,
         statement=(
             "The growth comes from gradients along the weights, $-2\\mu\\,w^T g$, more "
             "than from the second order $\\mu^2\\|g\\|^2$ that is all there is where "

@@ -1,7 +1,5 @@
 """Figure 1(e) from rows of points."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
@@ -49,9 +47,6 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     return rows
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 KINDS = {"radial": "measured", "tangential": "beside"}
 PARTS = {
     "radial": r"along the weights, $-2\mu\,w^T g$",
@@ -59,28 +54,28 @@ PARTS = {
 }
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw the norm over its start, and what its square was changed by."""
     figure, (norms, parts) = figures.new_figure(7.0, 3.8, panels=(1, 2))
     scales = table.levels("init_scale")
     for scale in scales:
         rows = table.where(quantity="norm", init_scale=scale)
-        figures.band(
+        figures.row_band(
             norms,
-            rows.column("step"),
-            rows.values(),
-            rows.values("spread"),
+            rows,
+            "step",
+            error="spread",
             style=figures.ordered_style(scale, scales),
             label=f"start × {scale:g}",
         )
     figures.reference_line(norms, 1.0)
     for quantity, label in PARTS.items():
         rows = table.where(quantity=quantity, init_scale=scales[-1])
-        figures.band(
+        figures.row_band(
             parts,
-            rows.column("step"),
-            rows.values(),
-            rows.values("spread"),
+            rows,
+            "step",
+            error="spread",
             style=figures.kind_style(KINDS[quantity]),
             label=label,
         )

@@ -7,12 +7,12 @@ from typing import Any
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     Test,
     above,
     below,
+    beyond,
     each,
     every,
     group_means,
@@ -180,10 +180,9 @@ COLLAPSE = (
         ),
         asides=_fitted,
     ),
-    Claim(
+    beyond(
         name="large-norms-collapse-less",
         place="Beside appendix G",
-        kind=Kind.BEYOND,
         statement=(
             "Among networks that fit their samples alike, those of larger norm at the "
             "end have features that vary more within classes."

@@ -5,10 +5,10 @@ from typing import Any
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Test,
     above,
     below,
+    beyond,
     each,
     every,
     inside,
@@ -69,10 +69,9 @@ LOSSES = (
             ),
         ),
     ),
-    Claim(
+    beyond(
         name="who-is-sooner-depends-on-the-start",
         place="Beside section 6.1",
-        kind=Kind.BEYOND,
         statement=(
             "Without decay and from large starts cross-entropy reaches good errors "
             "sooner than the square loss."
@@ -137,27 +136,23 @@ LOSSES = (
         rival="errors that rise at long times all the same",
         choices=(HALVES,),
     ),
-    Claim(
+    beyond(
         name="wrong-labels-overfit-both",
         place="Beside section 6.1",
-        kind=Kind.BEYOND,
         statement=(
             "Where a fifth of the labels is wrong both losses overfit at long times "
             "without decay."
         ),
         test=every(
-            *(
-                inside(mean(gain(loss, FLIPPED, decay=0.0)), above(0))
-                for loss in ("square", "cross_entropy")
-            )
+            inside(mean(gain(loss, FLIPPED, decay=0.0)), above(0))
+            for loss in ("square", "cross_entropy")
         ),
         rival="cross-entropy that does not overfit",
         choices=(HALVES,),
     ),
-    Claim(
+    beyond(
         name="wrong-labels-harm-square-more",
         place="Beside section 6.1",
-        kind=Kind.BEYOND,
         statement=(
             "Where a fifth of the labels is wrong, stopping early gains more for the "
             "square loss than for cross-entropy, without decay."
@@ -166,10 +161,9 @@ LOSSES = (
         rival="as much to gain for either",
         choices=(HALVES,),
     ),
-    Claim(
+    beyond(
         name="decay-does-not-mend-labels",
         place="Beside section 6.1",
-        kind=Kind.BEYOND,
         statement=(
             "Where a fifth of the labels is wrong the square loss overfits at long "
             "times with weight decay too."

@@ -1,9 +1,7 @@
 """Collapse beside the norm, and errors over time under two losses, from rows."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
 PROPERTIES = ("nc1", "nc2", "nc3", "nc4")
 RUN = ("classes", "loss", "decay", "start")
@@ -48,20 +46,14 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     )
     for row in group_means(found, ("classes",)):
         rows.append(
-            {
-                "label": f"head as it is to centred means, {row['classes']} classes",
-                "predicted": both.predicted.value(
-                    quantity="raw_duality", classes=row["classes"]
-                ),
-                "measured": row["value"],
-                "error": row["error"],
-            }
+            compared_row(
+                f"head as it is to centred means, {row['classes']} classes",
+                both.predicted.value(quantity="raw_duality", classes=row["classes"]),
+                row,
+            )
         )
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLES = {
     "nc1": "NC1: variability in classes",
@@ -73,7 +65,7 @@ KINDS = {"square": "square_loss", "cross_entropy": "cross_entropy"}
 LOSSES = {"square": "square", "cross_entropy": "cross-entropy"}
 
 
-def draw_collapse(table: Rows) -> "Figure":
+def draw_collapse(table: Rows) -> "figures.Figure":
     """Draw the four numbers against the norm at the end."""
     figure, panels = figures.new_figure(7.0, 5.8, panels=(2, 2), share_x=True)
     counts = table.levels("classes")
@@ -84,11 +76,11 @@ def draw_collapse(table: Rows) -> "Figure":
             style = figures.ordered_style(count, counts)
             rows = table.where(quantity=quantity, classes=count)
             ends = rows.where(lambda row: row.get("stage") is None)
-            figures.band(
+            figures.row_band(
                 panel,
-                ends.column("norm"),
-                ends.values(),
-                ends.values("spread"),
+                ends,
+                "norm",
+                error="spread",
                 style=style,
                 label=f"{count} classes",
                 kind="bars",
@@ -112,7 +104,7 @@ def draw_collapse(table: Rows) -> "Figure":
     return figure
 
 
-def draw_curves(table: Rows) -> "Figure":
+def draw_curves(table: Rows) -> "figures.Figure":
     """Draw errors on new samples against epochs."""
     kinds = [("given", 0.1), ("given", 5.0), ("flipped", 0.1)]
     figure, panels = figures.new_figure(
@@ -121,11 +113,10 @@ def draw_curves(table: Rows) -> "Figure":
     for panel, (labels, start) in zip(panels, kinds, strict=True):
         for name in LOSSES:
             rows = table.where(labels=labels, start=start, loss=name)
-            figures.band(
+            figures.row_band(
                 panel,
-                rows.column("epoch"),
-                rows.values(),
-                rows.values("error"),
+                rows,
+                "epoch",
                 style=figures.kind_style(KINDS[name]),
                 label=LOSSES[name],
             )

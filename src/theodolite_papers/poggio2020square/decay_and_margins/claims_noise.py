@@ -6,9 +6,9 @@ from typing import Any
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Test,
     above,
+    beyond,
     each,
     every,
     inside,
@@ -66,24 +66,21 @@ NOISE = (
         ),
         test=_noisy(
             lambda noise: every(
-                *(
-                    ordered(
-                        measured("norm", **_at(noise, stage="end", reading=reading)),
-                        measured("norm", **_at(0.0, stage="end", reading=reading)),
-                        log=True,
-                        name=f"log10 norm ({reading}) lost by noise",
-                    )
-                    for reading in READINGS
+                ordered(
+                    measured("norm", **_at(noise, stage="end", reading=reading)),
+                    measured("norm", **_at(0.0, stage="end", reading=reading)),
+                    log=True,
+                    name=f"log10 norm ({reading}) lost by noise",
                 )
+                for reading in READINGS
             )
         ),
         rival="norms that noise leaves as they are, as it does sums of outputs",
         choices=(FRESH, BOTH),
     ),
-    Claim(
+    beyond(
         name="noise-raises-the-sum",
         place="Beside footnote 13",
-        kind=Kind.BEYOND,
         statement=(
             "In training without decay, label noise makes $\\sum_n y_n f_n$ larger and "
             "not smaller, with the norm of the last layer as $\\rho$: it is the number "
@@ -116,10 +113,9 @@ NOISE = (
         rival="errors that noise leaves or worsens",
         choices=(FRESH, HELD),
     ),
-    Claim(
+    beyond(
         name="noise-does-not-forget",
         place="Beside appendix E.1",
-        kind=Kind.BEYOND,
         statement=(
             "Unlike decay, label noise of any size tried leaves the end dependent on "
             f"the start, and the norm at least ten times that of a decay of "

@@ -6,12 +6,12 @@ from typing import Any
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     Read,
     above,
     below,
+    beyond,
     each,
     every,
     group_means,
@@ -35,8 +35,7 @@ CLOSE = Choice(
     why="the paper speaks of solutions close to interpolation and gives no distance",
 )
 HELD = Choice(
-    what="samples held out stand for the expected error",
-    why="it cannot be computed",
+    what="samples held out stand for the expected error", why="it cannot be computed"
 )
 
 
@@ -67,7 +66,7 @@ NORMS = (
             "larger average margin $\\sum_n y_n f_n$."
         ),
         test=every(
-            *(inside(rank("mean_margin", reading), below(0)) for reading in READINGS)
+            inside(rank("mean_margin", reading), below(0)) for reading in READINGS
         ),
         asides=_least,
         rival="margins that norms do not order",
@@ -81,33 +80,29 @@ NORMS = (
             "new samples better."
         ),
         test=every(
-            *(inside(rank("test_error", reading), above(0)) for reading in READINGS)
+            inside(rank("test_error", reading), above(0)) for reading in READINGS
         ),
         rival="errors on new samples that norms do not order, as a bound allows",
         choices=(BOTH, CLOSE, HELD),
     ),
-    Claim(
+    beyond(
         name="whatever-made-the-norm",
         place="Beside observation 2",
-        kind=Kind.BEYOND,
         statement=(
             "Smaller $\\rho$ goes with fewer errors on new samples whether decay made "
             "it smaller, at one start, or the start did, without decay."
         ),
         test=every(
-            *(
-                inside(rank("test_error", reading, over), above(0))
-                for reading in READINGS
-                for over in ("decays", "starts")
-            )
+            inside(rank("test_error", reading, over), above(0))
+            for reading in READINGS
+            for over in ("decays", "starts")
         ),
         rival="a decay or a start that betters the error and moves the norm besides",
         choices=(BOTH, HELD),
     ),
-    Claim(
+    beyond(
         name="decay-keeps-margins-apart",
         place="Beside section 1.2, figures 5 and 8",
-        kind=Kind.BEYOND,
         statement=(
             "At every decay and from every start the margins of all samples become "
             "more alike in training, and from small starts the less so, the more "

@@ -6,11 +6,11 @@ from typing import Any
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     Read,
     above,
+    beyond,
     every,
     group_means,
     inside,
@@ -83,7 +83,7 @@ STARTS = (
                 "decay",
                 measured("memory", stage="end", noise=0.0),
                 lambda decay: every(
-                    *(inside(memory(r, decay=decay), FORGOTTEN) for r in READINGS)
+                    inside(memory(r, decay=decay), FORGOTTEN) for r in READINGS
                 ),
                 where=lambda decay: decay >= PAPER_DECAY,
             ),
@@ -111,36 +111,32 @@ STARTS = (
         ),
         asides=_thresholds,
     ),
-    Claim(
+    beyond(
         name="enough-is-a-matter-of-time",
         place="Beside section 3",
-        kind=Kind.BEYOND,
         statement=(
             "The decay that halves the dependence on the start is inversely "
             "proportional to the length of training: what forgets is the time that "
             "decay has had, $\\eta\\lambda t/(1 - \\mu)$."
         ),
         test=every(
-            *(
-                trend(
-                    measured("threshold", level=HALF, reading=reading),
-                    over="epoch",
-                    slope_in=our_margin(
-                        0.2, "between powers one would tell apart", centre=-1.0
-                    ),
-                    name=f"exponent of the decay ({reading}) in the epochs",
-                )
-                for reading in READINGS
+            trend(
+                measured("threshold", level=HALF, reading=reading),
+                over="epoch",
+                slope_in=our_margin(
+                    0.2, "between powers one would tell apart", centre=-1.0
+                ),
+                name=f"exponent of the decay ({reading}) in the epochs",
             )
+            for reading in READINGS
         ),
         rival="a decay that is large enough at any length, as of a landscape",
         choices=(BOTH,),
         asides=_thresholds,
     ),
-    Claim(
+    beyond(
         name="errors-forget-too",
         place="Beside section 3",
-        kind=Kind.BEYOND,
         statement=(
             f"With a weight decay of {PAPER_DECAY} errors on new samples do not depend "
             "on the start either; without decay large starts err more."

@@ -101,11 +101,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 
 def _trained(config: Config, trial: int) -> "dict[Run, TrainedClassifier]":
-    from theodolite.training import (
-        ClassifierRecipe,
-        LabelledSamples,
-        train_classifiers,
-    )
+    from theodolite.training import ClassifierRecipe, LabelledSamples, train_classifiers
 
     split = split_classes(
         config.dataset,

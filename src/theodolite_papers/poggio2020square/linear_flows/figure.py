@@ -1,9 +1,7 @@
 """Norms that are reached without decay, by where the flow starts."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
 
 from .config import STARTS
 
@@ -33,21 +31,16 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
             labels = {key: row[key] for key in by}
             told = ", ".join(f"{key} {value}" for key, value in labels.items())
             rows.append(
-                {
-                    "label": f"{quantity.replace('_', ' ')}, {told}",
-                    "predicted": both.predicted.value(quantity=quantity, **labels),
-                    "measured": row["value"],
-                    "error": row["error"],
-                }
+                compared_row(
+                    f"{quantity.replace('_', ' ')}, {told}",
+                    both.predicted.value(quantity=quantity, **labels),
+                    row,
+                )
             )
     return rows
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw the norm that is reached over the least one, dataset by dataset."""
     figure, (panel,) = figures.new_figure(6.0, 3.4)
     for norm in sorted(STARTS):
@@ -56,21 +49,21 @@ def draw(table: Rows) -> "Figure":
             table.where(road=road, start=STARTS.index(norm))
             for road in ("flow", "descent")
         )
-        figures.band(
+        figures.row_band(
             panel,
-            flow.column("trial"),
-            flow.values(),
+            flow,
+            "trial",
+            error=None,
             style=style,
             bound=[True] * len(flow),
             means="hollow: flow",
             line=False,
             marker_size=9.0,
         )
-        figures.band(
+        figures.row_band(
             panel,
-            descent.column("trial"),
-            descent.values(),
-            descent.values("error"),
+            descent,
+            "trial",
             style=style,
             label=rf"$\rho_0 = {norm:g}$, descent",
             line=False,

@@ -45,9 +45,7 @@ def samples(config: Config) -> list[Row]:
 
 
 def _descend(
-    rho: "torch.Tensor",
-    v: "torch.Tensor",
-    sets: tuple["torch.Tensor", "torch.Tensor"],
+    rho: "torch.Tensor", v: "torch.Tensor", sets: tuple["torch.Tensor", "torch.Tensor"]
 ) -> tuple["torch.Tensor", "torch.Tensor", "torch.Tensor"]:
     """Go through the samples until none moves the weights; return the last moves too.
 

@@ -90,14 +90,7 @@ def cells(config: Config) -> list[dict[str, Any]]:
     del config
     return [
         {"part": part}
-        for part in (
-            "identities",
-            "held",
-            "footnotes",
-            "layered",
-            "units",
-            "networks",
-        )
+        for part in ("identities", "held", "footnotes", "layered", "units", "networks")
     ]
 
 

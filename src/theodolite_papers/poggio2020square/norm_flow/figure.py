@@ -1,9 +1,7 @@
 """Norms over time, transients by layers, and residuals at kinks, from rows."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
 
 
 def unit_table(both: PredictedAndMeasured) -> Rows:
@@ -48,18 +46,14 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
             labels = {key: row[key] for key in by}
             told = ", ".join(f"{key} {value}" for key, value in labels.items())
             rows.append(
-                {
-                    "label": f"{quantity.replace('_', ' ')}, {told}",
-                    "predicted": both.predicted.value(quantity=quantity, **labels),
-                    "measured": row["value"],
-                    "error": row["error"],
-                }
+                compared_row(
+                    f"{quantity.replace('_', ' ')}, {told}",
+                    both.predicted.value(quantity=quantity, **labels),
+                    row,
+                )
             )
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 KINDS = {
     "first_residual": "first_layer",
@@ -73,7 +67,7 @@ RESIDUALS = {
 }
 
 
-def draw_units(table: Rows) -> "Figure":
+def draw_units(table: Rows) -> "figures.Figure":
     """Draw the norm of one unit, and where it would rest with outputs as they are."""
     cases = table.levels("case")
     figure, panels = figures.new_figure(
@@ -81,18 +75,18 @@ def draw_units(table: Rows) -> "Figure":
     )
     for case, panel in zip(cases, panels, strict=True):
         rows = table.where(quantity="unit_norm", case=case)
-        figures.line(
+        figures.row_line(
             panel,
-            rows.column("time"),
-            rows.values(),
+            rows,
+            "time",
             style=figures.kind_style("measured"),
             label=r"norm $\rho$",
         )
         rows = table.where(quantity="unit_rest", case=case)
-        figures.curve(
+        figures.row_curve(
             panel,
-            rows.column("time"),
-            rows.values(),
+            rows,
+            "time",
             style=figures.kind_style("beside"),
             label=r"where it would rest, $\rho_{eq}(t)$",
         )
@@ -104,16 +98,16 @@ def draw_units(table: Rows) -> "Figure":
     return figure
 
 
-def draw_transients(table: Rows) -> "Figure":
+def draw_transients(table: Rows) -> "figures.Figure":
     """Draw growth over time, and times to half of the rest by layers."""
     figure, (paths, times) = figures.new_figure(7.0, 3.8, panels=(1, 2))
     layers = table.levels("layers")
     for count in layers:
         rows = table.where(quantity="growth", layers=count)
-        figures.line(
+        figures.row_line(
             paths,
-            rows.column("time"),
-            rows.values(),
+            rows,
+            "time",
             style=figures.ordered_style(count, layers),
             label=f"{count} layer{'s' if count > 1 else ''}",
         )
@@ -122,14 +116,11 @@ def draw_transients(table: Rows) -> "Figure":
         style = figures.ordered_style(start, starts)
         kept = table.where(quantity="transient", start=start)
         flow, descent = (kept.where(road=road) for road in ("flow", "descent"))
-        figures.curve(
-            times, flow.column("layers"), flow.values(), style=style, means="flow"
-        )
-        figures.band(
+        figures.row_curve(times, flow, "layers", style=style, means="flow")
+        figures.row_band(
             times,
-            descent.column("layers"),
-            descent.values(),
-            descent.values("error"),
+            descent,
+            "layers",
             style=style,
             label=rf"$\rho_0 = {start:g}$, descent",
             line=False,
@@ -144,15 +135,16 @@ def draw_transients(table: Rows) -> "Figure":
     return figure
 
 
-def draw_kinks(table: Rows) -> "Figure":
+def draw_kinks(table: Rows) -> "figures.Figure":
     """Draw residuals of Eq 8 at the ends of descent, network by network."""
     figure, (panel,) = figures.new_figure(6.0, 3.4)
     for name in RESIDUALS:
         rows = table.where(quantity=name)
-        figures.band(
+        figures.row_band(
             panel,
-            rows.column("rank"),
-            rows.values(),
+            rows,
+            "rank",
+            error=None,
             style=figures.kind_style(KINDS[name]),
             label=RESIDUALS[name],
             line=False,

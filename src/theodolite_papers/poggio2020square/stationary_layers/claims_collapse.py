@@ -2,9 +2,9 @@
 
 from theodolite.core import (
     Claim,
-    Kind,
     above,
     below,
+    erratum,
     every,
     inside,
     largest,
@@ -22,10 +22,9 @@ MINUS_ONE = near(-1, 1e-9, source="rounding", why="cosines of means of samples")
 GATED = ("relu", "single_samples")
 
 COLLAPSE = (
-    Claim(
+    erratum(
         name="features-are-the-last-layer",
         place="Corollary 4, NC1 and NC3",
-        kind=Kind.ERRATUM,
         statement=(
             "At rest the features of every sample are the last layer's weights times "
             "the output: $h(x_i) = V_L^T f(x_i)$."
@@ -53,10 +52,9 @@ COLLAPSE = (
         rival="features of either sign in a rectified layer",
         choices=(BOTH,),
     ),
-    Claim(
+    erratum(
         name="collapse-at-rest",
         place="Corollary 4, NC1",
-        kind=Kind.ERRATUM,
         statement=(
             "Where $\\dot V_k = 0$ and $\\dot\\rho = 0$ the features of a class do not "
             "vary."
@@ -89,10 +87,9 @@ COLLAPSE = (
         rival="features that vary as much as at the start",
         choices=(BOTH,),
     ),
-    Claim(
+    erratum(
         name="means-are-opposite",
         place="Corollary 4, NC2",
-        kind=Kind.ERRATUM,
         statement="The means of the two classes become opposite vectors.",
         printed="$\\mu_1 = V^T$ and $\\mu_2 = -V^T$",
         corrected=(
@@ -111,10 +108,7 @@ COLLAPSE = (
             ),
             inside(lowest(measured("centred_cosine")), MINUS_ONE),
             inside(highest(measured("centred_cosine")), MINUS_ONE),
-            inside(
-                highest(measured("centred_cosine", stage="noise")),
-                MINUS_ONE,
-            ),
+            inside(highest(measured("centred_cosine", stage="noise")), MINUS_ONE),
         ),
         rival="centred means of noise at any angle",
     ),
@@ -125,13 +119,11 @@ COLLAPSE = (
             "The last layer comes to lie along the difference of the class means."
         ),
         test=every(
-            *(
-                inside(
-                    lowest(measured("dual_cosine", kind=kind, stage="end")),
-                    above(0.99, source="ours", why="within eight degrees"),
-                )
-                for kind in ("linear", "relu")
+            inside(
+                lowest(measured("dual_cosine", kind=kind, stage="end")),
+                above(0.99, source="ours", why="within eight degrees"),
             )
+            for kind in ("linear", "relu")
         ),
         rival="a last layer like that of noise, at any angle",
         choices=(BOTH,),
@@ -141,13 +133,11 @@ COLLAPSE = (
         place="Corollary 4, NC4",
         statement="The network decides for the class whose mean is nearest.",
         test=every(
-            *(
-                inside(
-                    lowest(measured("nearest_agreement", kind=kind, stage="end")),
-                    near(1, 1e-9, source="rounding", why="a share of samples"),
-                )
-                for kind in ("linear", "relu")
+            inside(
+                lowest(measured("nearest_agreement", kind=kind, stage="end")),
+                near(1, 1e-9, source="rounding", why="a share of samples"),
             )
+            for kind in ("linear", "relu")
         ),
         rival="the agreement of networks that are not trained, about a half",
         choices=(BOTH,),

@@ -1,11 +1,11 @@
 """Figures 1 to 12 from rows of points."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
 from .config import CONDITIONS
 
@@ -91,19 +91,15 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
         )
         ends = group_means(both.measured.where(quantity="ratio", **here), ("family",))
         rows += [
-            {
-                "label": f"Σyf/Σf² over ρ, {limit['family']}, from {start:g}",
-                "predicted": limit["value"],
-                "measured": end["value"],
-                "error": end["error"],
-            }
+            compared_row(
+                f"Σyf/Σf² over ρ, {limit['family']}, from {start:g}",
+                limit["value"],
+                end,
+            )
             for limit, end in zip(limits, ends, strict=True)
         ]
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLES = {
     "bn_wd": "BN, decay (figs 1–5)",
@@ -123,7 +119,7 @@ SHORT = {
 }
 
 
-def _grid(table: Rows, height: float = 2.7) -> tuple["Figure", dict[Any, Any]]:
+def _grid(table: Rows, height: float = 2.7) -> tuple["figures.Figure", dict[Any, Any]]:
     """Return panels by family and condition, of those that there are."""
     keys = [
         (family, condition)
@@ -161,7 +157,9 @@ def _lines(panel: Any, table: Rows, *, dashed: str | None = None) -> None:
             figures.band(panel, epochs, values, style=style, label=label)
 
 
-def _finish(figure: "Figure", panels: dict[Any, Any], label: str, top: float) -> None:
+def _finish(
+    figure: "figures.Figure", panels: dict[Any, Any], label: str, top: float
+) -> None:
     """Use logarithmic axes that what blew up leaves at a mark, and add the legend."""
     for panel in panels.values():
         figures.count_axis(panel)
@@ -179,7 +177,7 @@ def _outer(panels: dict[Any, Any], label: str) -> None:
             panel.set_ylabel(label)
 
 
-def draw_losses(table: Rows) -> "Figure":
+def draw_losses(table: Rows) -> "figures.Figure":
     """Draw the losses of figures 1, 6 and 10; dashed on samples held out."""
     figure, panels = _grid(table)
     for (family, condition), panel in panels.items():
@@ -190,7 +188,7 @@ def draw_losses(table: Rows) -> "Figure":
     return figure
 
 
-def draw_norms(table: Rows) -> "Figure":
+def draw_norms(table: Rows) -> "figures.Figure":
     r"""Draw $\rho$ of figures 2, 7 and 11."""
     figure, panels = _grid(table)
     for (family, condition), panel in panels.items():
@@ -199,7 +197,7 @@ def draw_norms(table: Rows) -> "Figure":
     return figure
 
 
-def draw_zooms(table: Rows) -> "Figure":
+def draw_zooms(table: Rows) -> "figures.Figure":
     r"""Draw figures 2 and 3: the first epochs of $\rho$, and mean $|f_n|$ with zoom."""
     families, last = table.levels("family"), max(table.column("epoch"))
     kinds: tuple[tuple[str, str, int], ...] = (
@@ -225,7 +223,7 @@ def draw_zooms(table: Rows) -> "Figure":
     return figure
 
 
-def draw_ratios(table: Rows) -> "Figure":
+def draw_ratios(table: Rows) -> "figures.Figure":
     r"""Draw figure 4; dashed: $1 + \lambda/\sum f_n^2$ at the same weights."""
     families = table.levels("family")
     figure, panels = figures.new_figure(
@@ -246,18 +244,18 @@ def draw_ratios(table: Rows) -> "Figure":
     return figure
 
 
-def draw_margins(table: Rows) -> "Figure":
+def draw_margins(table: Rows) -> "figures.Figure":
     """Draw figures 5, 8 and 12: margins of all samples, sorted, over their mean."""
     figure, panels = _grid(table)
     for (family, condition), panel in panels.items():
         here = table.where(family=family, condition=condition)
         for start in here.levels("start"):
             rows = here.where(start=start)
-            figures.band(
+            figures.row_band(
                 panel,
-                rows.column("share"),
-                rows.values(),
-                rows.values("spread"),
+                rows,
+                "share",
+                error="spread",
                 style=_style(start),
                 label=f"from {start:g}",
             )
@@ -268,7 +266,7 @@ def draw_margins(table: Rows) -> "Figure":
     return figure
 
 
-def draw_histograms(table: Rows) -> "Figure":
+def draw_histograms(table: Rows) -> "figures.Figure":
     r"""Draw figure 9: levels of $|f_n|$ over time."""
     kinds = [(f, s) for f in table.levels("family") for s in table.levels("start")]
     columns = max(1, min(2, len(kinds)))

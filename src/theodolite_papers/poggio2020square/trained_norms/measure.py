@@ -12,11 +12,7 @@ from theodolite.core import Row, Rows, derive
 from .config import CONDITIONS, LATE, Config, runs
 
 if TYPE_CHECKING:
-    from theodolite.training import (
-        ClassifierRecord,
-        LabelledSamples,
-        TrainedClassifier,
-    )
+    from theodolite.training import ClassifierRecord, LabelledSamples, TrainedClassifier
 
 EPS = 1e-5  # outputs and norms in single precision, over sums of many samples
 SHARES = tuple(np.linspace(0, 1, 11).round(2).tolist())
@@ -95,11 +91,7 @@ def load_samples(
 
 
 def rows_of(
-    run: "TrainedClassifier",
-    kind: tuple[str, float, int],
-    *,
-    family: str,
-    whole: bool,
+    run: "TrainedClassifier", kind: tuple[str, float, int], *, family: str, whole: bool
 ) -> list[Row]:
     """Return numbers of a run at its start and end, and its course where asked for.
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core import (
@@ -160,6 +162,34 @@ class Study:
         kind = type(self.presets["smoke"])
         known = {item.name for item in fields(kind)}
         return kind(**{k: _tuples(v) for k, v in saved.items() if k in known})
+
+
+def gather_study(package: str, **words: Any) -> Study:
+    """Return the study whose parts are the modules of a package.
+
+    They are ``config`` with ``PRESETS`` and ``cells``, ``claims`` with ``CLAIMS``,
+    ``figure`` with ``compare``, and ``predict``, ``measure`` and, where there is one,
+    ``combine`` with a function of the same name.
+
+    Args:
+        package: Name of the package: ``__name__`` in its ``__init__``.
+        words: Everything else that a study has, from ``title`` to ``departures``.
+    """
+    names = ["config", "claims", "figure", "predict", "measure"]
+    if find_spec(f"{package}.combine"):
+        words["combine"] = import_module(f"{package}.combine").combine
+    config, claims, figure, predict, measure = (
+        import_module(f"{package}.{name}") for name in names
+    )
+    return Study(
+        presets=config.PRESETS,
+        cells=config.cells,
+        predict=predict.predict,
+        measure=measure.measure,
+        compare=figure.compare,
+        claims=claims.CLAIMS,
+        **words,
+    )
 
 
 def _tuples(value: Any) -> Any:

@@ -24,7 +24,7 @@ from theodolite_papers.littwin2016loss.depth_along_training.figure import (
     foretold,
     whole,
 )
-from theodolite_papers.littwin2016loss.depth_along_training.measure_layerwise import (
+from theodolite_papers.littwin2016loss.depth_along_training.measure import (
     beta_of_scales,
 )
 

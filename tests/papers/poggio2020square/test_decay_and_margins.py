@@ -26,7 +26,7 @@ from theodolite_papers.poggio2020square.decay_and_margins.measure import (
     memory,
     threshold,
 )
-from theodolite_papers.poggio2020square.shared.ranks import rank_correlation
+from theodolite_papers.poggio2020square.shared.rows import rank_correlation
 from theodolite_papers.poggio2020square.shared.split_classes import (
     flipped,
     split_classes,

@@ -16,7 +16,7 @@ from tests.studies.counterfactuals import (
 )
 from theodolite.core import ConfigError
 from theodolite_papers.poggio2020square.shared.kinks import least_sum_gaps
-from theodolite_papers.poggio2020square.shared.two_digits import two_digits
+from theodolite_papers.poggio2020square.shared.split_classes import two_digits
 from theodolite_papers.poggio2020square.stationary_layers.config import Config
 
 STUDY = "stationary_layers"

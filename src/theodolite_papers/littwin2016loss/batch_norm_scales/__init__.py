@@ -7,15 +7,12 @@ the network trains, the first layer's in its own way.
 Departures: see ``STUDY.departures``. Cost: half a minute of processor time at QUICK.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import compare, draw, draw_sizes, sizes, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Figure 1(d): scales of batch normalisation along training",
     summary=(
         "Do the scales $\\lambda_l$ grow as a residual network trains? Networks of ten "
@@ -23,12 +20,6 @@ STUDY = Study(
         "normalisation learn to tell 50 Gaussians apart; before training, the sizes of "
         "their layers are followed through the depth."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
     committed=Committed(
         CommittedRun("theodolite_papers.littwin2016loss", "batch_norm_scales"),
         ("quantity", "stage", "layer"),
@@ -38,15 +29,15 @@ STUDY = Study(
             "scales",
             "Magnitude of the scales against the layer at several steps of training: "
             "mean over networks and its standard error.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
         Drawing(
             "sizes",
             "Mean square of a unit against the layer before training, all scales 1. "
             "Dashed: the limit of wide networks, and the recursion as printed.",
-            sizes,
-            draw_sizes,
+            figure.sizes,
+            figure.draw_sizes,
         ),
     ),
     departures=(

@@ -1,6 +1,7 @@
 """Effective depth along training, a panel a kind of network."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -92,6 +93,35 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
                     }
                 )
     return rows
+
+
+def exhibit(both: PredictedAndMeasured) -> Rows:
+    """Return effective depth, spread and fitted scale by kind of network and step."""
+    rows = whole(both.measured)
+    return Rows(row for part in ("output", "gradient") for row in _part(rows, part))
+
+
+def _part(rows: Rows, part: str) -> Iterator[Row]:
+    for quantity in ("depth", "spread", "beta"):
+        chosen = rows.where(quantity=f"{part}_{quantity}")
+        for point in group_means(chosen, (*GROUP, "step")):
+            blocks = units_of(point)
+            # Depths are kept as shares of the branches.
+            unit = blocks if quantity == "depth" else 1
+            yield {
+                "quantity": "effective_depth" if quantity == "depth" else quantity,
+                "network": _name(point),
+                "part": part,
+                "blocks": blocks,
+                "step": point["step"],
+                "value": point["value"] * unit,
+                "error": point["error"] * unit,
+            }
+
+
+def _name(row: Row) -> str:
+    norm = NORMS.get(row["norm"], row["norm"])
+    return f"{row['task']}, {row['family']}, depth {row['depth']}, {norm}"
 
 
 NORMS = {"scalar": "one scale a layer", "batch": "batch norm", "none": "no norm"}

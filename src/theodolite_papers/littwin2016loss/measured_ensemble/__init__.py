@@ -7,16 +7,12 @@ with paths of less than half the depth, in the narrow band of a squared binomial
 Departures: see ``STUDY.departures``. Cost: ten seconds at QUICK.
 """
 
-from theodolite.studies import Drawing, Exhibit, Study
+from theodolite.studies import Drawing, Exhibit, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, draw_paths, exhibit, single_paths, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Eq 16 against real networks: the ensemble of their paths",
     summary=(
         "With its gates as a forward pass sets them, a residual network is a sum over "
@@ -26,29 +22,22 @@ STUDY = Study(
         "binomial with $\\beta = \\rho n C/\\sqrt{\\Lambda}$. Branches are deleted "
         "too, from the real network and from its frozen paths."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
-    exhibits=(Exhibit("path_ensembles", exhibit),),
+    exhibits=(Exhibit("path_ensembles", figure.exhibit),),
     drawings=(
         Drawing(
             "ensemble",
             "Share of energy by path length in the deepest networks: means and "
             "standard deviations over networks. Dashed: Eq 16 at the foretold "
             "$\\beta$.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
         Drawing(
             "unravelled",
             "Every path through a random network of five layers, as wide as its share "
             "of energy. The first layer has no skip, and is on all of them.",
-            single_paths,
-            draw_paths,
+            figure.single_paths,
+            figure.draw_paths,
         ),
     ),
     departures=(

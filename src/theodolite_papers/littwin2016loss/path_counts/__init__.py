@@ -8,16 +8,12 @@ gathers into products of few different weights, each with a normal variable.
 Departures: see ``STUDY.departures``. Cost: seconds at QUICK.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Eqs 1 to 13: a residual network as a sum over paths",
     summary=(
         "A path takes a layer or passes it by its skip, so that a residual network of "
@@ -28,20 +24,13 @@ STUDY = Study(
         "there to a sum of normal variables is followed step by step at the same "
         "weights, and its assumptions are checked."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
     drawings=(
         Drawing(
             "paths",
             "Paths by length of the deepest residual network: listed one by one, and "
             "by the formula.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

@@ -8,9 +8,15 @@ import numpy as np
 
 from theodolite.core import PathBlueprint, Row, Rows, named_rows
 
-from ..shared.coins import coin_outputs
-from ..shared.enumeration import Paths, enumerate_paths, propagated
-from ..shared.recording import Recorded, built, recorded
+from ..shared.enumeration import (
+    Paths,
+    Recorded,
+    built,
+    coin_outputs,
+    enumerate_paths,
+    propagated,
+    recorded,
+)
 from ..shared.rows import EPS
 from .config import GATE, Config, blueprint, inputs
 

@@ -8,16 +8,12 @@ scale of the weights alone decides.
 Departures: see ``STUDY.departures``. Cost: seconds at QUICK.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Theorems 1 and 2, lemma 4, figure 1(a–c): how path lengths weigh",
     summary=(
         "In the model paths of length $r$ have the weight $\\epsilon_r = "
@@ -28,20 +24,13 @@ STUDY = Study(
         "greatest weight is, how narrow the band around it, what scale moves it, and "
         "which of the printed formulas are right."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
     drawings=(
         Drawing(
             "weights",
             "Figure 1(a–c): weights of path lengths at depth 100. Bars: whole numbers; "
             "dashed: closed form in the log domain.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

@@ -16,8 +16,8 @@ from theodolite.theory import (
     scale_for_path_length,
 )
 
+from ..shared.enumeration import built
 from ..shared.exact_weights import ExactWeights
-from ..shared.recording import built
 from ..shared.rows import EPS
 from .config import BETAS, CHANCE, SETTINGS, WIDTHS, Config, wide
 

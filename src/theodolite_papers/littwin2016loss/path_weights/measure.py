@@ -9,10 +9,8 @@ import numpy as np
 
 from theodolite.core import PathBlueprint, Row, Rows, named_rows, stream
 
-from ..shared.coins import coin_outputs
-from ..shared.enumeration import propagated
+from ..shared.enumeration import built, coin_outputs, propagated, recorded
 from ..shared.exact_weights import ExactWeights
-from ..shared.recording import built, recorded
 from ..shared.rows import EPS, by_length
 from .config import (
     BANDS,

@@ -8,15 +8,12 @@ how steep and how bent it is.
 Departures: see ``STUDY.departures``. Cost: seconds at QUICK, a minute at PAPER.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Eqs 5, 6, 26 to 29: the energy of a spherical spin glass",
     summary=(
         "The loss is modelled by $-\\sum_r \\epsilon_r \\Lambda^{-(r-1)/2} \\sum "
@@ -27,20 +24,14 @@ STUDY = Study(
         "numbers $v'$ and $v''$ of definition 3 should be what gradient and Hessian "
         "say."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
     drawings=(
         Drawing(
             "field",
             "Second moments of energy, gradient and Hessian over those of the closed "
             "form, by mixture; standard errors over trials. Hollow: the product of "
             "Eq 26 as printed, one factor short.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

@@ -8,16 +8,12 @@ where the deeper paths' gradient is the longer one.
 Departures: see ``STUDY.departures``. Cost: seconds at every scale.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import draw
-from .measure import measure
-from .predict import predict
-from .tables import compare, table
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Theorems 3 and 4: the driving force behind growing scales",
     summary=(
         "A network with one skip over $p - m$ layers has a loss of two homogeneous "
@@ -25,12 +21,6 @@ STUDY = Study(
         "rest, which way does it go after one step of the weights? Closed forms meet "
         "autodiff on random losses brought to such points."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
     drawings=(
         Drawing(
             "norm_force",
@@ -38,8 +28,8 @@ STUDY = Study(
             "ratio of the gradients; above zero the weights grow. "
             "Dashed: the least force over all angles, "
             "$(1-s)(m-ps)/(m+ps^2)$ at ratio $s$.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

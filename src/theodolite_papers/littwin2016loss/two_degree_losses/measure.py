@@ -9,8 +9,7 @@ import numpy as np
 from theodolite import networks
 from theodolite.core import LayerwiseBlueprint, Row, Rows, stream
 
-from .config import Config
-from .config_instances import KINDS, Instance, instance
+from .config import KINDS, Config, Instance, instance
 
 if TYPE_CHECKING:
     import torch

@@ -5,8 +5,7 @@ import numpy as np
 from theodolite.core import Row, Rows
 from theodolite.theory import TwoDegreeLoss, least_norm_force
 
-from .config import Config
-from .config_instances import KINDS, instance
+from .config import KINDS, Config, instance
 
 EPS = 1e-14
 

@@ -8,27 +8,18 @@ Departures: see ``STUDY.departures``. Cost: a quarter of a minute of processor t
 QUICK.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Figure 1(e): the norm of the weights without batch normalisation",
     summary=(
         "Without batch normalisation, does the size $C$ of the weights grow, and "
         "steadily? Residual networks of ten layers learn to tell 50 Gaussians apart, "
         "and every change of their squared norm is split into its two orders."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
     committed=Committed(
         CommittedRun("theodolite_papers.littwin2016loss", "weight_norm_growth"),
         ("quantity", "stage", "layer"),
@@ -39,8 +30,8 @@ STUDY = Study(
             "Left: norm of all layers' weights over its start, mean and standard "
             "deviation over networks. Right: what its square was changed by since the "
             "start, by the order of the change, of the larger start.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

@@ -9,15 +9,12 @@ Departures: see ``STUDY.departures``. Cost: a quarter of a minute of processor t
 QUICK; at PAPER 320 networks of 1,000 epochs on up to 50,000 images, for a GPU.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import collapse, compare, curves, draw_collapse, draw_curves
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Neural collapse at every norm, and the square loss beside cross-entropy",
     summary=(
         "Do features of two, three and ten classes collapse under the square loss, as "
@@ -25,12 +22,6 @@ STUDY = Study(
         "none up and two starts make norms of many orders of magnitude. Which of the "
         "two losses is good sooner, and which overfits if training goes on?"
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(
@@ -39,15 +30,15 @@ STUDY = Study(
             "square loss, a point a decay and start; 0 is complete. Dashed: untrained. "
             "Means of two classes are opposite about their middle whatever they are, "
             "so that they have no NC2. Bars: one deviation over trials.",
-            collapse,
-            draw_collapse,
+            figure.collapse,
+            figure.draw_collapse,
         ),
         Drawing(
             "losses_over_time",
             "Errors on new samples of the largest group of classes, without decay. "
             "Bands: one standard error over trials.",
-            curves,
-            draw_curves,
+            figure.curves,
+            figure.draw_curves,
         ),
     ),
     departures=(

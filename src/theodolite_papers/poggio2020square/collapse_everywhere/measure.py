@@ -8,7 +8,7 @@ import numpy as np
 
 from theodolite.core import ClassifierBlueprint, Row, Rows
 
-from ..shared.ranks import known, rank_correlation
+from ..shared.rows import known, rank_correlation
 from ..shared.split_classes import SplitClasses, flipped, split_classes
 from .config import FLIPPED, Config, Run, runs
 

@@ -9,15 +9,12 @@ Departures: see ``STUDY.departures``. Cost: a quarter of a minute of processor t
 QUICK; at PAPER 360 networks of 1,000 epochs on 10,000 images, for a GPU.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import compare, draw_noise, draw_norms, draw_starts, noise, norms, starts
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Weight decay, starts and label noise: norms, margins and errors at the end",
     summary=(
         "Does a smaller norm $\\rho$ at the end go with wider margins and fewer errors "
@@ -25,12 +22,6 @@ STUDY = Study(
         "much of it, and does label noise do the same? Networks of four layers with "
         "batch norms learn two classes from several starts at many decays and noises."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(
@@ -38,8 +29,8 @@ STUDY = Study(
             "Margins and errors on new samples beside the norm at the end, a point a "
             "decay and start, and the deviation of margins over their root mean "
             "square. Bars: one deviation over trials.",
-            norms,
-            draw_norms,
+            figure.norms,
+            figure.draw_norms,
         ),
         Drawing(
             "starts_forgotten",
@@ -47,15 +38,15 @@ STUDY = Study(
             "the decay at which the dependence on the start is halved, and is a fifth, "
             "by the length of training; dashed: its inverse. Bars: one deviation over "
             "trials.",
-            starts,
-            draw_starts,
+            figure.starts,
+            figure.draw_starts,
         ),
         Drawing(
             "label_noise",
             "Without decay: the norm of the last layer and errors on new samples by "
             "the size of label noise. Bars: one deviation over trials.",
-            noise,
-            draw_noise,
+            figure.noise,
+            figure.draw_noise,
         ),
     ),
     departures=(

@@ -9,7 +9,7 @@ import numpy as np
 
 from theodolite.core import ClassifierBlueprint, Row, Rows
 
-from ..shared.ranks import known, rank_correlation
+from ..shared.rows import known, rank_correlation
 from ..shared.split_classes import split_classes
 from .config import FITTED, LARGE_START, LEVELS, Config, runs
 

@@ -7,37 +7,26 @@ the end does not depend on the start, without decay it does.
 Departures: see ``STUDY.departures``. Cost: seconds at QUICK.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Linear classifiers: does the end depend on the start?",
     summary=(
         "A linear classifier $\\rho v^T x$ follows its norm and its direction under "
         "the square or the exponential loss. Flows are integrated, rests solved for, "
         "and gradient descent run from several starts, on both sides of $\\rho = 0$."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
     drawings=(
         Drawing(
             "linear_ends",
             "Norm reached without decay over the least norm that interpolates, by "
             "the norm at the start. Lines are flows, points gradient descent "
             "extrapolated to steps of length zero.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

@@ -9,7 +9,7 @@ from theodolite.core import Row, Rows, named_rows
 from theodolite.theory import LinearFlow
 
 from .config import SETTINGS, Config, data
-from .measure_ends import final_weights
+from .measure import final_weights
 
 
 def combine(config: Config, cell: Mapping[str, Any]) -> Rows:

@@ -7,16 +7,12 @@ words: solutions of small norm have wide margins and a better bound on their err
 Departures: see ``STUDY.departures``. Cost: seconds at QUICK, minutes at PAPER.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Appendices C and F: margins, norms and a bound on the error",
     summary=(
         "Small norms mean wide margins, and the bound on the expected error grows with "
@@ -24,13 +20,6 @@ STUDY = Study(
         "with explicit constants for the complexity of normalised ones, which is "
         "computed exactly where all signs can be listed."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
     datasets=lambda config: ("digits",),
     splits=("train", "test"),
     drawings=(
@@ -39,8 +28,8 @@ STUDY = Study(
             "Both sides of the bound for trained networks, by the decay that sets "
             "their norm; margin 1 of the outputs, failing with probability 0.05. A "
             "bound above 1 says nothing.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

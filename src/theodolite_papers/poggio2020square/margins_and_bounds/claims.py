@@ -11,14 +11,14 @@ from theodolite.core import (
     beyond,
     erratum,
     every,
+    highest,
     inside,
+    lowest,
     mean,
     measured,
     meets,
     trend,
 )
-
-from ..shared.ends import highest, lowest
 
 SOLVED = below(1e-5, source="rounding", why="searches that stop at twelve digits")
 AT_LEAST_ZERO = Region(low=0.0, low_open=False)

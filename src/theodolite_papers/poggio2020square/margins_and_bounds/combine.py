@@ -8,9 +8,9 @@ import numpy as np
 from theodolite.core import Row, Rows
 from theodolite.theory import frobenius_complexity, margin_bound
 
-from ..shared.two_digits import two_digits
+from ..shared.split_classes import two_digits
 from .config import Config
-from .measure_networks import networks
+from .measure import networks
 
 
 def bounds(config: Config, measured: Rows) -> Rows:

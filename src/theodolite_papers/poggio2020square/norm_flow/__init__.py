@@ -8,24 +8,12 @@ $\\sum y f/(\\lambda + \\sum f^2)$, small norms first.
 Departures: see ``STUDY.departures``. Cost: seconds at QUICK.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import (
-    compare,
-    draw_kinks,
-    draw_transients,
-    draw_units,
-    kink_table,
-    transient_table,
-    unit_table,
-)
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Gradient flow of the norm and of normalised layers",
     summary=(
         "A classifier $g = \\rho f$ with unit layers follows $\\dot\\rho$ and "
@@ -33,35 +21,28 @@ STUDY = Study(
         "sphere and across the kinks of ReLUs, and met by gradient descent of the same "
         "networks as its step vanishes."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
     drawings=(
         Drawing(
             "unit_norms",
             "Norm of one ReLU unit that starts at an angle of 1.4 to its input, and "
             "the norm at which it would rest if outputs stayed as they are.",
-            unit_table,
-            draw_units,
+            figure.unit_table,
+            figure.draw_units,
         ),
         Drawing(
             "transients",
             "Left: growth by Eq 28, outputs held. Right: time to half of the rest; "
             "lines are quadrature, points gradient descent extrapolated to steps of "
             "length zero.",
-            transient_table,
-            draw_transients,
+            figure.transient_table,
+            figure.draw_transients,
         ),
         Drawing(
             "kinks",
             "Residuals of Eq 8 where gradient descent of ReLU networks ends, as they "
             "are, and with the best share of the gradient of each ReLU at its kink.",
-            kink_table,
-            draw_kinks,
+            figure.kink_table,
+            figure.draw_kinks,
         ),
     ),
     departures=(

@@ -9,12 +9,21 @@ import numpy as np
 
 from theodolite.core import Row, Rows, named_rows
 
+from ..shared.descent import descend, forward
 from ..shared.drawn_networks import Drawn, draw
-from ..shared.projected_descent import descend, forward
 from ..shared.rows import limit
-from .config import LABELS, LAYERED, OUTPUTS, SCALES, SIDES, START, Config
-from .measure_footnotes import footnotes
-from .measure_norms import held, units
+from .config import (
+    LABELS,
+    LAYERED,
+    OUTPUTS,
+    SCALES,
+    SIDES,
+    START,
+    Config,
+    ray_network,
+    shares,
+)
+from .measure_norms import at_rest, held, units
 
 if TYPE_CHECKING:
     import torch
@@ -249,6 +258,70 @@ def _train(config: Config, *phases: tuple[float, int]) -> Ended:
     for rate, steps in phases:
         rho, layers = descend(rho, layers, data, rate, steps, watch)
     return rho.numpy(), [w.numpy() for w in layers], wrong.numpy(), peak.numpy()
+
+
+def footnotes(config: Config) -> list[Row]:
+    """Differentiate networks of one ray, and let norms rest under held outputs."""
+    rows: list[Row] = []
+    for trial in config.seeds:
+        rows += [*_ray(config, trial), *_shares(config, trial)]
+    return rows
+
+
+def _ray(config: Config, trial: int) -> list[Row]:
+    """Return speeds of the layers and of the norm, at rest of the norm and away."""
+    import torch
+
+    drawn = ray_network(config, trial)
+    weights = [torch.tensor(w).requires_grad_() for w in drawn.weights]
+    x, y = torch.tensor(drawn.inputs), torch.tensor(drawn.labels)
+    f = forward(weights, x)
+    gaps = []
+    for one in f:
+        own = torch.autograd.grad(one, weights, retain_graph=True)
+        gaps += [
+            float((w * one - g).detach().norm())
+            for w, g in zip(weights, own, strict=True)
+        ]
+    rows = named_rows({"ray_gap": max(gaps)}, 1e-12, trial=trial)
+    rest = float(at_rest(f.detach().numpy(), drawn.labels, config.decay))
+    for place, scale in (("rest", rest), ("below", rest / 2), ("above", 2 * rest)):
+        found = _speeds(weights, (x, y), scale, config.decay)
+        rows += named_rows(found, 1e-12, trial=trial, place=place)
+    return rows
+
+
+def _speeds(
+    weights: list["torch.Tensor"],
+    data: tuple["torch.Tensor", "torch.Tensor"],
+    scale: float,
+    decay: float,
+) -> dict[str, float]:
+    import torch
+
+    rho = torch.tensor(scale, dtype=torch.float64, requires_grad=True)
+    errors = rho * forward(weights, data[0]) - data[1]
+    loss = (errors**2).sum() + decay * rho**2
+    by_rho, *by_weights = torch.autograd.grad(loss, [rho, *weights])
+    fastest = max(
+        float((g - (g * w).sum() * w).norm())
+        for g, w in zip(by_weights, (w.detach() for w in weights), strict=True)
+    )
+    return {"ray_layer_speed": fastest, "ray_norm_speed": abs(float(by_rho))}
+
+
+def _shares(config: Config, trial: int) -> list[Row]:
+    """Return where a norm rests, and its products with outputs."""
+    rows: list[Row] = []
+    for spread, f in shares(config, trial).items():
+        rest = float(at_rest(f, np.ones(len(f)), 0.0))
+        found = {
+            "shares_norm": rest,
+            "times_least": rest * f.min(),
+            "times_most": rest * f.max(),
+        }
+        rows += named_rows(found, 1e-12, trial=trial, spread=spread)
+    return rows
 
 
 PARTS = {

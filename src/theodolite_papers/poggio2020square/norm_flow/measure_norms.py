@@ -6,7 +6,7 @@ import numpy as np
 
 from theodolite.core import Row, named_rows, stream
 
-from ..shared.projected_descent import descend
+from ..shared.descent import descend
 from ..shared.rows import limit
 from .config import (
     DECAY,

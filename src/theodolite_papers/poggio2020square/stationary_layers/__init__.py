@@ -8,15 +8,12 @@ of the weight matrices follow.
 Departures: see ``STUDY.departures``. Cost: seconds at QUICK, minutes at PAPER.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Appendices G and H: layers and features where training rests",
     summary=(
         "Is every layer, at rest, the gradient of each sample's output, "
@@ -25,12 +22,6 @@ STUDY = Study(
         "layer by layer and sample by sample; so are the matrices that the paper "
         "writes down as solutions, a recurrent network, and the collapse of features."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
     datasets=lambda config: ("digits",),
     splits=("train", "test"),
     drawings=(
@@ -39,8 +30,8 @@ STUDY = Study(
             "What is missing of each layer at rest, relative to it. Left: of the "
             "weighted sum over samples. Right: of each sample alone, root mean square; "
             "no first layer can be below the dotted line.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

@@ -13,16 +13,16 @@ from theodolite.core import (
     erratum,
     every,
     exact,
+    highest,
     inside,
     largest,
+    lowest,
     measured,
     meets,
     ordered,
     predicted,
     smallest,
 )
-
-from ..shared.ends import highest, lowest
 
 AT_REST = below(
     1e-4, source="ours", why="what a quasi-Newton method leaves, far below any gap"

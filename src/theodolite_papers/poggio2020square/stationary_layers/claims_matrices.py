@@ -8,6 +8,7 @@ from theodolite.core import (
     erratum,
     every,
     exact,
+    highest,
     inside,
     largest,
     largest_distance,
@@ -21,7 +22,6 @@ from theodolite.core import (
     smallest,
 )
 
-from ..shared.ends import highest
 from .claims_constraint import BOTH, EXACT, LINEAR, OPEN, RELU, WRITTEN
 
 PROJECTIONS = measured(

@@ -9,17 +9,14 @@ Departures: see ``STUDY.departures``. Cost: half a minute of processor time at Q
 some ten minutes of a GPU at PAPER.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
 from . import figure
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .measure import measure
-from .predict import predict
 
 _RUN = CommittedRun("theodolite_papers.poggio2020square", "trained_norms")
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Figures 1 to 12: norms and margins of classifiers along training",
     summary=(
         "Four layers learn two classes by the square loss: with batch normalisation "
@@ -27,12 +24,6 @@ STUDY = Study(
         "captions give. The norm $\\rho$, the outputs $f_n$ of the normalised network, "
         "$\\sum y_n f_n/\\sum f_n^2$ and the margins of all samples are followed."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=figure.compare,
-    claims=CLAIMS,
     committed=Committed(
         _RUN, ("quantity", "condition", "start", "epoch", "share"), on="CIFAR-10"
     )

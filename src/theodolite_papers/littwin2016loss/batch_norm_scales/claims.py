@@ -1,7 +1,6 @@
 """What section 4.1 and figure 1(d) claim of the scales of batch normalisation."""
 
 from collections.abc import Callable
-from itertools import pairwise
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from theodolite.core import (
     Select,
     Test,
     above,
-    all_of,
     beyond,
     each,
     erratum,
@@ -25,13 +23,13 @@ from theodolite.core import (
     mean,
     measured,
     near,
-    ordered,
     our_margin,
     trend,
     undecided,
 )
 
-SKIPPED = "layers with a skip"
+from ..shared.rows import grown, rising
+
 Asides = Callable[[PredictedAndMeasured], dict[str, Number]]
 WIDE = "of widths and samples in the hundreds, each a few parts in a hundred"
 
@@ -44,30 +42,7 @@ def scale(norm: str, **labels: int) -> Select:
 def skipped(norm: str, **labels: int) -> Select:
     """Select those of layers with a skip, which is all but the first."""
     rows = measured("scale", lambda row: row["layer"] > 1, norm=norm, **labels)
-    return rows.called(f"scale of {SKIPPED}")
-
-
-def _ends(both: PredictedAndMeasured, norm: str) -> list[int]:
-    return scale(norm)(both).levels("stage")
-
-
-def grown(rows: Select, norm: str, since: int = 0) -> Test:
-    """Judge whether magnitudes are greater at the end than at an earlier stage.
-
-    Args:
-        rows: Whose.
-        norm: Kind of the networks.
-        since: Place of the earlier stage in the list of all.
-    """
-
-    def test(both: PredictedAndMeasured) -> Judgement:
-        stages = _ends(both, norm)
-        if len(stages) < 2:
-            return undecided("fewer than two stages were read")
-        first, last = stages[since], stages[-1]
-        return ordered(rows.at(stage=first), rows.at(stage=last))(both)
-
-    return test
+    return rows.called("scale of layers with a skip")
 
 
 def every_layer_grown(norm: str, since: int) -> Test:
@@ -75,28 +50,9 @@ def every_layer_grown(norm: str, since: int) -> Test:
     return each(
         "layer",
         skipped(norm),
-        lambda layer: grown(scale(norm, layer=layer), norm, since),
+        lambda layer: grown(scale(norm, layer=layer), since),
         name="growth by layer",
     )
-
-
-def higher_lines(norm: str) -> Test:
-    """Judge whether each stage lies above the one before, on average over layers."""
-
-    def test(both: PredictedAndMeasured) -> Judgement:
-        stages = _ends(both, norm)
-        if len(stages) < 2:
-            return undecided("fewer than two stages were read")
-        rows = skipped(norm)
-        pieces = [
-            ordered(
-                rows.at(stage=a), rows.at(stage=b), name=f"rise from stage {a} to {b}"
-            )(both)
-            for a, b in pairwise(stages)
-        ]
-        return all_of(pieces, "every stage above the one before")
-
-    return test
 
 
 def _apart(rows: Rows) -> Rows:
@@ -129,7 +85,7 @@ def first_differs(norm: str) -> Test:
     """Judge whether the first layer's scale ends further from the rest than any."""
 
     def test(both: PredictedAndMeasured) -> Judgement:
-        stages = _ends(both, norm)
+        stages = scale(norm)(both).levels("stage")
         if not stages:
             return undecided("no network was read")
         rows = measured("excess", norm=norm, stage=stages[-1]).out_of(_apart)
@@ -143,11 +99,11 @@ def ends(norm: str) -> Asides:
     """Make asides: the scale of every layer at the end of training."""
 
     def told(both: PredictedAndMeasured) -> dict[str, Number]:
-        stages = _ends(both, norm)
         rows = scale(norm)(both)
+        ends = rows.where(stage=max(rows.levels("stage")))
         return {
             f"scale at the end, layer {layer}": _number(
-                rows.where(layer=layer, stage=stages[-1]).values()
+                ends.where(layer=layer).values()
             )
             for layer in rows.levels("layer")
         }
@@ -273,7 +229,7 @@ CLAIMS = (
         statement=(
             "Averaged over the layers with a skip the scales end above their start."
         ),
-        test=grown(skipped("scalar"), "scalar"),
+        test=grown(skipped("scalar")),
         rival="scales that end where they began, or lower",
     ),
     Claim(
@@ -283,7 +239,7 @@ CLAIMS = (
             "The increase is steady: later stages of training lie higher, each above "
             "the one before."
         ),
-        test=higher_lines("scalar"),
+        test=rising(skipped("scalar"), "stage", "every stage above the one before"),
         rival="scales that fall first and rise later",
         choices=(
             Choice(
@@ -312,7 +268,7 @@ CLAIMS = (
         statement=(
             "$|\\lambda_l|$ increases for layers that have no skip: here the first."
         ),
-        test=grown(scale("scalar", layer=1), "scalar"),
+        test=grown(scale("scalar", layer=1)),
         rival="a first scale that shrinks",
     ),
     beyond(
@@ -330,7 +286,7 @@ CLAIMS = (
             "With ordinary batch normalisation the scales, averaged over the layers "
             "with a skip, end above their start, and late in training each one grows."
         ),
-        test=every(grown(skipped("batch"), "batch"), every_layer_grown("batch", -3)),
+        test=every(grown(skipped("batch")), every_layer_grown("batch", -3)),
         rival="scales that the shifts and the single units make needless",
         choices=(SCALES, LATE),
     ),

@@ -65,9 +65,7 @@ def draw(table: Rows) -> "figures.Figure":
                 style=figures.ordered_style(step, steps),
                 label=f"step {step}",
             )
-        panel.set_title(title)
-        panel.set_xlabel("layer $l$")
-        panel.set_ylabel(r"$|\lambda_l|$")
+        panel.set(title=title, xlabel="layer $l$", ylabel=r"$|\lambda_l|$")
     figures.shared_legend(figure, columns=5)
     return figure
 
@@ -89,7 +87,6 @@ def draw_sizes(table: Rows) -> "figures.Figure":
         label="as printed, $+1$ a layer",
     )
     figures.log_axis(panel, "y")
-    panel.set_xlabel("layer $l$")
-    panel.set_ylabel("$E[N_l(x)_j^2]$ at the start")
+    panel.set(xlabel="layer $l$", ylabel="$E[N_l(x)_j^2]$ at the start")
     figures.legend(panel)
     return figure

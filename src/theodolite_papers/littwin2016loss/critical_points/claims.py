@@ -131,16 +131,12 @@ def at_smallest_scale(quantity: str) -> Read:
     return read
 
 
-def gap_at_depth() -> Read:
+def _gap_at_depth(both: PredictedAndMeasured) -> Quantity:
     """Read the largest distance from the limit at the greatest depth."""
-
-    def read(both: PredictedAndMeasured) -> Quantity:
-        rows = both.predicted.where(quantity="gap_excess")
-        table = rows.where(depth=max(rows.levels("depth")))
-        error = float(table.values("error").max())
-        return known("largest distance from the limit", table.values().max(), error)
-
-    return read
+    rows = both.predicted.where(quantity="gap_excess")
+    table = rows.where(depth=max(rows.levels("depth")))
+    error = float(table.values("error").max())
+    return known("largest distance from the limit", table.values().max(), error)
 
 
 FIGURE = Choice(
@@ -320,7 +316,7 @@ CLAIMS = (
             "of depth $p$ is like a plain one of depth $p\\beta/(1+\\beta)$."
         ),
         test=inside(
-            gap_at_depth(), below(1e-3, source="ours", why="a hundredth of the gaps")
+            _gap_at_depth, below(1e-3, source="ours", why="a hundredth of the gaps")
         ),
         rival="a gap that grows with depth, or closes",
     ),

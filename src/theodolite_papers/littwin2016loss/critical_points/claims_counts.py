@@ -30,6 +30,7 @@ from theodolite.core import (
     predicted,
 )
 
+from ..shared.rows import rescaled
 from .config import LADDER
 
 CLOSE = our_margin(
@@ -49,11 +50,9 @@ def relative(rows: Select, closed: str) -> Read:
         labels = {k: v for k, v in rows.labels.items() if k != "index"}
         labels |= {} if closed in ("asymptotic", "total") else rows.labels
         wanted = both.predicted.only(quantity=closed, **labels)
-        found = by_network(rows(both))
-        bound = wanted["error"] / wanted["value"]
-        values = {t: v / wanted["value"] - 1 for t, v in found.values.items()}
-        errors = {t: e / wanted["value"] + bound for t, e in found.errors.items()}
-        return type(found)(values, errors).mean(f"{rows} over {closed}, less 1")
+        value, bound = wanted["value"], wanted["error"] / wanted["value"]
+        ratios = rescaled(by_network(rows(both)), over=value, less=1, bound=bound)
+        return ratios.mean(f"{rows} over {closed}, less 1")
 
     return read
 
@@ -68,10 +67,7 @@ def from_equal_share(index: int) -> Read:
         if not everything:
             return known(name, math.nan, note="dimension 5 was not counted")
         share = everything.values()[0] / RIVAL["width"]
-        found = by_network(rows(both))
-        values = {t: v / share - 1 for t, v in found.values.items()}
-        errors = {t: e / share for t, e in found.errors.items()}
-        return type(found)(values, errors).mean(name)
+        return rescaled(by_network(rows(both)), over=share, less=1).mean(name)
 
     return read
 
@@ -122,11 +118,6 @@ def fewer_foretold(quantity: str, first: str, second: str) -> Read:
         return lowest(predicted("fewer"), name=name)(PredictedAndMeasured(table, table))
 
     return read
-
-
-def _is_euler(rows: Select) -> Test:
-    wanted = 2.0 if rows.labels["width"] % 2 else 0.0
-    return inside(mean(rows), near(wanted, 0.0))
 
 
 COUNT_CLAIMS = (
@@ -206,7 +197,12 @@ COUNT_CLAIMS = (
             "characteristic of the sphere, by that of $\\nabla^2 H$ it is not."
         ),
         test=against(
-            of_glasses("euler", _is_euler),
+            of_glasses(
+                "euler",
+                lambda rows: inside(
+                    mean(rows), near(2.0 if rows.labels["width"] % 2 else 0.0, 0.0)
+                ),
+            ),
             inside(largest(measured("flat_gap")), above(0)),
         ),
         rival="the Hessian of the space around",

@@ -88,8 +88,7 @@ def draw_curves(table: Rows) -> "figures.Figure":
             panel, ends, [plain] * 2, style=style, means="plain network of that depth"
         )
     figures.log_axis(panel, "x")
-    panel.set_xlabel(r"scale of a branch, $\beta$")
-    panel.set_ylabel(r"exponent $\theta_k$")
+    panel.set(xlabel=r"scale of a branch, $\beta$", ylabel=r"exponent $\theta_k$")
     figures.legend(panel)
     return figure
 
@@ -122,8 +121,7 @@ def draw_counts(table: Rows) -> "figures.Figure":
     )
     figures.log_axis(panel, "y")
     panel.set_xticks(table.levels("width"))
-    panel.set_xlabel(r"dimension $\Lambda$")
-    panel.set_ylabel("critical points")
+    panel.set(xlabel=r"dimension $\Lambda$", ylabel="critical points")
     figures.legend(panel, outside=True)
     return figure
 

@@ -20,12 +20,12 @@ from theodolite.core import (
     inside,
     mean,
     measured,
-    ordered,
     our_margin,
     renamed,
     undecided,
 )
 
+from ..shared.rows import grown, rising
 from .figure import GROUP, foretold, groups, laws, units_of, whole
 
 Make = Callable[[Mapping[str, Any], str], Test]
@@ -71,38 +71,20 @@ def deeper(group: Mapping[str, Any], part: str, *, late: bool = False) -> Test:
     rows = depth(group, part)
 
     def test(both: PredictedAndMeasured) -> Judgement:
-        stages = rows(both).levels("stage")
-        if len(stages) < 2:
-            return undecided("fewer than two stages were read")
-        first = stages[len(stages) // 2 if late else 0]
-        return ordered(rows.at(stage=first), rows.at(stage=stages[-1]))(both)
+        middle = len(rows(both).levels("stage")) // 2
+        return grown(rows, middle if late else 0)(both)
 
     return test
 
 
 def deeper_and_deeper(group: Mapping[str, Any], part: str) -> Test:
     """Judge whether the ensemble is deeper at every stage than at the one before."""
-    return _rising(depth(group, part), "stage")
+    return rising(depth(group, part), "stage")
 
 
 def by_factor(group: Mapping[str, Any], part: str) -> Test:
     """Judge whether larger scales make the ensemble deeper."""
-    return _rising(measured(f"scaled_{part}", **group), "factor")
-
-
-def _rising(rows: Select, label: str) -> Test:
-    def test(both: PredictedAndMeasured) -> Judgement:
-        levels = rows(both).levels(label)
-        if len(levels) < 2:
-            return undecided(f"networks were read at fewer than two values of {label}")
-        return all_of(
-            [
-                ordered(rows.at(**{label: a}), rows.at(**{label: b}))(both)
-                for a, b in pairwise(levels)
-            ]
-        )
-
-    return test
+    return rising(measured(f"scaled_{part}", **group), "factor")
 
 
 def starts_in(region: Any) -> Make:

@@ -110,8 +110,7 @@ def draw(table: Rows) -> "figures.Figure":
         figures.row_curve(
             panel, law, "length", style=style, means=r"Eq 16, $\beta = \rho\sqrt{n}\,C$"
         )
-    panel.set_xlabel("path length $r$ (layers taken)")
-    panel.set_ylabel("share of energy")
+    panel.set(xlabel="path length $r$ (layers taken)", ylabel="share of energy")
     panel.set_ylim(bottom=0)
     figures.legend(panel)
     return figure

@@ -55,7 +55,6 @@ def draw(table: Rows) -> "figures.Figure":
     )
     figures.log_axis(panel, "y")
     panel.set_xticks(listed.levels("length"))
-    panel.set_xlabel("path length $r$")
-    panel.set_ylabel("paths")
+    panel.set(xlabel="path length $r$", ylabel="paths")
     figures.legend(panel)
     return figure

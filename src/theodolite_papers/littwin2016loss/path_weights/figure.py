@@ -64,8 +64,7 @@ def draw(table: Rows) -> "figures.Figure":
             style=figures.kind_style("measured"),
             label="closed form",
         )
-        panel.set_title(f"({letter})  $\\beta = {name}$")
-        panel.set_xlabel("path length $r$")
+        panel.set(title=f"({letter})  $\\beta = {name}$", xlabel="path length $r$")
     panels[0].set_ylabel(r"weight $\epsilon_r$")
     figures.shared_legend(figure)
     return figure

@@ -28,7 +28,7 @@ from theodolite.core import (
     smallest,
 )
 
-from ..shared.rows import MORE_THAN_ROUNDING
+from ..shared.rows import MORE_THAN_ROUNDING, rescaled
 
 # Second moments are known to a few hundredths; what they are told from is further off.
 CLOSE = our_margin(
@@ -45,10 +45,8 @@ def over_closed(quantity: str, closed: str, mixture: str, width: int) -> Read:
 
     def read(both: PredictedAndMeasured) -> Quantity:
         wanted = both.predicted.value(quantity=closed, mixture=mixture, width=width)
-        found = by_network(rows(both))
-        scaled = {trial: value / wanted for trial, value in found.values.items()}
-        bounds = {trial: error / wanted for trial, error in found.errors.items()}
-        return type(found)(scaled, bounds).mean(f"{rows} over closed form")
+        ratios = rescaled(by_network(rows(both)), over=wanted)
+        return ratios.mean(f"{rows} over closed form")
 
     return read
 
@@ -101,12 +99,9 @@ def covariance_gap(mixture: str, width: int) -> Read:
     rows = measured("covariance", mixture=mixture, width=width)
 
     def read(both: PredictedAndMeasured) -> Quantity:
-        wanted = both.predicted.value(
-            quantity="covariance", mixture=mixture, width=width
-        )
-        found = by_network(rows(both))
-        values = {trial: value - wanted for trial, value in found.values.items()}
-        return type(found)(values, found.errors).mean(f"{rows} less closed form")
+        wanted = both.predicted.value(**{**rows.labels, "quantity": "covariance"})
+        gaps = rescaled(by_network(rows(both)), less=wanted)
+        return gaps.mean(f"{rows} less closed form")
 
     return read
 

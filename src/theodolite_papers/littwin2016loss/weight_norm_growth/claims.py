@@ -1,62 +1,24 @@
 """What figure 1(e) and section 4.2 claim of weights without batch normalisation."""
 
 from collections.abc import Callable
-from itertools import pairwise
 
 from theodolite.core import (
     Choice,
     Claim,
-    Judgement,
-    PredictedAndMeasured,
     Rows,
     Select,
     Test,
     above,
-    all_of,
     beyond,
     each,
     inside,
     mean,
     measured,
-    ordered,
-    undecided,
 )
 
+from ..shared.rows import grown, rising
+
 NORM = measured("norm")
-
-
-def _stages(rows: Select, both: PredictedAndMeasured) -> list[int]:
-    return rows(both).levels("stage")
-
-
-def grown(rows: Select) -> Test:
-    """Judge whether norms are greater at the end than at the start."""
-
-    def test(both: PredictedAndMeasured) -> Judgement:
-        stages = _stages(rows, both)
-        if len(stages) < 2:
-            return undecided("fewer than two stages were read")
-        return ordered(rows.at(stage=stages[0]), rows.at(stage=stages[-1]))(both)
-
-    return test
-
-
-def steadily(rows: Select) -> Test:
-    """Judge whether norms are greater at every stage than at the one before."""
-
-    def test(both: PredictedAndMeasured) -> Judgement:
-        stages = _stages(rows, both)
-        if len(stages) < 2:
-            return undecided("fewer than two stages were read")
-        pieces = [
-            ordered(
-                rows.at(stage=a), rows.at(stage=b), name=f"rise from stage {a} to {b}"
-            )(both)
-            for a, b in pairwise(stages)
-        ]
-        return all_of(pieces)
-
-    return test
 
 
 def for_each_start(make: Callable[[Select], Test], rows: Select = NORM) -> Test:
@@ -111,7 +73,7 @@ CLAIMS = (
         name="norm-grows-steadily",
         place="Section 4.2",
         statement="The increase of the norm is steady.",
-        test=for_each_start(steadily),
+        test=for_each_start(lambda rows: rising(rows, "stage")),
         rival="a norm that falls first",
         choices=(STARTS, STAGES),
     ),

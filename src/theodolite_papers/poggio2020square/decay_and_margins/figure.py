@@ -159,8 +159,7 @@ def draw_starts(table: Rows) -> "figures.Figure":
         figures.row_curve(lengths, law, "epoch", style=style, label="inverse")
         figures.log_axis(lengths, "x", ticks=law.column("epoch"))
     figures.log_axis(lengths, "y", ticks=[d for d in table.levels("decay") if d])
-    lengths.set_xlabel("epochs of training")
-    lengths.set_ylabel(r"weight decay $\lambda$")
+    lengths.set(xlabel="epochs of training", ylabel=r"weight decay $\lambda$")
     figures.legend(lengths)
     return figure
 
@@ -177,8 +176,7 @@ def draw_noise(table: Rows) -> "figures.Figure":
                 continue
             style = figures.ordered_style(start, starts)
             _band(panel, rows, "noise", style, f"start {start:g}")
-        panel.set_xlabel(r"label noise $\delta$")
-        panel.set_ylabel(label)
+        panel.set(xlabel=r"label noise $\delta$", ylabel=label)
     figures.power_axis(panels[0], "y")
     panels[1].set_ylim(bottom=0)
     figures.shared_legend(figure)

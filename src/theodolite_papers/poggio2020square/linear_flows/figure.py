@@ -69,7 +69,6 @@ def draw(table: Rows) -> "figures.Figure":
             line=False,
         )
     figures.reference_line(panel, 1.0)
-    panel.set_xlabel("dataset")
-    panel.set_ylabel(r"$|\rho|$ over the least norm")
+    panel.set(xlabel="dataset", ylabel=r"$|\rho|$ over the least norm")
     figures.legend(panel)
     return figure

@@ -60,7 +60,6 @@ def draw(table: Rows) -> "figures.Figure":
     figures.reference_line(panel, 1.0, label="says nothing above")
     figures.log_axis(panel, "x")
     figures.count_axis(panel, "y")
-    panel.set_xlabel(r"weight decay $\lambda$")
-    panel.set_ylabel("error and its bounds")
+    panel.set(xlabel=r"weight decay $\lambda$", ylabel="error and its bounds")
     figures.legend(panel)
     return figure

@@ -90,8 +90,7 @@ def draw_units(table: Rows) -> "figures.Figure":
             style=figures.kind_style("beside"),
             label=r"where it would rest, $\rho_{eq}(t)$",
         )
-        panel.set_title(case)
-        panel.set_xlabel("time")
+        panel.set(title=case, xlabel="time")
         panel.set_ylim(0, 3)
     panels[0].set_ylabel("norm")
     figures.shared_legend(figure)
@@ -126,10 +125,8 @@ def draw_transients(table: Rows) -> "figures.Figure":
             line=False,
         )
     figures.log_axis(times, "y")
-    paths.set_xlabel("time")
-    paths.set_ylabel(r"$\rho$ from 0.01")
-    times.set_xlabel("layers")
-    times.set_ylabel("time to half of the rest")
+    paths.set(xlabel="time", ylabel=r"$\rho$ from 0.01")
+    times.set(xlabel="layers", ylabel="time to half of the rest")
     for panel in (paths, times):
         figures.legend(panel)
     return figure
@@ -151,7 +148,6 @@ def draw_kinks(table: Rows) -> "figures.Figure":
         )
     figures.log_axis(panel, "y")
     panel.locator_params(axis="x", integer=True)
-    panel.set_xlabel("networks, by residual")
-    panel.set_ylabel(r"$\|\dot V_k\| \,/\, 2\rho$")
+    panel.set(xlabel="networks, by residual", ylabel=r"$\|\dot V_k\| \,/\, 2\rho$")
     figures.legend(panel)
     return figure

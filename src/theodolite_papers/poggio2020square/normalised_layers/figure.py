@@ -38,7 +38,6 @@ def draw(table: Rows) -> "figures.Figure":
             label=f"{kernel} × {kernel} kernel",
         )
     figures.reference_line(panel, 1.0)
-    panel.set_xlabel("side of the image")
-    panel.set_ylabel("norm of the output")
+    panel.set(xlabel="side of the image", ylabel="norm of the output")
     figures.legend(panel)
     return figure

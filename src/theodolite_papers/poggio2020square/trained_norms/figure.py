@@ -136,8 +136,7 @@ def _grid(table: Rows, height: float = 2.7) -> tuple["figures.Figure", dict[Any,
         spare.remove()
     found = dict(zip(keys, panels[: len(keys)], strict=True))
     for (family, condition), panel in found.items():
-        panel.set_title(f"{SHORT[family]}, {TITLES[condition]}")
-        panel.set_xlabel("epoch")
+        panel.set(title=f"{SHORT[family]}, {TITLES[condition]}", xlabel="epoch")
     return figure, found
 
 
@@ -212,8 +211,7 @@ def draw_zooms(table: Rows) -> "figures.Figure":
     for (family, (quantity, name, cut)), panel in zip(keys, panels, strict=True):
         rows = table.where(family=family, quantity=quantity)
         _lines(panel, rows.where(lambda row, cut=cut: row["epoch"] <= cut))
-        panel.set_title(f"{SHORT[family]}, {name}")
-        panel.set_xlabel("epoch")
+        panel.set(title=f"{SHORT[family]}, {name}", xlabel="epoch")
         panel.set_xlim(0, cut)
         panel.locator_params(axis="x", integer=True, nbins=5)
         figures.log_axis(panel, "y")
@@ -293,7 +291,6 @@ def draw_histograms(table: Rows) -> "figures.Figure":
         figures.line(panel, epochs, levels[0.5].values(), style=style)
         figures.count_axis(panel)
         figures.log_axis(panel, "y")
-        panel.set_title(f"{SHORT[family]}, from {start:g}")
-        panel.set_xlabel("epoch")
+        panel.set(title=f"{SHORT[family]}, from {start:g}", xlabel="epoch")
     _outer(dict(zip(kinds, panels, strict=False)), "$|f_n|$")
     return figure

@@ -58,13 +58,8 @@ def draw(table: Rows) -> "figures.Figure":
     for panel, (norm, title) in zip(panels, TITLES.items(), strict=True):
         for step in table.levels("step"):
             rows = table.where(norm=norm, step=step)
-            figures.row_band(
-                panel,
-                rows,
-                "layer",
-                style=figures.ordered_style(step, steps),
-                label=f"step {step}",
-            )
+            style = figures.ordered_style(step, steps)
+            figures.row_band(panel, rows, "layer", style=style, label=f"step {step}")
         panel.set(title=title, xlabel="layer $l$", ylabel=r"$|\lambda_l|$")
     figures.shared_legend(figure, columns=5)
     return figure

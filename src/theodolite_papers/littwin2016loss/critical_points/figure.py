@@ -134,12 +134,9 @@ def draw_approach(table: Rows) -> "figures.Figure":
         for index, dashes in zip(indices, cycle(DASHES)):
             rows = table.where(order=order, index=index)
             style = figures.ordered_style(order, orders)
+            style = replace(style, line=dashes)
             figures.row_line(
-                panel,
-                rows,
-                "width",
-                style=replace(style, line=dashes),
-                label=f"order {order}, index {index}",
+                panel, rows, "width", style=style, label=f"order {order}, index {index}"
             )
     figures.log_axis(panel, "x", base=2, ticks=table.levels("width"))
     figures.log_axis(panel, "y")

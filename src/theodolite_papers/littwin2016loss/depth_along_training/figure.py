@@ -153,13 +153,9 @@ def _draw_one(panel: "figures.Axes", table: Rows) -> None:
     for norm, label in NORMS.items():
         rows = table.where(norm=norm)
         if len(rows):
+            style = figures.kind_style(KINDS[norm])
             figures.row_band(
-                panel,
-                rows,
-                "step",
-                error="spread",
-                style=figures.kind_style(KINDS[norm]),
-                label=label,
+                panel, rows, "step", error="spread", style=style, label=label
             )
     figures.reference_line(panel, 0.5)
     figures.count_axis(panel)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from theodolite import data, networks
-from theodolite.core import Row, Rows, stream
+from theodolite.core import Row, Rows, named_rows, stream
 
 from ..shared.layerwise_training import test_error, train_and_read
 from . import measure_ensemble as ensembles
@@ -14,7 +14,7 @@ from .config import FACTORS, IMAGES, Config
 from .measure_images import measure_images
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
@@ -25,7 +25,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     return measure_layerwise(config, cell)
 
 
-Probe = tuple["torch.Tensor", "torch.Tensor"]
+Probe = tuple["Tensor", "Tensor"]
 GAUSSIANS: dict[str, Any] = {"n_classes": 50, "width": 50, "separation": 8.0}
 
 
@@ -52,7 +52,8 @@ def measure_layerwise(config: Config, cell: Mapping[str, Any]) -> Rows:
     back = ensembles.depth_alone(ensembles.reset(network), *probe, config.probes)
     last = {"step": config.steps, "stage": len(config.reading_steps) - 1}
     rows += [
-        {**row, "quantity": f"reset_{row['quantity']}", **last} for row in rows_of(back)
+        {**row, "quantity": f"reset_{row['quantity']}", **last}
+        for row in named_rows(back)
     ]
     held_out = samples(config, cell["task"], "test")
     return Rows([*rows, test_error(network, *held_out)])
@@ -63,15 +64,7 @@ def read(config: Config, network: Any, probe: Probe) -> list[Row]:
     found = ensembles.ensemble(network, *probe, config.probes)
     found["scale"] = ensembles.scale_of(network), 1e-12
     found["scale_beta"] = beta_of_scales(ensembles.held(network, probe[0]), probe[0])
-    return rows_of(found)
-
-
-def rows_of(found: ensembles.Numbers) -> list[Row]:
-    """Return a row a number."""
-    return [
-        {"quantity": name, "value": value, "error": error}
-        for name, (value, error) in found.items()
-    ]
+    return named_rows(found)
 
 
 def _with_factors(config: Config, network: Any, probe: Probe) -> list[Row]:
@@ -82,12 +75,12 @@ def _with_factors(config: Config, network: Any, probe: Probe) -> list[Row]:
         found = ensembles.depth_alone(changed, *probe, config.probes)
         rows += [
             {**row, "quantity": f"scaled_{row['quantity']}", "factor": factor}
-            for row in rows_of(found)
+            for row in named_rows(found)
         ]
     return rows
 
 
-def beta_of_scales(network: Any, x: "torch.Tensor") -> tuple[float, float]:
+def beta_of_scales(network: Any, x: "Tensor") -> tuple[float, float]:
     r"""Return the paper's $\beta = \rho n C/\sqrt{\Lambda}$ from measured scales.
 
     With $\Lambda = n$, as at the end of section 3: $\rho_l \sqrt{n}\,C_l\,S_l$ averaged

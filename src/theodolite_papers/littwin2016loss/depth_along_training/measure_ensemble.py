@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 from theodolite import networks, paths
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 Numbers = dict[str, tuple[float, float]]
 
 
-def held(network: Any, inputs: "torch.Tensor") -> Any:
+def held(network: Any, inputs: "Tensor") -> Any:
     """Return a copy in float64 whose norms keep the statistics of one batch."""
     import torch
     from torch import nn
@@ -26,9 +26,7 @@ def held(network: Any, inputs: "torch.Tensor") -> Any:
     return twin.eval()
 
 
-def ensemble(
-    network: Any, inputs: "torch.Tensor", labels: "torch.Tensor", probes: int
-) -> Numbers:
+def ensemble(network: Any, inputs: "Tensor", labels: "Tensor", probes: int) -> Numbers:
     """Return shares of branches taken and fitted scales, each with its error.
 
     Args:
@@ -76,7 +74,7 @@ def _below_half(share: Any) -> float:
 
 
 def depth_alone(
-    network: Any, inputs: "torch.Tensor", labels: "torch.Tensor", probes: int
+    network: Any, inputs: "Tensor", labels: "Tensor", probes: int
 ) -> Numbers:
     """Return the two effective depths alone."""
     found = ensemble(network, inputs, labels, probes)

@@ -72,10 +72,7 @@ def _moments(held: Mapping[str, Any], depth: int, part: str) -> list[Row]:
         "distance": (held["distance"], EPS * depth),
         "peak_share": ((float(np.argmax(held["share"])) + 1) / depth, EPS),
     }
-    return [
-        {"quantity": name, "part": part, "value": float(value), "error": float(error)}
-        for name, (value, error) in found.items()
-    ]
+    return named_rows(found, part=part)
 
 
 def _lesions(network: Any, x: Any, count: int) -> list[Row]:

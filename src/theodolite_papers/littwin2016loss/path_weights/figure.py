@@ -57,13 +57,8 @@ def draw(table: Rows) -> "figures.Figure":
             linewidth=0,
             label="exact",
         )
-        figures.row_curve(
-            panel,
-            line,
-            "length",
-            style=figures.kind_style("measured"),
-            label="closed form",
-        )
+        style = figures.kind_style("measured")
+        figures.row_curve(panel, line, "length", style=style, label="closed form")
         panel.set(title=f"({letter})  $\\beta = {name}$", xlabel="path length $r$")
     panels[0].set_ylabel(r"weight $\epsilon_r$")
     figures.shared_legend(figure)

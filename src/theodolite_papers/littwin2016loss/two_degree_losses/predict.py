@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from theodolite.core import Row, Rows
+from theodolite.core import Row, Rows, named_rows
 from theodolite.theory import TwoDegreeLoss, least_norm_force
 
 from .config import KINDS, Config, instance
@@ -18,10 +18,7 @@ def predict(config: Config) -> Rows:
             for trial in config.seeds:
                 labels = {"kind": kind, "shallow": m, "deep": p, "trial": trial}
                 found = _forces(config, kind, m, p, trial)
-                rows += [
-                    {"quantity": name, **labels, "value": value, "error": error}
-                    for name, (value, error) in found.items()
-                ]
+                rows += named_rows(found, **labels)
         rows += _envelope(m, p)
     return Rows(rows)
 

@@ -60,25 +60,15 @@ def draw(table: Rows) -> "figures.Figure":
     scales = table.levels("init_scale")
     for scale in scales:
         rows = table.where(quantity="norm", init_scale=scale)
+        style = figures.ordered_style(scale, scales)
         figures.row_band(
-            norms,
-            rows,
-            "step",
-            error="spread",
-            style=figures.ordered_style(scale, scales),
-            label=f"start × {scale:g}",
+            norms, rows, "step", error="spread", style=style, label=f"start × {scale:g}"
         )
     figures.reference_line(norms, 1.0)
     for quantity, label in PARTS.items():
         rows = table.where(quantity=quantity, init_scale=scales[-1])
-        figures.row_band(
-            parts,
-            rows,
-            "step",
-            error="spread",
-            style=figures.kind_style(KINDS[quantity]),
-            label=label,
-        )
+        style = figures.kind_style(KINDS[quantity])
+        figures.row_band(parts, rows, "step", error="spread", style=style, label=label)
     figures.reference_line(parts, 0.0)
     for panel in (norms, parts):
         figures.count_axis(panel)

@@ -113,13 +113,8 @@ def draw_curves(table: Rows) -> "figures.Figure":
     for panel, (labels, start) in zip(panels, kinds, strict=True):
         for name in LOSSES:
             rows = table.where(labels=labels, start=start, loss=name)
-            figures.row_band(
-                panel,
-                rows,
-                "epoch",
-                style=figures.kind_style(KINDS[name]),
-                label=LOSSES[name],
-            )
+            style = figures.kind_style(KINDS[name])
+            figures.row_band(panel, rows, "epoch", style=style, label=LOSSES[name])
         figures.log_axis(panel, "x")
         panel.set_xlabel("epochs")
         told = "labels as given" if labels == "given" else "labels flipped"

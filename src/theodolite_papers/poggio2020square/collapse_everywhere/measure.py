@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core import ClassifierBlueprint, Row, Rows
+from theodolite.core import ClassifierBlueprint, Row, Rows, named_rows
 
 from ..shared.rows import known, rank_correlation
 from ..shared.split_classes import SplitClasses, flipped, split_classes
@@ -262,11 +262,7 @@ def _properties(
     # Means are centred, so only the centred part of the head has an angle with them.
     away, error = found["nc3"]
     found["raw_duality"] = 2 - kept * (2 - away), error + EPS
-    return [
-        {"quantity": name, **labels, "value": float(value), "error": float(bound),
-         "norm_mode": str(reading.norm_mode)}
-        for name, (value, bound) in found.items()
-    ]  # fmt: skip
+    return named_rows(found, norm_mode=str(reading.norm_mode), **labels)  # fmt: skip
 
 
 def _row(quantity: str, run: Run, value: float, error: float, **more: Any) -> Row:

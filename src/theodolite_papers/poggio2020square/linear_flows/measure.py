@@ -24,7 +24,7 @@ from .config import (
 )
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 _MOST_STEPS, _AT_REST = 10_000, 1e-7
 
@@ -290,8 +290,8 @@ def samples(config: Config) -> list[Row]:
 
 
 def _descend_by_samples(
-    rho: "torch.Tensor", v: "torch.Tensor", sets: tuple["torch.Tensor", "torch.Tensor"]
-) -> tuple["torch.Tensor", "torch.Tensor", "torch.Tensor"]:
+    rho: "Tensor", v: "Tensor", sets: tuple["Tensor", "Tensor"]
+) -> tuple["Tensor", "Tensor", "Tensor"]:
     """Go through the samples until none moves the weights; return the last moves too.
 
     All are in one order, so that what an epoch moves tells whether an end was reached.
@@ -307,7 +307,7 @@ def _descend_by_samples(
     return rho, v, last
 
 
-def _rates(sets: tuple["torch.Tensor", "torch.Tensor"]) -> "torch.Tensor":
+def _rates(sets: tuple["Tensor", "Tensor"]) -> "Tensor":
     import torch
 
     x, y = sets
@@ -316,13 +316,13 @@ def _rates(sets: tuple["torch.Tensor", "torch.Tensor"]) -> "torch.Tensor":
 
 
 def _step(
-    rho: "torch.Tensor",
-    v: "torch.Tensor",
-    sets: tuple["torch.Tensor", "torch.Tensor"],
+    rho: "Tensor",
+    v: "Tensor",
+    sets: tuple["Tensor", "Tensor"],
     decay: float,
-    rates: "torch.Tensor",
+    rates: "Tensor",
     n: int,
-) -> tuple["torch.Tensor", "torch.Tensor"]:
+) -> tuple["Tensor", "Tensor"]:
     """Make a step on one sample, with its share of the decay, and retract."""
     by_rho, by_v = _gradients(rho, v, sets, decay, n)
     rho = rho - rates * by_rho
@@ -331,12 +331,8 @@ def _step(
 
 
 def _gradients(
-    rho: "torch.Tensor",
-    v: "torch.Tensor",
-    sets: tuple["torch.Tensor", "torch.Tensor"],
-    decay: float,
-    n: int,
-) -> tuple["torch.Tensor", "torch.Tensor"]:
+    rho: "Tensor", v: "Tensor", sets: tuple["Tensor", "Tensor"], decay: float, n: int
+) -> tuple["Tensor", "Tensor"]:
     """Differentiate the loss of one sample by the norm and along the sphere."""
     import torch
 
@@ -350,9 +346,9 @@ def _gradients(
 
 def _rows(
     config: Config,
-    rho: "torch.Tensor",
-    v: "torch.Tensor",
-    sets: tuple["torch.Tensor", "torch.Tensor"],
+    rho: "Tensor",
+    v: "Tensor",
+    sets: tuple["Tensor", "Tensor"],
     decay: float,
 ) -> list[Row]:
     """Return Eq 39 of the worst sample, and the longest step on one sample."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import Row, Rows
+from theodolite.core import Row, Rows, named_rows
 from theodolite.theory import frobenius_complexity, margin_bound
 
 from ..shared.split_classes import two_digits
@@ -39,10 +39,7 @@ def bounds(config: Config, measured: Rows) -> Rows:
         }
         error = measured.value(quantity="held_error", **labels)
         found["bound_slack"] = found["bound"] - error
-        rows += [
-            {"quantity": k, **labels, "value": v, "error": 1e-9}
-            for k, v in found.items()
-        ]
+        rows += named_rows(found, 1e-9, **labels)
     return Rows(rows)
 
 

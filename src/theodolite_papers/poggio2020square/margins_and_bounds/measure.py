@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from theodolite.core import Row, Rows
+from theodolite.core import Row, Rows, named_rows
 
 from ..shared.split_classes import two_digits
 from ..shared.stacked_networks import descend, draw, forward
@@ -57,10 +57,7 @@ def _linear(config: Config, trial: int) -> list[Row]:
         "largest_output": (signed @ shortest).max(),
         "least_output": (signed @ shortest).min(),
     }
-    return [
-        {"quantity": k, "trial": trial, "value": float(v), "error": 1e-6}
-        for k, v in found.items()
-    ]
+    return named_rows(found, 1e-6, trial=trial)
 
 
 def _signs(config: Config, trial: int) -> list[Row]:

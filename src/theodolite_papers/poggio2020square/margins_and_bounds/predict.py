@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from theodolite.core import Row, Rows
+from theodolite.core import Row, Rows, named_rows
 from theodolite.theory import (
     frobenius_complexity,
     least_norm_classifier,
@@ -25,10 +25,7 @@ def predict(config: Config) -> Rows:
             "interpolating_norm": float(np.linalg.norm(np.linalg.pinv(x) @ y)),
             "complexity_bound": frobenius_complexity(plane(config, trial), 2),
         }
-        rows += [
-            {"quantity": k, "trial": trial, "value": v, "error": 1e-9}
-            for k, v in found.items()
-        ]
+        rows += named_rows(found, 1e-9, trial=trial)
         rows += [
             {"quantity": "complexity", "norm": norm, "trial": trial,
              "value": norm * exact, "error": 1e-12}

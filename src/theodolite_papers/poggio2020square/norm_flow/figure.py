@@ -75,13 +75,8 @@ def draw_units(table: Rows) -> "figures.Figure":
     )
     for case, panel in zip(cases, panels, strict=True):
         rows = table.where(quantity="unit_norm", case=case)
-        figures.row_line(
-            panel,
-            rows,
-            "time",
-            style=figures.kind_style("measured"),
-            label=r"norm $\rho$",
-        )
+        style = figures.kind_style("measured")
+        figures.row_line(panel, rows, "time", style=style, label=r"norm $\rho$")
         rows = table.where(quantity="unit_rest", case=case)
         figures.row_curve(
             panel,

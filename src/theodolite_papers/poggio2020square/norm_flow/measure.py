@@ -26,7 +26,7 @@ from .config import (
 from .measure_norms import at_rest, held, units
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 EPS = 1e-13
 
@@ -45,9 +45,7 @@ def identities(config: Config) -> list[Row]:
     return rows
 
 
-def _tensors(
-    drawn: Drawn,
-) -> tuple[list["torch.Tensor"], "torch.Tensor", "torch.Tensor"]:
+def _tensors(drawn: Drawn) -> tuple[list["Tensor"], "Tensor", "Tensor"]:
     import torch
 
     weights = [torch.tensor(w).requires_grad_() for w in drawn.weights]
@@ -292,10 +290,7 @@ def _ray(config: Config, trial: int) -> list[Row]:
 
 
 def _speeds(
-    weights: list["torch.Tensor"],
-    data: tuple["torch.Tensor", "torch.Tensor"],
-    scale: float,
-    decay: float,
+    weights: list["Tensor"], data: tuple["Tensor", "Tensor"], scale: float, decay: float
 ) -> dict[str, float]:
     import torch
 

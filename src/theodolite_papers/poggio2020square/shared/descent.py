@@ -4,16 +4,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 
 def objectives(
     loss: str,
-    scale: "torch.Tensor",
-    direction: "torch.Tensor",
-    data: tuple["torch.Tensor", "torch.Tensor"],
+    scale: "Tensor",
+    direction: "Tensor",
+    data: tuple["Tensor", "Tensor"],
     decay: float,
-) -> "torch.Tensor":
+) -> "Tensor":
     """Return the objective of each classifier, one a row."""
     inputs, labels = data
     out = scale[:, None] * (inputs @ direction[..., None])[..., 0]
@@ -26,13 +26,13 @@ def objectives(
 
 def descend_linear(
     loss: str,
-    scale: "torch.Tensor",
-    direction: "torch.Tensor",
-    data: tuple["torch.Tensor", "torch.Tensor"],
+    scale: "Tensor",
+    direction: "Tensor",
+    data: tuple["Tensor", "Tensor"],
     decay: float,
     rate: float,
     steps: int,
-) -> tuple["torch.Tensor", "torch.Tensor"]:
+) -> tuple["Tensor", "Tensor"]:
     """Descend by autodiff along the sphere, and retract after every step."""
     import torch
 
@@ -48,10 +48,10 @@ def descend_linear(
     return rho.detach(), v.detach()
 
 
-Layers = list["torch.Tensor"]
+Layers = list["Tensor"]
 
 
-def forward(weights: Layers, inputs: "torch.Tensor") -> "torch.Tensor":
+def forward(weights: Layers, inputs: "Tensor") -> "Tensor":
     """Return the outputs of ReLU networks, one a row, for a batch of inputs each."""
     h = inputs
     for w in weights[:-1]:
@@ -60,13 +60,13 @@ def forward(weights: Layers, inputs: "torch.Tensor") -> "torch.Tensor":
 
 
 def descend(
-    scale: "torch.Tensor",
+    scale: "Tensor",
     weights: Layers,
-    data: tuple["torch.Tensor", "torch.Tensor", "torch.Tensor"],
+    data: tuple["Tensor", "Tensor", "Tensor"],
     rate: float,
     steps: int,
-    watch: Callable[[int, "torch.Tensor", Layers, "torch.Tensor"], None],
-) -> tuple["torch.Tensor", Layers]:
+    watch: Callable[[int, "Tensor", Layers, "Tensor"], None],
+) -> tuple["Tensor", Layers]:
     """Descend by autodiff along the sphere, and retract after every step.
 
     The objective of each network is the sum of squares with decay on its norm.

@@ -10,15 +10,15 @@ import numpy as np
 from scipy.optimize import minimize
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 
 def sum_gaps(
-    layers: "list[torch.Tensor]",
-    inputs: "list[torch.Tensor]",
-    gates: "list[torch.Tensor]",
-    shares: "torch.Tensor",
-) -> "list[torch.Tensor]":
+    layers: "list[Tensor]",
+    inputs: "list[Tensor]",
+    gates: "list[Tensor]",
+    shares: "Tensor",
+) -> "list[Tensor]":
     r"""Return $V_k - \sum_n \alpha_n\,\partial f_n/\partial V_k$ with given gates.
 
     Args:
@@ -38,9 +38,7 @@ def sum_gaps(
     return found[::-1]
 
 
-def units_at_kinks(
-    before: "list[torch.Tensor]", *, reach: float
-) -> "list[torch.Tensor]":
+def units_at_kinks(before: "list[Tensor]", *, reach: float) -> "list[Tensor]":
     """Mark units whose input is below a share of their layer's mean length.
 
     Units that have vanished, those near zero for most samples, are left out.
@@ -50,10 +48,10 @@ def units_at_kinks(
 
 
 def least_sum_gaps(
-    layers: "list[torch.Tensor]",
-    inputs: "list[torch.Tensor]",
-    shares: "torch.Tensor",
-    free: "list[torch.Tensor]",
+    layers: "list[Tensor]",
+    inputs: "list[Tensor]",
+    shares: "Tensor",
+    free: "list[Tensor]",
 ) -> list[float]:
     """Return the gaps of each layer for the best slopes, from 0 to 1, of some units.
 
@@ -69,7 +67,7 @@ def least_sum_gaps(
     gates = [(z > 0).double() for z in before]
     counts = [int(marked.sum()) for marked in free]
 
-    def placed(chosen: "torch.Tensor") -> "list[torch.Tensor]":
+    def placed(chosen: "Tensor") -> "list[Tensor]":
         pieces = torch.split(chosen, counts)
         return [
             gate.masked_scatter(marked, piece)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core import Row, Rows
+from theodolite.core import Row, Rows, named_rows
 
 from ..shared.kinks import least_sum_gaps, units_at_kinks
 from ..shared.split_classes import two_digits
@@ -21,7 +21,7 @@ from .config import CONSTRUCTED, Config
 from .measure_written import collapse, orthogonal_distance, written
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 
 EPS = 1e-10
@@ -60,8 +60,8 @@ def _train(
     config: Config,
     kind: str,
     networks: StackedNetworks,
-    x: "torch.Tensor",
-    y: "torch.Tensor",
+    x: "Tensor",
+    y: "Tensor",
     decay: float,
 ) -> None:
     single = kind == "single_samples"
@@ -81,8 +81,8 @@ def _train(
 def _read(
     config: Config,
     networks: StackedNetworks,
-    x: "torch.Tensor",
-    y: "torch.Tensor",
+    x: "Tensor",
+    y: "Tensor",
     decay: float,
     stage: str,
 ) -> list[Row]:
@@ -101,9 +101,7 @@ def _read(
     return rows
 
 
-def _jacobians(
-    outputs: "torch.Tensor", layers: "list[torch.Tensor]"
-) -> "tuple[torch.Tensor, ...]":
+def _jacobians(outputs: "Tensor", layers: "list[Tensor]") -> "tuple[Tensor, ...]":
     """Return the gradient of every sample's output by every layer, by autodiff."""
     import torch
 
@@ -117,11 +115,11 @@ def _jacobians(
 
 
 def _of_network(
-    layers: "list[torch.Tensor]",
-    states: "list[torch.Tensor]",
-    jacobians: "list[torch.Tensor]",
+    layers: "list[Tensor]",
+    states: "list[Tensor]",
+    jacobians: "list[Tensor]",
     scale: float,
-    y: "torch.Tensor",
+    y: "Tensor",
     *,
     relu: bool,
 ) -> list[Row]:
@@ -140,10 +138,7 @@ def _of_network(
         }
         if place < len(layers):
             found["orthogonal_distance"] = orthogonal_distance(v.numpy())
-        rows += [
-            {"quantity": k, "layer": place, "value": value}
-            for k, value in found.items()
-        ]
+        rows += named_rows(found, EPS, layer=place)
         if place == len(layers):
             worse = max(apart[y * sign > 0].min().item() for sign in (-1, 1))
             rows.append({"quantity": "class_gap", "layer": place, "value": worse})
@@ -157,11 +152,11 @@ def _of_network(
     return rows + (_gated(layers, states[:-1], shares) if relu else [])
 
 
-def _mean(f: "torch.Tensor", y: "torch.Tensor") -> float:
+def _mean(f: "Tensor", y: "Tensor") -> float:
     return (f * y).mean().item()
 
 
-def _alignments(layers: "list[torch.Tensor]") -> list[Row]:
+def _alignments(layers: "list[Tensor]") -> list[Row]:
     """Return the cosine of each two hidden layers, as vectors."""
     hidden = layers[:-1]
     return [
@@ -176,7 +171,7 @@ def _alignments(layers: "list[torch.Tensor]") -> list[Row]:
 
 
 def _gated(
-    layers: "list[torch.Tensor]", inputs: "list[torch.Tensor]", shares: "torch.Tensor"
+    layers: "list[Tensor]", inputs: "list[Tensor]", shares: "Tensor"
 ) -> list[Row]:
     """Return the gap of the sum for slopes of one side, and for the best at kinks.
 
@@ -203,8 +198,8 @@ def _gated(
 def _objectives(
     config: Config,
     networks: StackedNetworks,
-    x: "torch.Tensor",
-    y: "torch.Tensor",
+    x: "Tensor",
+    y: "Tensor",
     decay: float,
     stage: str,
 ) -> list[Row]:
@@ -222,7 +217,7 @@ def _recurrent(
     config: Config,
     forward_only: StackedNetworks,
     recurrent: StackedNetworks,
-    x: "torch.Tensor",
+    x: "Tensor",
 ) -> list[Row]:
     """Return how far outputs of the two kinds of network are apart on held-out data."""
     outputs = [

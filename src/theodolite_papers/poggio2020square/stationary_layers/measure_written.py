@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from theodolite.core import Row, Rows, stream
+from theodolite.core import Row, Rows, named_rows, stream
 
 from .config import DIAGONAL_INPUT, DRAWS, INPUTS, Config, Instance, instances, unit
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 EPS = 1e-13
 
@@ -46,16 +46,11 @@ def _layers(instance: Instance) -> list[Row]:
         }
         if off is not None:
             found["off_diagonal"] = off.norm().item()
-        rows += [
-            {"quantity": k, "layer": place, "value": value}
-            for k, value in found.items()
-        ]
+        rows += named_rows(found, EPS, layer=place)
     return rows
 
 
-def _output(
-    layers: "list[torch.Tensor]", x: "torch.Tensor", *, relu: bool
-) -> "torch.Tensor":
+def _output(layers: "list[Tensor]", x: "Tensor", *, relu: bool) -> "Tensor":
     for layer in layers[:-1]:
         x = layer @ x
         x = x.clamp(min=0) if relu else x

@@ -125,6 +125,7 @@ from .verdicts.judgement import undecided as undecided
 from .verdicts.judges import ROUNDING as ROUNDING
 from .verdicts.judges import Test as Test
 from .verdicts.judges import against as against
+from .verdicts.judges import at_each as at_each
 from .verdicts.judges import each as each
 from .verdicts.judges import equivalent as equivalent
 from .verdicts.judges import every as every

@@ -15,14 +15,13 @@ from theodolite.core import (
     Select,
     Test,
     above,
+    at_each,
     beyond,
-    each,
     erratum,
     every,
     inside,
     mean,
     measured,
-    near,
     our_margin,
     trend,
     undecided,
@@ -31,7 +30,11 @@ from theodolite.core import (
 from ..shared.rows import grown, rising
 
 Asides = Callable[[PredictedAndMeasured], dict[str, Number]]
-WIDE = "of widths and samples in the hundreds, each a few parts in a hundred"
+AS_WIDE = our_margin(
+    0.1,
+    "of widths and samples in the hundreds, each a few parts in a hundred",
+    centre=1.0,
+)
 
 
 def scale(norm: str, **labels: int) -> Select:
@@ -47,11 +50,8 @@ def skipped(norm: str, **labels: int) -> Select:
 
 def every_layer_grown(norm: str, since: int) -> Test:
     """Judge whether the scale of every layer with a skip is greater at the end."""
-    return each(
-        "layer",
-        skipped(norm),
-        lambda layer: grown(scale(norm, layer=layer), since),
-        name="growth by layer",
+    return at_each(
+        "layer", skipped(norm), lambda rows: grown(rows, since), name="growth by layer"
     )
 
 
@@ -141,22 +141,15 @@ def _of_theory(both: PredictedAndMeasured) -> PredictedAndMeasured:
 
 def wide_increments(both: PredictedAndMeasured) -> Judgement:
     """Judge whether increments are those of the wide limit."""
-    margin = near(1, 0.1, source="ours", why=WIDE)
-    return each(
+    test = at_each(
         "layer",
         measured("share"),
-        lambda layer: inside(mean(measured("share", layer=layer)), margin),
+        lambda rows: inside(mean(rows), AS_WIDE),
         name="increment over that of the wide limit",
-    )(_of_theory(both))
+    )
+    return test(_of_theory(both))
 
 
-PRINTED = each(
-    "layer",
-    measured("increment"),
-    lambda layer: inside(
-        mean(measured("increment", layer=layer)), our_margin(0.1, WIDE, centre=1.0)
-    ),
-)
 LATE = Choice(
     what="late in training: from the third stage before the last on",
     why="theorem 3 speaks of scales at rest, which they are not at first",
@@ -184,7 +177,9 @@ CLAIMS = (
             "$q' = q + q/(2\\sigma^2) + (2M/\\sigma)\\sqrt{q/2\\pi}$ with "
             "$q = E N_l^2$, $M = E N_l$, which grows faster and faster"
         ),
-        test=PRINTED,
+        test=at_each(
+            "layer", measured("increment"), lambda rows: inside(mean(rows), AS_WIDE)
+        ),
         corrected_test=wide_increments,
         rival="increments of $\\pi/(\\pi-1)$, without the product of the means",
     ),

@@ -13,11 +13,11 @@ from theodolite.core import (
     Test,
     above,
     against,
+    at_each,
     below,
     beyond,
     by_network,
     difference,
-    each,
     every,
     inside,
     known,
@@ -74,25 +74,14 @@ def from_equal_share(index: int) -> Read:
 
 def of_glasses(quantity: str, make: Callable[[Select], Test]) -> Test:
     """A test holds of every mixture and dimension that was counted."""
-    rows = measured(quantity)
-
-    def at(width: int) -> Test:
-        return each(
-            "mixture",
-            measured(quantity, width=width),
-            lambda mixture: make(measured(quantity, width=width, mixture=mixture)),
-        )
-
-    return each("width", rows, at)
+    return at_each(
+        "width", measured(quantity), lambda rows: at_each("mixture", rows, make)
+    )
 
 
 def by_index(make: Callable[[Select], Test]) -> Test:
     """A test holds of every index of every glass."""
-
-    def of(rows: Select) -> Test:
-        return each("index", rows, lambda index: make(rows.at(index=index)))
-
-    return of_glasses("count", of)
+    return of_glasses("count", lambda rows: at_each("index", rows, make))
 
 
 def fewer(first: str, second: str, width: int = 3) -> Test:

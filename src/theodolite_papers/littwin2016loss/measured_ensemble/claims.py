@@ -14,6 +14,7 @@ from theodolite.core import (
     Test,
     above,
     against,
+    at_each,
     below,
     between,
     beyond,
@@ -56,9 +57,7 @@ MADE_UP = between(0.75, 1, source="ours", why="the quarter of the statement")
 
 def at_each_depth(rows: Select, region: Region) -> Test:
     """Judge the mean over networks at every depth."""
-    return each(
-        "depth", rows, lambda d: inside(mean(rows.at(depth=d)), region), least=3
-    )
+    return at_each("depth", rows, lambda at: inside(mean(at), region), least=3)
 
 
 def _of_one_depth(rows: Rows) -> Rows:

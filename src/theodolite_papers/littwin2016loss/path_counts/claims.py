@@ -7,9 +7,9 @@ from theodolite.core import (
     Test,
     above,
     against,
+    at_each,
     below,
     beyond,
-    each,
     erratum,
     every,
     exact,
@@ -54,13 +54,8 @@ def _counted(
 
 def _many_open(network: str) -> Test:
     """Networks of every depth have more than one open path an input."""
-    rows = measured("open_paths", network=network)
-    return each(
-        "depth",
-        rows,
-        lambda depth: inside(mean(rows.at(depth=depth)), above(1)),
-        least=2,
-    )
+    paths = measured("open_paths", network=network)
+    return at_each("depth", paths, lambda rows: inside(mean(rows), above(1)), least=2)
 
 
 CLAIMS = (

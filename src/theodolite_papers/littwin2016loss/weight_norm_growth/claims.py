@@ -9,8 +9,8 @@ from theodolite.core import (
     Select,
     Test,
     above,
+    at_each,
     beyond,
-    each,
     inside,
     mean,
     measured,
@@ -23,7 +23,7 @@ NORM = measured("norm")
 
 def for_each_start(make: Callable[[Select], Test], rows: Select = NORM) -> Test:
     """Judge the networks of every starting size."""
-    return each("init_scale", rows, lambda scale: make(rows.at(init_scale=scale)))
+    return at_each("init_scale", rows, make)
 
 
 def _last(rows: Rows) -> Rows:
@@ -81,10 +81,8 @@ CLAIMS = (
         name="every-layer-grows",
         place="Beside figure 1(e)",
         statement="The norm of every single layer ends above its start.",
-        test=each(
-            "layer",
-            measured("layer_norm"),
-            lambda layer: for_each_start(grown, measured("layer_norm", layer=layer)),
+        test=at_each(
+            "layer", measured("layer_norm"), lambda rows: for_each_start(grown, rows)
         ),
         rival="growth of the first and last layers alone",
         choices=(STARTS,),

@@ -9,8 +9,10 @@ from theodolite.core import (
     Claim,
     Number,
     PredictedAndMeasured,
+    Select,
     Test,
     above,
+    at_each,
     below,
     beyond,
     each,
@@ -67,24 +69,18 @@ def everywhere(
 ) -> Test:
     """A test holds for all numbers of classes, decays and starts."""
 
-    def at(**labels: Any) -> Any:
-        return measured("nc1", stage="end", loss=loss, **labels)
+    def of_decay(rows: Select) -> Test:
+        return at_each("start", rows, lambda at: make(**_run(at)))
 
-    return each(
-        "classes",
-        at(),
-        lambda many: each(
-            "decay",
-            at(classes=many),
-            lambda decay: each(
-                "start",
-                at(classes=many, decay=decay),
-                lambda start: make(classes=many, loss=loss, decay=decay, start=start),
-            ),
-            where=decays,
-        ),
-        where=classes,
-    )
+    def of_classes(rows: Select) -> Test:
+        return at_each("decay", rows, of_decay, where=decays)
+
+    ends = measured("nc1", stage="end", loss=loss)
+    return at_each("classes", ends, of_classes, where=classes)
+
+
+def _run(rows: Select) -> dict[str, Any]:
+    return {k: rows.labels[k] for k in ("classes", "loss", "decay", "start")}
 
 
 def _told(classes: int, loss: str, decay: float, start: float) -> str:

@@ -7,9 +7,9 @@ from theodolite.core import (
     Claim,
     Test,
     above,
+    at_each,
     below,
     beyond,
-    each,
     every,
     inside,
     mean,
@@ -101,12 +101,10 @@ LOSSES = (
                     mean(gain("square", GIVEN, decay=0.0, start=start)), above(0)
                 ),
             ),
-            each(
+            at_each(
                 "start",
                 gain("cross_entropy", GIVEN, decay=0.0),
-                lambda start: inside(
-                    mean(gain("cross_entropy", GIVEN, decay=0.0, start=start)), SAME
-                ),
+                lambda rows: inside(mean(rows), SAME),
             ),
         ),
         rival="errors that go on falling, or rise for both",
@@ -127,10 +125,10 @@ LOSSES = (
         name="decay-keeps-from-overfitting",
         place="Section 6.1",
         statement=("With weight decay the square loss does not overfit at long times."),
-        test=each(
+        test=at_each(
             "decay",
             gain("square", GIVEN),
-            lambda decay: inside(mean(gain("square", GIVEN, decay=decay)), SAME),
+            lambda rows: inside(mean(rows), SAME),
             where=lambda decay: decay > 0,
         ),
         rival="errors that rise at long times all the same",
@@ -168,10 +166,10 @@ LOSSES = (
             "Where a fifth of the labels is wrong the square loss overfits at long "
             "times with weight decay too."
         ),
-        test=each(
+        test=at_each(
             "decay",
             gain("square", FLIPPED),
-            lambda decay: inside(mean(gain("square", FLIPPED, decay=decay)), above(0)),
+            lambda rows: inside(mean(rows), above(0)),
             where=lambda decay: decay > 0,
         ),
         rival="decay that keeps from overfitting whatever the labels",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.studies.numbers import check_numbers
-from theodolite.core import PredictedAndMeasured, Rows
+from theodolite.core import ConfigError, PredictedAndMeasured, Rows
 from theodolite.runs import RunFolder, execute
 from theodolite.studies import evidence_of, find, plan_study, prepare_worker
 
@@ -164,6 +164,68 @@ def check_all_turn(name, cases):
     assert {claim.name for claim in find(name).study.claims} == {
         case[0] for case in cases
     }
+
+
+def study_tests(name, cases, verdicts=None, *, check=check_counterfactual, copies=1):
+    """Return a class with the tests that every study has.
+
+    Args:
+        name: The study.
+        cases: Its counterfactuals, which begin with the claim.
+        verdicts: Verdicts at SMOKE that are not HOLDS; None to check none.
+        check: Checks one counterfactual; None where the file does that itself.
+        copies: How many times the networks of the run there should be.
+    """
+
+    class Tests:
+        def test_rows_carry_their_error(self, smoke_root):
+            check_errors(smoke_root, name)
+
+        def test_every_claim_has_a_counterfactual(self):
+            check_all_turn(name, cases)
+
+        if verdicts is not None:
+
+            def test_verdicts_at_smoke(self, smoke_root):
+                check_verdicts(smoke_root, name, verdicts)
+
+        if check is not None:
+
+            @each_case(cases)
+            def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
+                check(smoke_root, name, case, copies=copies)
+
+    return Tests
+
+
+def outcome_tests(name, cases, copies):
+    """Return tests of a study whose counterfactuals begin with the verdict."""
+    ids = [f"{case[1]}-{case[0]}-{place}" for place, case in enumerate(cases)]
+
+    class Tests:
+        def test_rows_carry_their_error(self, smoke_root):
+            check_errors(smoke_root, name)
+
+        def test_every_claim_can_hold_and_fail(self):
+            check_both_ways(name, cases)
+
+        @pytest.mark.parametrize("case", cases, ids=ids)
+        def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
+            check_outcome(smoke_root, name, case, copies=copies)
+
+    return Tests
+
+
+def refused(make, *cases):
+    """Return a test that settings are refused with these words."""
+
+    @pytest.mark.parametrize(("settings", "words"), cases)
+    def test(settings, words):
+        with pytest.raises(ConfigError) as caught:
+            make(**settings)
+        assert words in str(caught.value)
+
+    return test
 
 
 def check_reproduced(name, cell, **chaotic):

@@ -9,11 +9,12 @@ from tests.studies.counterfactuals import (
     check_errors,
     claim_of,
     each_case,
+    refused,
     rows_of,
     said,
     with_change,
 )
-from theodolite.core import ConfigError, LayerwiseBlueprint, PredictedAndMeasured, Rows
+from theodolite.core import LayerwiseBlueprint, PredictedAndMeasured, Rows
 from theodolite.networks import build
 from theodolite.theory import path_length_moments
 from theodolite_papers.littwin2016loss.depth_along_training import (
@@ -255,10 +256,8 @@ class TestReading:
         assert wider == pytest.approx(abs(2 * found - 4 * second) / 2, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [({"readings": 1}, "at least 2 readings"), ({"probes": 1}, "at least 2 samples")],
+test_refusals = refused(
+    Config,
+    ({"readings": 1}, "at least 2 readings"),
+    ({"probes": 1}, "at least 2 samples"),
 )
-def test_refusals(changes, words):
-    with pytest.raises(ConfigError, match=words):
-        Config(**changes)

@@ -5,18 +5,15 @@ from fractions import Fraction
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
     check_counterfactual,
-    check_errors,
-    check_verdicts,
     const,
-    each_case,
     first,
+    refused,
     rows_of,
     scale,
     shift,
+    study_tests,
 )
-from theodolite.core import ConfigError
 from theodolite_papers.littwin2016loss.path_weights.config import Config
 from theodolite_papers.littwin2016loss.shared.exact_weights import ExactWeights
 
@@ -93,21 +90,9 @@ ERRATA = (
 )
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, dict.fromkeys(ERRATA, ("FAILS", "HOLDS")))
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+TestStudy = study_tests(
+    STUDY, COUNTERFACTUALS, dict.fromkeys(ERRATA, ("FAILS", "HOLDS"))
+)
 
 
 def test_slopes_as_printed_turn_where_autodiff_agrees_with_them(smoke_root):
@@ -169,20 +154,14 @@ def test_whole_numbers_know_the_tie_of_nine_layers():
     assert ExactWeights(depth=10, beta=Fraction(2)).square_sum == 305998100
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"depths": (25, 100)}, "pass multiples of 20"),
-        ({"depths": (20,)}, "of the first also 100"),
-        ({"deep": (100, 1000)}, "at least three"),
-        ({"small_depths": (1,)}, "from 2 up"),
-        ({"small_depths": (11,)}, "up to 10"),
-    ],
+test_depths_that_do_not_fit_are_refused = refused(
+    Config,
+    ({"depths": (25, 100)}, "pass multiples of 20"),
+    ({"depths": (20,)}, "of the first also 100"),
+    ({"deep": (100, 1000)}, "at least three"),
+    ({"small_depths": (1,)}, "from 2 up"),
+    ({"small_depths": (11,)}, "up to 10"),
 )
-def test_depths_that_do_not_fit_are_refused(changes, words):
-    with pytest.raises(ConfigError) as caught:
-        Config(**changes)
-    assert words in str(caught.value)
 
 
 def test_the_network_tells_the_binomials_apart(smoke_root):

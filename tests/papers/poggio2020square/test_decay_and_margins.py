@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_both_ways,
-    check_errors,
-    check_outcome,
     const,
+    outcome_tests,
+    refused,
     rows_of,
 )
 from theodolite.core import ConfigError, PredictedAndMeasured, Rows
@@ -33,7 +32,6 @@ from theodolite_papers.poggio2020square.shared.split_classes import (
 )
 
 STUDY = "decay_and_margins"
-COPIES = 4  # so many times three trials
 END = {"stage": "end"}
 FREE = {"stage": "end", "decay": 0.0, "start": 5.0}
 
@@ -108,21 +106,7 @@ def test_what_three_trials_tell_for_sure(smoke_root):
         assert abs(kept.value(quantity="memory", decay=0.1)) < 0.3
 
 
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_can_hold_and_fail():
-    check_both_ways(STUDY, COUNTERFACTUALS)
-
-
-@pytest.mark.parametrize(
-    "case",
-    COUNTERFACTUALS,
-    ids=[f"{w[1]}-{w[0]}-{i}" for i, w in enumerate(COUNTERFACTUALS)],
-)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_outcome(smoke_root, STUDY, case, copies=COPIES)
+TestStudy = outcome_tests(STUDY, COUNTERFACTUALS, copies=4)
 
 
 def test_a_run_that_diverged_leaves_numbers_open():
@@ -238,16 +222,11 @@ def test_splits_that_cannot_be(settings, words):
         split_classes("mnist5k", (4, 9), trial=0, **settings)
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"classes": (1, 2, 3)}, "classes are"),
-        ({"decays": (0.0, 0.1, 0.2, 0.3)}, "decays are"),
-        ({"starts": (0.1, 5.0)}, "starts are"),
-        ({"noises": (0.0, 1.0)}, "noises are"),
-        ({"epochs": 10}, "epochs is 10"),
-    ],
+test_settings_that_are_refused = refused(
+    Config,
+    ({"classes": (1, 2, 3)}, "classes are"),
+    ({"decays": (0.0, 0.1, 0.2, 0.3)}, "decays are"),
+    ({"starts": (0.1, 5.0)}, "starts are"),
+    ({"noises": (0.0, 1.0)}, "noises are"),
+    ({"epochs": 10}, "epochs is 10"),
 )
-def test_settings_that_are_refused(settings, words):
-    with pytest.raises(ConfigError, match=words):
-        Config(**settings)

@@ -4,15 +4,11 @@ import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
     const,
-    each_case,
     first,
     scale,
     shift,
+    study_tests,
 )
 from theodolite.core import ConfigError
 from theodolite.theory import batch_norm_jacobian, weight_norm_speeds
@@ -47,21 +43,9 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, dict.fromkeys(ERRATA, ("FAILS", "HOLDS")))
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+TestStudy = study_tests(
+    STUDY, COUNTERFACTUALS, dict.fromkeys(ERRATA, ("FAILS", "HOLDS"))
+)
 
 
 def test_singular_values_of_batch_norm_are_those_of_the_reference():

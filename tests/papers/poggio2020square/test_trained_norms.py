@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_errors,
     claim_of,
     const,
     each_case,
+    refused,
     rows_of,
     said,
     scale,
+    study_tests,
     with_change,
 )
 from theodolite import figures
-from theodolite.core import ConfigError, PredictedAndMeasured, Rows
+from theodolite.core import PredictedAndMeasured, Rows
 from theodolite.studies import find
 from theodolite_papers.poggio2020square.trained_norms.config import (
     CONDITIONS,
@@ -146,8 +146,7 @@ def test_each_verdict_turns_on_a_counterfactual(case):
     assert said(after) != said(claim.rule(both))
 
 
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, check=None)
 
 
 def test_starts_that_never_trained_are_left_out():
@@ -196,10 +195,6 @@ def test_verdicts_at_smoke_that_chance_does_not_touch(smoke_root):
     assert said(start.rule(both)) == ("FAILS", "HOLDS")
     found = both.measured.where(quantity="alive")
     assert len(found) == 2 * len(runs()) * study.presets["smoke"].n_seeds
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
 
 
 def test_gaps_are_those_of_ratios_to_their_limits(smoke_root):
@@ -266,14 +261,9 @@ def test_width_decides_what_is_stable():
     assert ("narrow_dense", "bn") not in found
 
 
-@pytest.mark.parametrize(
-    ("change", "hint"),
-    [
-        ({"epochs": 5}, r"epochs are \(5, "),
-        ({"readings": 2}, "readings is 2"),
-        ({"classes": (3, 3)}, "two different"),
-    ],
+test_configs_that_make_no_sense_are_refused = refused(
+    Config,
+    ({"epochs": 5}, "epochs are (5, "),
+    ({"readings": 2}, "readings is 2"),
+    ({"classes": (3, 3)}, "two different"),
 )
-def test_configs_that_make_no_sense_are_refused(change, hint):
-    with pytest.raises(ConfigError, match=hint):
-        Config(**change)

@@ -60,11 +60,11 @@ def _apart(rows: Rows) -> Rows:
 
     The rest of a layer is the mean of all others.
     """
-    found: dict[tuple, dict[int, Row]] = {}
+    scales: dict[tuple, dict[int, Row]] = {}
     for row in rows.where(quantity="scale"):
         key = row["norm"], row["trial"], row["stage"]
-        found.setdefault(key, {})[row["layer"]] = row
-    return Rows(_excess(by_layer) for by_layer in found.values() if len(by_layer) > 2)
+        scales.setdefault(key, {})[row["layer"]] = row
+    return Rows(_excess(by_layer) for by_layer in scales.values() if len(by_layer) > 2)
 
 
 def _excess(by_layer: dict[int, Row]) -> Row:

@@ -8,15 +8,15 @@ from .config import PRESETS
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return mean magnitudes of the scales by kind, layer and stage."""
-    found = group_means(
+    means = group_means(
         both.measured.where(quantity="scale"), ("norm", "stage", "step", "layer")
     )
-    return found
+    return means
 
 
 def sizes(both: PredictedAndMeasured) -> Rows:
     """Return mean squares and deviations at the start, and those of the limit."""
-    found = [
+    means = [
         row
         for quantity in ("square", "deviation")
         for row in group_means(both.measured.where(quantity=quantity), ("layer",))
@@ -26,17 +26,17 @@ def sizes(both: PredictedAndMeasured) -> Rows:
         for row in both.predicted
         if row["quantity"] in ("square", "deviation")
     ]
-    return Rows([*found, *theory])
+    return Rows([*means, *theory])
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """Set squares of the wide limit beside those of wide networks."""
     rows: list[Row] = []
     for row in both.predicted.where(quantity="square"):
-        found = group_means(
+        means = group_means(
             both.measured.where(quantity="square", layer=row["layer"]), ("layer",)
         )
-        for mean in found:
+        for mean in means:
             rows.append(
                 {
                     "label": f"mean square of a unit, layer {row['layer']}",

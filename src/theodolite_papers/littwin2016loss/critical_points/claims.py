@@ -80,10 +80,10 @@ def far_from_rival(order: int, index: int) -> Read:
     limit = extrapolated(order, index)
 
     def read(both: PredictedAndMeasured) -> Quantity:
-        found = limit(both)
+        excess = limit(both)
         rival = both.predicted.value(quantity="rival_excess", order=order)
         name = f"half the logarithm less that limit, order {order}, index {index}"
-        return known(name, rival - found.value, found.error)
+        return known(name, rival - excess.value, excess.error)
 
     return read
 

@@ -16,14 +16,14 @@ def curves(both: PredictedAndMeasured) -> Rows:
 
 def counts(both: PredictedAndMeasured) -> Rows:
     """Return mean counts of all points with their closed forms, by dimension."""
-    found = group_means(both.measured.where(quantity="total"), ("mixture", "width"))
-    labels = [{"mixture": row["mixture"], "width": row["width"]} for row in found]
+    means = group_means(both.measured.where(quantity="total"), ("mixture", "width"))
+    labels = [{"mixture": row["mixture"], "width": row["width"]} for row in means]
     closed = [
         {**at, "quantity": quantity, "value": both.predicted.value(quantity=name, **at)}
         for quantity, name in (("closed_form", "total"), ("asymptotic", "asymptotic"))
         for at in labels
     ]
-    return found + Rows(closed)
+    return means + Rows(closed)
 
 
 def approach(both: PredictedAndMeasured) -> Rows:

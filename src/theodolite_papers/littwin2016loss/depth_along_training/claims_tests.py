@@ -17,6 +17,7 @@ from theodolite.core import (
     Test,
     above,
     all_of,
+    at_each,
     inside,
     mean,
     measured,
@@ -94,19 +95,12 @@ def starts_in(region: Any) -> Make:
 
 def begins_in(region: Any, stages: int) -> Make:
     """Make the test that a network is in a region at each of its first stages."""
-
-    def make(group: Mapping[str, Any], part: str) -> Test:
-        rows = depth(group, part)
-
-        def test(both: PredictedAndMeasured) -> Judgement:
-            found = rows(both).levels("stage")[:stages]
-            if not found:
-                return undecided("no stage was read")
-            return all_of([inside(mean(rows.at(stage=s)), region)(both) for s in found])
-
-        return test
-
-    return make
+    return lambda group, part: at_each(
+        "stage",
+        depth(group, part),
+        lambda rows: inside(mean(rows), region),
+        where=lambda stage: stage < stages,
+    )
 
 
 def mediated(group: Mapping[str, Any], part: str) -> Test:
@@ -196,10 +190,10 @@ def exponents(both: PredictedAndMeasured, part: str) -> Rows:
     row a step from one factor to the next.
     """
     known = laws(both.predicted)
-    found: dict[tuple, dict[float, Mapping[str, Any]]] = {}
+    networks: dict[tuple, dict[float, Mapping[str, Any]]] = {}
     for row in both.measured.where(quantity=f"scaled_{part}"):
         key = (*(row[k] for k in GROUP), row["trial"])
-        found.setdefault(key, {})[row["factor"]] = row
+        networks.setdefault(key, {})[row["factor"]] = row
     return Rows(
         {
             **by_factor[b],
@@ -209,7 +203,7 @@ def exponents(both: PredictedAndMeasured, part: str) -> Rows:
             / math.log(b / a),
             "error": 2 * BETWEEN_POINTS / math.log(b / a),
         }
-        for by_factor in found.values()
+        for by_factor in networks.values()
         for a, b in pairwise(sorted(by_factor))
         if units_of(by_factor[b]) in known
     )
@@ -230,16 +224,11 @@ def follows(region: Region) -> Make:
             rows = exponents(both, part).where(**group)
             if not len(rows):
                 return undecided("networks were read with one scale alone")
-            steps = rows.levels("from_factor")
-            there = PredictedAndMeasured(both.predicted, rows)
-            return all_of(
-                [
-                    inside(mean(measured("exponent", **group, from_factor=a)), region)(
-                        there
-                    )
-                    for a in steps
-                ]
+            exponent = measured("exponent", **group)
+            judged = at_each(
+                "from_factor", exponent, lambda at: inside(mean(at), region)
             )
+            return judged(PredictedAndMeasured(both.predicted, rows))
 
         return test
 
@@ -253,15 +242,15 @@ def exponents_told(
 
     def told(both: PredictedAndMeasured) -> dict[str, Number]:
         rows = exponents(both, part).where(from_factor=1.0)
-        found = {}
+        asides = {}
         for group in groups(both.measured):
             values = 2 ** rows.where(**group).values()
             if group["norm"] in norms and len(values) > 1:
                 name = f"{group['task']}, {group['norm']}, depth {group['depth']}"
                 error = float(values.std(ddof=1)) / len(values) ** 0.5
-                found[f"beta at doubled scales over its own, {name}"] = Number(
+                asides[f"beta at doubled scales over its own, {name}"] = Number(
                     float(values.mean()), error
                 )
-        return found
+        return asides
 
     return told

@@ -25,8 +25,8 @@ def _network(row: Row) -> tuple:
 
 def groups(rows: Rows) -> list[dict]:
     """Return the labels of every kind of network that was read, in one order."""
-    found = {tuple(row[k] for k in GROUP) for row in rows.where(quantity="scale")}
-    return [dict(zip(GROUP, key, strict=True)) for key in sorted(found)]
+    keys = {tuple(row[k] for k in GROUP) for row in rows.where(quantity="scale")}
+    return [dict(zip(GROUP, key, strict=True)) for key in sorted(keys)]
 
 
 def units_of(row: Row) -> int:
@@ -37,16 +37,16 @@ def units_of(row: Row) -> int:
 def laws(predicted: Rows) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     r"""Return by number of units $\log\beta$ and the share of branches taken there."""
     rows = predicted.where(quantity="law_depth")
-    found = {}
+    by_count = {}
     for count in rows.levels("units"):
         law = rows.where(units=count)
-        found[count] = np.log(law.values("beta")), law.values()
-    return found
+        by_count[count] = np.log(law.values("beta")), law.values()
+    return by_count
 
 
 def foretold(both: PredictedAndMeasured, quantity: str) -> Rows:
     """Return the share of branches that the law gives at a measured scale."""
-    known, found = laws(both.predicted), []
+    known, rows = laws(both.predicted), []
     for row in whole(both.measured).where(quantity=quantity):
         if units_of(row) not in known or not row["value"]:
             continue
@@ -57,8 +57,8 @@ def foretold(both: PredictedAndMeasured, quantity: str) -> Rows:
         )
         # Of the scale, and of interpolation between the points of the grid.
         error = abs(more - value) + 1e-4
-        found.append({**row, "quantity": "foretold", "value": value, "error": error})
-    return Rows(found)
+        rows.append({**row, "quantity": "foretold", "value": value, "error": error})
+    return Rows(rows)
 
 
 def table(family: str, both: PredictedAndMeasured) -> Rows:

@@ -61,10 +61,10 @@ def measure_layerwise(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 def read(config: Config, network: Any, probe: Probe) -> list[Row]:
     """Return all that is followed along training."""
-    found = ensembles.ensemble(network, *probe, config.probes)
-    found["scale"] = ensembles.scale_of(network), 1e-12
-    found["scale_beta"] = beta_of_scales(ensembles.held(network, probe[0]), probe[0])
-    return named_rows(found)
+    numbers = ensembles.ensemble(network, *probe, config.probes)
+    numbers["scale"] = ensembles.scale_of(network), 1e-12
+    numbers["scale_beta"] = beta_of_scales(ensembles.held(network, probe[0]), probe[0])
+    return named_rows(numbers)
 
 
 def _with_factors(config: Config, network: Any, probe: Probe) -> list[Row]:
@@ -72,10 +72,10 @@ def _with_factors(config: Config, network: Any, probe: Probe) -> list[Row]:
     rows: list[Row] = []
     for factor in FACTORS:
         changed = ensembles.scaled(network, factor)
-        found = ensembles.depth_alone(changed, *probe, config.probes)
+        depths = ensembles.depth_alone(changed, *probe, config.probes)
         rows += [
             {**row, "quantity": f"scaled_{row['quantity']}", "factor": factor}
-            for row in named_rows(found)
+            for row in named_rows(depths)
         ]
     return rows
 
@@ -90,17 +90,17 @@ def beta_of_scales(network: Any, x: "Tensor") -> tuple[float, float]:
     """
     import torch
 
-    found = []
+    betas = []
     with torch.no_grad():
         x = network.first(x.double())
         for layer in network.units:
             branch = layer(x) - x
             weight = layer.weight.weight
             size = float(weight.square().mean().sqrt()) * weight.shape[1] ** 0.5
-            found.append(float((branch != 0).double().mean()) * size * _factor(layer))
+            betas.append(float((branch != 0).double().mean()) * size * _factor(layer))
             x = layer(x)
-    spread = float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
-    return float(np.mean(found)), spread / len(found) ** 0.5
+    spread = float(np.std(betas, ddof=1)) if len(betas) > 1 else 0.0
+    return float(np.mean(betas)), spread / len(betas) ** 0.5
 
 
 def _factor(layer: Any) -> float:

@@ -70,14 +70,14 @@ def cells(config: Config) -> list[dict[str, Any]]:
     """One cell a network, the deepest first."""
     sizes = {(config.width, depth) for depth in config.depths}
     sizes |= {(width, config.depth) for width in config.widths}
-    found: list[dict[str, Any]] = [
+    networks: list[dict[str, Any]] = [
         {"scale": scale, "width": width, "depth": depth, "trial": seed, "told": "sums"}
         for width, depth in sorted(sizes, key=lambda size: -size[0] * size[1])
         for scale in SCALES
         for seed in config.seeds
     ]
     single = {"width": config.width, "depth": FEW, "trial": config.seeds[0]}
-    return [*found, {"scale": "unit", **single, "told": "paths"}]
+    return [*networks, {"scale": "unit", **single, "told": "paths"}]
 
 
 def blueprint(scale: str, width: int, depth: int) -> PathBlueprint:

@@ -10,25 +10,25 @@ def table(both: PredictedAndMeasured) -> Rows:
     """Return shares by length of the deepest networks, predicted and measured."""
     shares = both.measured.where(quantity="share")
     deepest = max(shares.levels("depth"))
-    found: list[Row] = []
+    rows: list[Row] = []
     for scale in shares.levels("scale"):
         mine = shares.where(scale=scale, depth=deepest)
         for row in group_means(mine, by=("length",)):
-            found.append({**row, "scale": scale, "road": "measured"})
+            rows.append({**row, "scale": scale, "road": "measured"})
         law = both.predicted.where(quantity="share", scale=scale, depth=deepest)
-        found += [{**row, "road": "law"} for row in law]
-    return Rows(found)
+        rows += [{**row, "road": "law"} for row in law]
+    return Rows(rows)
 
 
 def single_paths(both: PredictedAndMeasured) -> Rows:
     """Return the energy of every path of the network of few layers."""
-    found = both.measured.where(quantity="path_energy")
-    return Rows({**row, "quantity": "energy"} for row in found)
+    energies = both.measured.where(quantity="path_energy")
+    return Rows({**row, "quantity": "energy"} for row in energies)
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """Mean and variance of path lengths: Eq 16 beside the networks."""
-    found: list[Row] = []
+    rows: list[Row] = []
     for law in both.predicted:
         if law["quantity"] not in ("length", "variance"):
             continue
@@ -39,7 +39,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
             part="output",
         )
         (point,) = group_means(mine, by=("depth",))
-        found.append(
+        rows.append(
             {
                 "label": f"{law['quantity']}, {law['scale']}, depth {law['depth']}",
                 "predicted": law["value"],
@@ -47,7 +47,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
                 "error": point["spread"],
             }
         )
-    return found
+    return rows
 
 
 GROUP = ("scale", "width", "depth", "part")
@@ -61,8 +61,8 @@ def exhibit(both: PredictedAndMeasured) -> Rows:
 
 def _shares(rows: Rows) -> Iterator[Row]:
     for point in group_means(rows.where(quantity="share"), (*GROUP, "length")):
-        found = {"quantity": "share", "length": point["length"] - 1}
-        yield _row(point, found, point["value"])
+        labels = {"quantity": "share", "length": point["length"] - 1}
+        yield _row(point, labels, point["value"])
 
 
 def _means(rows: Rows) -> Iterator[Row]:
@@ -73,11 +73,11 @@ def _means(rows: Rows) -> Iterator[Row]:
         yield _row(point, {"quantity": "beta"}, point["value"])
 
 
-def _row(point: Row, found: Row, value: float) -> Row:
+def _row(point: Row, labels: Row, value: float) -> Row:
     weights = WEIGHTS.get(point["scale"], point["scale"])
     name = f"random, width {point['width']}, depth {point['depth']}, {weights}"
     return {
-        **found,
+        **labels,
         "network": name,
         "part": point["part"],
         "blocks": point["depth"] - 1,

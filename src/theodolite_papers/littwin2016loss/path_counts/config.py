@@ -54,13 +54,13 @@ PRESETS = {
 
 def cells(config: Config) -> list[dict[str, Any]]:
     """One cell a network, and one for each network of coins."""
-    found = [
+    networks = [
         {"network": network, "depth": depth, "trial": seed}
         for network in NETWORKS
         for depth in config.depths
         for seed in config.seeds
     ]
-    return found + [
+    return networks + [
         {"network": network, "depth": COINS["depth"], "trial": seed}
         for network in ("coins", "plain_coins")
         for seed in config.seeds

@@ -9,11 +9,11 @@ def table(both: PredictedAndMeasured) -> Rows:
     deepest = max(both.measured.where(network="residual").levels("depth"))
     chosen = {"quantity": "mass", "network": "residual", "depth": deepest}
     first = min(both.measured.where(**chosen).levels("trial"))
-    found = [
+    listed = [
         {**row, "road": "listed"} for row in both.measured.where(**chosen, trial=first)
     ]
     return Rows(
-        [*found, *({**r, "road": "formula"} for r in both.predicted.where(**chosen))]
+        [*listed, *({**r, "road": "formula"} for r in both.predicted.where(**chosen))]
     )
 
 

@@ -70,7 +70,9 @@ def _first_term(both: PredictedAndMeasured) -> Quantity:
         divisor = two.value(length=row["length"])
         ratios.setdefault(row["length"], []).append(row["value"] / divisor)
         errors.append(row["error"] / divisor)
-    rest = [value for length, found in ratios.items() if length > 1 for value in found]
+    rest = [
+        value for length, values in ratios.items() if length > 1 for value in values
+    ]
     gap = max(abs(value / rest[0] - 1) for value in ratios.get(1, [math.nan]))
     return known("first term of line one over line two", gap, max(errors))
 

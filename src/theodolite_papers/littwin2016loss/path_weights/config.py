@@ -75,13 +75,13 @@ PRESETS = {
 
 def cells(config: Config) -> list[dict[str, Any]]:
     """One cell a depth, small depth and network."""
-    found: list[dict[str, Any]] = [
-        {"part": "exact", "depth": depth, "trial": 0} for depth in config.depths
+    parts = {"exact": config.depths, "small": config.small_depths}
+    computed = [
+        {"part": part, "depth": depth, "trial": 0}
+        for part, depths in parts.items()
+        for depth in depths
     ]
-    found += [
-        {"part": "small", "depth": depth, "trial": 0} for depth in config.small_depths
-    ]
-    return found + [
+    return computed + [
         {"part": "network", "depth": NETWORK["depth"], "trial": seed}
         for seed in config.seeds
     ]

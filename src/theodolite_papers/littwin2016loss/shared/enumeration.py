@@ -36,8 +36,8 @@ class Paths:
 
     def terms(self, x: np.ndarray, *, gated: bool = True) -> np.ndarray:
         """Return what each path contributes to the output at an input."""
-        found = x[self.start] * self.product
-        return found * self.open if gated else found
+        terms = x[self.start] * self.product
+        return terms * self.open if gated else terms
 
     def of_length(self, length: int) -> "Paths":
         """Return the paths of one length."""
@@ -51,9 +51,9 @@ class Paths:
             Shape (words, inputs), words that do not occur included.
         """
         words = unique ** int(self.length[0])
-        found = np.zeros((words, inputs), dtype=np.int64)
-        np.add.at(found, (self.word, self.start), 1)
-        return found
+        counts = np.zeros((words, inputs), dtype=np.int64)
+        np.add.at(counts, (self.word, self.start), 1)
+        return counts
 
 
 def enumerate_paths(
@@ -151,8 +151,8 @@ def recorded(network: "networks.PathNetwork", x: np.ndarray) -> Recorded:
 
     gates: list[np.ndarray] = []
 
-    def keep(module: Any, given: Any, found: Any) -> None:
-        gates.append((found > 0).cpu().numpy())
+    def keep(module: Any, given: Any, out: Any) -> None:
+        gates.append((out > 0).cpu().numpy())
 
     hooks = [gate.register_forward_hook(keep) for gate in network.gates]
     try:

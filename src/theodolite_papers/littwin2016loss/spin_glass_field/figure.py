@@ -18,10 +18,10 @@ def table(both: PredictedAndMeasured) -> Rows:
     rows: list[Row] = []
     for quantity in MOMENTS:
         for name in (quantity, f"printed_{quantity}"):
-            found = group_means(
+            means = group_means(
                 both.measured.where(quantity=name), ("mixture", "width")
             )
-            for row in found:
+            for row in means:
                 labels = {"mixture": row["mixture"], "width": row["width"]}
                 closed = both.predicted.value(quantity=quantity, **labels)
                 scaled = {key: row[key] / closed for key in ("value", "error")}
@@ -34,10 +34,10 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     """Closed forms beside the means over trials."""
     rows: list[Row] = []
     for quantity, told in MOMENTS.items():
-        found = group_means(
+        means = group_means(
             both.measured.where(quantity=quantity), ("mixture", "width")
         )
-        for row in found:
+        for row in means:
             labels = {"mixture": row["mixture"], "width": row["width"]}
             rows.append(
                 compared_row(

@@ -65,8 +65,8 @@ def pull(*, over_gradient: bool) -> Read:
             right = theory[tuple(row[k] for k in BY)] if over_gradient else 1.0
             gaps.append(abs(row["value"] - right) / right)
             bounds.append(row["error"] / right)
-        found = max(gaps) if len(gaps) > 1 else float("nan")
-        return known(name, found, max(bounds))
+        gap = max(gaps) if len(gaps) > 1 else float("nan")
+        return known(name, gap, max(bounds))
 
     return read
 

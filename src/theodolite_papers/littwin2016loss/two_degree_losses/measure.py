@@ -59,7 +59,7 @@ def _after_a_step(config: Config, drawn: Instance) -> dict[str, tuple[float, flo
         made = torch.autograd.grad(loss(ray * moved, scales), ray, create_graph=True)
         return made[0] / (moved.norm() / math.sqrt(len(w)))
 
-    found: dict[str, tuple[float, float]] = {}
+    numbers: dict[str, tuple[float, float]] = {}
     reach = EPS * (1 + float(g @ g) + abs(float(value.detach())))
     turned = by_scales(rate)
     forces = [
@@ -72,23 +72,23 @@ def _after_a_step(config: Config, drawn: Instance) -> dict[str, tuple[float, flo
     ):
         here = float(drawn.scales[place])
         grown = abs(here - config.step * float(moved[place])) - abs(here)
-        found[f"{name}_derivative"] = float(turned[place].detach()), reach / abs(here)
-        found[f"{name}_force"] = float(force), reach / abs(here)
+        numbers[f"{name}_derivative"] = float(turned[place].detach()), reach / abs(here)
+        numbers[f"{name}_force"] = float(force), reach / abs(here)
         # In units of the second order, which is what the theorem is about.
         lost = 1e-15 * abs(here) / config.step**2
-        found[f"{name}_growth"] = grown / config.step**2, lost
-        found[f"{name}_pull"] = -here * float(force), 10 * reach
-        found[f"{name}_signed"] = math.copysign(1.0, here) * float(force), reach
+        numbers[f"{name}_growth"] = grown / config.step**2, lost
+        numbers[f"{name}_pull"] = -here * float(force), 10 * reach
+        numbers[f"{name}_signed"] = math.copysign(1.0, here) * float(force), reach
     norm = by_norm(rate)
     force = float(torch.autograd.grad(norm, rate)[0])
-    found["norm_force"] = force, 10 * reach
-    found["norm_derivative"] = float(norm.detach()), reach
+    numbers["norm_force"] = force, 10 * reach
+    numbers["norm_derivative"] = float(norm.detach()), reach
     moved_by = -config.step * g.detach()
     away = float(moved_by @ (moved_by + 2 * w.detach()))
     lost = 1e-15 * float(w.detach() @ w.detach()) / config.step
-    found["norm_growth"] = away / config.step**2, lost
-    found |= _bracket(w, scales, (low, high), -force * float(size))
-    return found | _along_the_ray(
+    numbers["norm_growth"] = away / config.step**2, lost
+    numbers |= _bracket(w, scales, (low, high), -force * float(size))
+    return numbers | _along_the_ray(
         loss, w, scales, (low, high), radial, float(size), g.detach()
     )
 

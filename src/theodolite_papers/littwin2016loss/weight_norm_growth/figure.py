@@ -11,13 +11,13 @@ def table(both: PredictedAndMeasured) -> Rows:
         (row["init_scale"], row["trial"]): row["value"]
         for row in rows.where(quantity="norm", stage=0)
     }
-    found: list[Row] = []
+    relative: list[Row] = []
     for row in rows:
         first = start[row["init_scale"], row["trial"]]
         power = 1 if row["quantity"] == "norm" else 2
-        found.append({**row, "value": row["value"] / first**power})
+        relative.append({**row, "value": row["value"] / first**power})
     return Rows.joined(
-        group_means(Rows(found).where(quantity=quantity), ("init_scale", "step"))
+        group_means(Rows(relative).where(quantity=quantity), ("init_scale", "step"))
         for quantity in SHOWN
     )
 
@@ -29,7 +29,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     """Set starting norms beside those of the draw."""
     rows: list[Row] = []
     for row in both.predicted:
-        found = group_means(
+        means = group_means(
             both.measured.where(
                 quantity=row["quantity"], init_scale=row["init_scale"], stage=0
             ),
@@ -42,7 +42,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
                 "measured": mean["value"],
                 "error": mean["error"] if mean["n"] > 1 else row["error"],
             }
-            for mean in found
+            for mean in means
         ]
     return rows
 

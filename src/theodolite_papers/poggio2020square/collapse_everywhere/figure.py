@@ -10,19 +10,19 @@ RUN = ("classes", "loss", "decay", "start")
 def collapse(both: PredictedAndMeasured) -> Rows:
     """Return the four numbers beside norms, condition by condition, and untrained."""
     rows = both.measured.where(labels="given", loss="square")
-    found: list[Row] = []
+    points: list[Row] = []
     for row in group_means(
         rows.where(quantity="norm", reading="product"), RUN, log=True
     ):
         labels = {key: row[key] for key in RUN}
         for name in PROPERTIES:
             kept = rows.where(quantity=name, stage="end", **labels)
-            found += [
+            points += [
                 {**point, "norm": 10 ** row["value"]}
                 for point in group_means(kept, RUN)
             ]
     before = both.measured.where(stage="untrained")
-    return Rows(found) + Rows.joined(
+    return Rows(points) + Rows.joined(
         group_means(before.where(quantity=name), ("classes", "stage"))
         for name in PROPERTIES
     )
@@ -41,10 +41,10 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     """Set heads as they are beside where they would be with orthogonal means."""
     rows: list[Row] = []
     last = max(both.measured.levels("decay"))
-    found = both.measured.where(
+    heads = both.measured.where(
         quantity="raw_duality", stage="end", loss="square", decay=last
     )
-    for row in group_means(found, ("classes",)):
+    for row in group_means(heads, ("classes",)):
         rows.append(
             compared_row(
                 f"head as it is to centred means, {row['classes']} classes",

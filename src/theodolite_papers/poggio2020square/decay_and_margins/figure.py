@@ -27,7 +27,7 @@ def norms(both: PredictedAndMeasured) -> Rows:
 
 def _beside(rows: Rows) -> list[Row]:
     """Return means over trials of norms, each with a margin and an error."""
-    found: list[Row] = []
+    points: list[Row] = []
     ends = rows.where(stage="end")
     for row in group_means(
         ends.where(quantity="norm", reading="product"), RUN, log=True
@@ -36,10 +36,10 @@ def _beside(rows: Rows) -> list[Row]:
         for name, reading in (("mean_margin", "product"), ("test_error", None)):
             kept = ends.where(quantity=name, reading=reading, **labels)
             (other,) = group_means(kept, RUN)
-            found.append({**other, "norm": 10 ** row["value"], "beside": name})
+            points.append({**other, "norm": 10 ** row["value"], "beside": name})
         at = {"norm": 10 ** row["value"], "value": 10 ** -row["value"], "error": 0.0}
-        found.append({"quantity": "inverse", **at})
-    return sorted(found, key=lambda row: row["norm"])
+        points.append({"quantity": "inverse", **at})
+    return sorted(points, key=lambda row: row["norm"])
 
 
 def starts(both: PredictedAndMeasured) -> Rows:
@@ -50,10 +50,10 @@ def starts(both: PredictedAndMeasured) -> Rows:
     rows = both.measured.where(quantity="threshold", reading="product")
     # Where some trial's lies on the edge of what was tried, the mean is not known.
     edge = {(row["level"], row["epoch"]) for row in rows if row["edge"]}
-    found = group_means(rows, ("level", "epoch")).where(
+    thresholds = group_means(rows, ("level", "epoch")).where(
         lambda row: (row["level"], row["epoch"]) not in edge
     )
-    return _floored(group_means(ends, RUN, log=True)) + found + _law(found)
+    return _floored(group_means(ends, RUN, log=True)) + thresholds + _law(thresholds)
 
 
 def _law(thresholds: Rows) -> list[Row]:

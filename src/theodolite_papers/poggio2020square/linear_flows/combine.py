@@ -18,8 +18,8 @@ def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
         return Rows([])
     rows: list[Row] = []
     for shape, loss, decay in SETTINGS:
-        found = final_weights(config, shape, loss, decay)
-        for trial, of_starts in zip(config.seeds, found, strict=True):
+        weights = final_weights(config, shape, loss, decay)
+        for trial, of_starts in zip(config.seeds, weights, strict=True):
             x, y = data(config, shape, trial)
             flow = LinearFlow(inputs=x, labels=y, loss=loss, decay=decay)
             rest = flow.rest()

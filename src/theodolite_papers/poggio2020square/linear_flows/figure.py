@@ -1,16 +1,17 @@
 """Norms that are reached without decay, by where the flow starts."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
+from theodolite.core import PredictedAndMeasured, Row, Rows
 
+from ..shared.rows import flow_beside_descent
 from .config import STARTS
 
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return norms that flow and descent reach over the least one, by start."""
     rows: list[Row] = []
-    for road, found in (("flow", both.predicted), ("descent", both.measured)):
-        for row in found.where(quantity="end_norm"):
+    for road, side in (("flow", both.predicted), ("descent", both.measured)):
+        for row in side.where(quantity="end_norm"):
             least = both.predicted.value(quantity="least_norm", trial=row["trial"])
             value, error = row["value"] / least, row["error"] / least
             rows.append({**row, "road": road, "value": value, "error": error})
@@ -19,25 +20,13 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """Ends of flows beside ends of descent, and residuals of the three points."""
-    rows: list[Row] = []
-    for quantity, by in (
-        ("end_norm", ("trial", "start")),
-        ("residual", ("decay", "sample")),
-        ("margin", ("sample",)),
-    ):
-        for row in both.measured.where(quantity=quantity):
-            if row.get("trial", 0):
-                continue
-            labels = {key: row[key] for key in by}
-            told = ", ".join(f"{key} {value}" for key, value in labels.items())
-            rows.append(
-                compared_row(
-                    f"{quantity.replace('_', ' ')}, {told}",
-                    both.predicted.value(quantity=quantity, **labels),
-                    row,
-                )
-            )
-    return rows
+    by = {
+        "end_norm": ("trial", "start"),
+        "residual": ("decay", "sample"),
+        "margin": ("sample",),
+    }
+    first = both.measured.where(lambda row: not row.get("trial", 0))
+    return flow_beside_descent(both.predicted, first, by)
 
 
 def draw(table: Rows) -> "figures.Figure":

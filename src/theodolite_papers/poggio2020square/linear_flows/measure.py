@@ -33,9 +33,9 @@ def ends(config: Config) -> list[Row]:
     """Descend from every start, with decay and without."""
     rows: list[Row] = []
     for shape, loss, decay in SETTINGS:
-        found = final_weights(config, shape, loss, decay)
+        weights = final_weights(config, shape, loss, decay)
         labels = {"shape": shape, "loss": loss, "decay": decay}
-        for trial, of_starts in zip(config.seeds, found, strict=True):
+        for trial, of_starts in zip(config.seeds, weights, strict=True):
             apart = of_starts[:, None] - of_starts[None]
             size = float(np.linalg.norm(of_starts, axis=1).max())
             spread = float(np.linalg.norm(apart, axis=2).max()) / size
@@ -61,8 +61,8 @@ def _descend(
         for k in (0, 1)
     )
     scale = torch.tensor(STARTS * config.n_seeds, dtype=torch.float64)
-    found = [directions(config, shape, trial) for trial in config.seeds]
-    v = torch.tensor(np.concatenate(found))
+    units = [directions(config, shape, trial) for trial in config.seeds]
+    v = torch.tensor(np.concatenate(units))
     rho, v = descend_linear(loss, scale, v, (x, y), decay, rate, steps)
     return (rho[:, None] * v).numpy().reshape(config.n_seeds, len(STARTS), -1)
 
@@ -81,8 +81,10 @@ def _norms_without_decay(config: Config) -> list[Row]:
         for start in range(len(STARTS)):
             value, error = limit([float(norms[i, start]) for norms in paths])
             labels = {"shape": "wide", "loss": "square", "decay": 0.0}
-            found = {"end_norm": value}
-            rows += named_rows(found, error + 1e-9, trial=trial, start=start, **labels)
+            numbers = {"end_norm": value}
+            rows += named_rows(
+                numbers, error + 1e-9, trial=trial, start=start, **labels
+            )
     return rows
 
 
@@ -104,8 +106,8 @@ def _from_zero(config: Config) -> list[Row]:
         optimizer.step()
     rows: list[Row] = []
     w = w.detach()
-    found = w.norm(dim=1), ((x @ w[..., None])[..., 0] - y).norm(dim=1)
-    for trial, norm, left in zip(config.seeds, *found, strict=True):
+    sizes = w.norm(dim=1), ((x @ w[..., None])[..., 0] - y).norm(dim=1)
+    for trial, norm, left in zip(config.seeds, *sizes, strict=True):
         # The start is not zero, and what it leaves outside of the data's span stays.
         rows += named_rows({"plain_norm": norm, "plain_loss": left}, 1e-6, trial=trial)
     return rows
@@ -145,8 +147,8 @@ def _square(end: tuple[Any, Any], x: Any, y: Any, decay: float) -> list[Row]:
     rows = named_rows({"sum_gap": (alpha @ x - v).norm()}, REST, decay=decay)
     for n in range(len(y)):
         each = (error[n] * (x[n] - v * f[n])).norm()
-        found = {"residual": -error[n], "alpha": alpha[n], "each_gap": each}
-        rows += named_rows(found, REST * 10, sample=n, decay=decay)
+        numbers = {"residual": -error[n], "alpha": alpha[n], "each_gap": each}
+        rows += named_rows(numbers, REST * 10, sample=n, decay=decay)
     return rows
 
 
@@ -197,8 +199,8 @@ def _of_loss(config: Config, trial: int, loss: str) -> list[Row]:
         printed = _printed(loss, float(rho.detach()[start]), unit[start], x, y)
         slope = by_rho[start] * printed[0] + by_v[start] @ printed[1]
         right = -(by_rho[start] ** 2) - tangent[start] @ tangent[start]
-        found = {"printed_loss_rate": slope, "loss_rate": right}
-        rows += named_rows(found, EPS * (1 + abs(float(slope))), **labels)
+        rates = {"printed_loss_rate": slope, "loss_rate": right}
+        rows += named_rows(rates, EPS * (1 + abs(float(slope))), **labels)
     return rows
 
 
@@ -227,11 +229,11 @@ def _map(config: Config, trial: int) -> list[Row]:
     for place, sign in (("target", 1.0), ("opposite", -1.0)):
         told: Any = torch.autograd.functional.jvp(step, sign * x, turn)
         moved, turned = told
-        found = {
+        numbers = {
             "expansion": turned.norm() / turn.norm(),
             "fixed_gap": (moved - sign * x).norm(),
         }
-        rows += named_rows(found, EPS, place=place, trial=trial)
+        rows += named_rows(numbers, EPS, place=place, trial=trial)
     return rows
 
 
@@ -250,11 +252,11 @@ def deep(config: Config) -> list[Row]:
         loss = (-y * forward(weights, x)).exp().sum()
         by_norms, *by_units = torch.autograd.grad(loss, [norms, *units])
         for k, (g, probe) in enumerate(zip(by_units, drawn.probes, strict=True)):
-            found = {
+            numbers = {
                 "deep_norm_speed": -by_norms[k],
                 "deep_velocity": -(g * torch.tensor(probe)).sum(),
             }
-            rows += named_rows(found, EPS, trial=trial, layer=k)
+            rows += named_rows(numbers, EPS, trial=trial, layer=k)
     return rows
 
 
@@ -366,8 +368,8 @@ def _rows(
         longest = torch.maximum(longest, moved.norm(dim=1))
     rows: list[Row] = []
     for trial, residual, step in zip(config.seeds, worst, longest, strict=True):
-        found = {"sample_residual": residual, "sample_step": step}
-        rows += named_rows(found, 1e-9, trial=trial, decay=decay)
+        numbers = {"sample_residual": residual, "sample_step": step}
+        rows += named_rows(numbers, 1e-9, trial=trial, decay=decay)
     return rows
 
 

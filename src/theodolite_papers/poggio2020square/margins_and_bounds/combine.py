@@ -32,14 +32,14 @@ def bounds(config: Config, measured: Rows) -> Rows:
             "delta": config.delta / (step * (step + 1)),
         }
         ramp = measured.value(quantity="ramp", **labels)
-        found = {
+        numbers = {
             "bound": margin_bound(ramp, 2.0**step * complexity, **settings),
             "fixed_bound": margin_bound(ramp, row["value"] * complexity, **settings),
             "samples_needed": _needed(row["value"], config.depth),
         }
         error = measured.value(quantity="held_error", **labels)
-        found["bound_slack"] = found["bound"] - error
-        rows += named_rows(found, 1e-9, **labels)
+        numbers["bound_slack"] = numbers["bound"] - error
+        rows += named_rows(numbers, 1e-9, **labels)
     return Rows(rows)
 
 

@@ -18,12 +18,12 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     rows: list[Row] = []
     for name in ("widest_margin", "shortest_norm", "interpolating_norm"):
         for row in both.predicted.where(quantity=name)[:2]:
-            found = both.measured.only(quantity=name, trial=row["trial"])
+            number = both.measured.only(quantity=name, trial=row["trial"])
             rows.append(
                 compared_row(
                     f"{name.replace('_', ' ')}, trial {row['trial']}",
                     row["value"],
-                    found,
+                    number,
                 )
             )
     return rows

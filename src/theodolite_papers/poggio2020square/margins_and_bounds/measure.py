@@ -49,7 +49,7 @@ def _linear(config: Config, trial: int) -> list[Row]:
     margins = signed @ direction
     shortest = direction / margins.min()
     meeting = np.linalg.lstsq(x, y, rcond=None)[0]
-    found = {
+    numbers = {
         "widest_margin": margins.min(),
         "shortest_norm": np.linalg.norm(shortest),
         "interpolating_norm": np.linalg.norm(meeting),
@@ -57,7 +57,7 @@ def _linear(config: Config, trial: int) -> list[Row]:
         "largest_output": (signed @ shortest).max(),
         "least_output": (signed @ shortest).min(),
     }
-    return named_rows(found, 1e-6, trial=trial)
+    return named_rows(numbers, 1e-6, trial=trial)
 
 
 def _signs(config: Config, trial: int) -> list[Row]:
@@ -114,13 +114,13 @@ def networks(config: Config) -> Rows:
         }
         scales = nets.scale.detach().numpy()
         for place, trial in enumerate(config.seeds):
-            found = _network(
+            numbers = _network(
                 float(scales[place]), {k: v[place] for k, v in outputs.items()}
             )
             rows += [
                 {"quantity": k, "decay": decay, "trial": trial, "value": v,
                  "error": 0.0 if k in COUNTED else EPS}
-                for k, v in found.items()
+                for k, v in numbers.items()
             ]  # fmt: skip
     return Rows(rows)
 

@@ -19,13 +19,13 @@ def predict(config: Config) -> Rows:
         x, y = separable(config, trial)
         shortest = float(np.linalg.norm(least_norm_classifier(x, y)))
         exact = two_layer_complexity(plane(config, trial))
-        found = {
+        numbers = {
             "widest_margin": 1 / shortest,
             "shortest_norm": shortest,
             "interpolating_norm": float(np.linalg.norm(np.linalg.pinv(x) @ y)),
             "complexity_bound": frobenius_complexity(plane(config, trial), 2),
         }
-        rows += named_rows(found, 1e-9, trial=trial)
+        rows += named_rows(numbers, 1e-9, trial=trial)
         rows += [
             {"quantity": "complexity", "norm": norm, "trial": trial,
              "value": norm * exact, "error": 1e-12}

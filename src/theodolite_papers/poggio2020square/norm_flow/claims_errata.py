@@ -63,8 +63,8 @@ def least_rise(along: str, *, falling: bool = False) -> Read:
             for a, b in itertools.pairwise(path):
                 rises.append(b["value"] - a["value"])
                 errors.append(a["error"] + b["error"])
-        found = min(rises, default=float("nan"))
-        return known(name, found, max(errors, default=0.0))
+        least = min(rises, default=float("nan"))
+        return known(name, least, max(errors, default=0.0))
 
     return read
 
@@ -86,11 +86,11 @@ def _at_smallest_start(both: PredictedAndMeasured) -> Quantity:
     rows = both.measured.where(quantity="transient")
     start = min(rows.levels("start"), default=None)
     kept = PredictedAndMeasured(both.predicted, rows.where(start=start))
-    found = least_rise("layers")(kept)
+    rise = least_rise("layers")(kept)
     return known(
         "least rise of the transient over layers, smallest start",
-        found.value,
-        found.value - found.lower(0.05),
+        rise.value,
+        rise.value - rise.lower(0.05),
     )
 
 

@@ -1,7 +1,9 @@
 """Norms over time, transients by layers, and residuals at kinks, from rows."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
+from theodolite.core import PredictedAndMeasured, Row, Rows
+
+from ..shared.rows import flow_beside_descent
 
 
 def unit_table(both: PredictedAndMeasured) -> Rows:
@@ -26,33 +28,24 @@ def kink_table(both: PredictedAndMeasured) -> Rows:
     """Return residuals of Eq 8 at the ends of descent, in their order."""
     rows: list[Row] = []
     for name in ("first_residual", "clarke_residual", "last_residual"):
-        found = sorted(both.measured.where(quantity=name), key=lambda row: row["value"])
-        rows += [{**row, "rank": k} for k, row in enumerate(found, start=1)]
+        residuals = sorted(
+            both.measured.where(quantity=name), key=lambda row: row["value"]
+        )
+        rows += [{**row, "rank": k} for k, row in enumerate(residuals, start=1)]
     return Rows(rows)
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """Norms, times and rests of the flow beside those of descent."""
-    rows: list[Row] = []
-    for quantity, by in (
-        ("held_norm", ("time",)),
-        ("layered_norm", ("layers", "time")),
-        ("peak", ("case",)),
-        ("end", ("case",)),
-        ("equilibrium", ("case",)),
-        ("transient", ("layers", "start")),
-    ):
-        for row in both.measured.where(quantity=quantity):
-            labels = {key: row[key] for key in by}
-            told = ", ".join(f"{key} {value}" for key, value in labels.items())
-            rows.append(
-                compared_row(
-                    f"{quantity.replace('_', ' ')}, {told}",
-                    both.predicted.value(quantity=quantity, **labels),
-                    row,
-                )
-            )
-    return rows
+    by = {
+        "held_norm": ("time",),
+        "layered_norm": ("layers", "time"),
+        "peak": ("case",),
+        "end": ("case",),
+        "equilibrium": ("case",),
+        "transient": ("layers", "start"),
+    }
+    return flow_beside_descent(both.predicted, both.measured, by)
 
 
 KINDS = {

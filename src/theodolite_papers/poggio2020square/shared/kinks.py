@@ -30,12 +30,12 @@ def sum_gaps(
     import torch
 
     back = torch.ones((1, len(shares)), dtype=torch.float64)
-    found = []
+    gaps = []
     for place in reversed(range(len(layers))):
-        found.append(layers[place] - (back * shares) @ inputs[place].T)
+        gaps.append(layers[place] - (back * shares) @ inputs[place].T)
         if place:
             back = gates[place - 1] * (layers[place].T @ back)
-    return found[::-1]
+    return gaps[::-1]
 
 
 def units_at_kinks(before: "list[Tensor]", *, reach: float) -> "list[Tensor]":

@@ -99,24 +99,24 @@ class Instance:
 def instances(config: Config, trial: int) -> dict[str, Instance]:
     """Return the networks of a trial by name."""
     rng = stream(config.seed, "stationary layers", trial)
-    found = {"random": _random(rng)}
+    named = {"random": _random(rng)}
     image = np.linalg.qr(rng.normal(size=(WIDTH, WIDTH)))[0]
     inside, mixed = image[:, 0], unit(image[:, 0] + 0.5 * image[:, -1])
-    found["projection, rank 1, along"] = _equal(image[:, :1], inside)
-    found["projection, rank 1, aslant"] = _equal(image[:, :1], mixed)
-    found["projection, rank 2, inside"] = _equal(image[:, :2], inside)
+    named["projection, rank 1, along"] = _equal(image[:, :1], inside)
+    named["projection, rank 1, aslant"] = _equal(image[:, :1], mixed)
+    named["projection, rank 2, inside"] = _equal(image[:, :2], inside)
     for width in config.widths:
-        found[f"orthogonal, width {width}"] = _orthogonal(rng, width)
+        named[f"orthogonal, width {width}"] = _orthogonal(rng, width)
     for name, signs in (("positive", 1.0), ("signed", np.array([1, -1, 1, -1, -1]))):
         layers, x = _chain(rng, signs)
         for relu in (True, False):
             gates = "" if relu else ", ungated"
-            found[f"chain, {name}{gates}"] = Instance(layers=layers, x=x, relu=relu)
+            named[f"chain, {name}{gates}"] = Instance(layers=layers, x=x, relu=relu)
     diagonal = tuple(np.diag(unit(rng.uniform(0.5, 1, 3))) for _ in range(LAYERS - 1))
     last = unit(rng.uniform(0.5, 1, (1, 3)))
     x = unit(rng.uniform(0.5, 1, 3))
-    found["diagonal"] = Instance(layers=(*diagonal, last), x=x, relu=True)
-    return found
+    named["diagonal"] = Instance(layers=(*diagonal, last), x=x, relu=True)
+    return named
 
 
 def unit(array: np.ndarray) -> np.ndarray:

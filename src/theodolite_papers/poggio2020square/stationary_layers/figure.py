@@ -20,11 +20,9 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     rows: list[Row] = []
     for row in both.predicted.where(quantity="constraint_gap", trial=_first(both)):
         labels = {k: row[k] for k in ("network", "layer", "trial")}
-        found = both.measured.only(quantity="constraint_gap", **labels)
+        gap = both.measured.only(quantity="constraint_gap", **labels)
         rows.append(
-            compared_row(
-                f"gap of the first layer: {row['network']}", row["value"], found
-            )
+            compared_row(f"gap of the first layer: {row['network']}", row["value"], gap)
         )
     return rows
 

@@ -96,8 +96,10 @@ def _read(
         seen = [state[place].detach() for state in states]
         scale = networks.scale[place].item()
         by_layer = [jacobian[:, place] for jacobian in jacobians]
-        found = _of_network(mine, seen, by_layer, scale, y, relu=networks.relu)
-        rows += [{"error": EPS, **row, "trial": trial, "stage": stage} for row in found]
+        numbers = _of_network(mine, seen, by_layer, scale, y, relu=networks.relu)
+        rows += [
+            {"error": EPS, **row, "trial": trial, "stage": stage} for row in numbers
+        ]
     return rows
 
 
@@ -131,14 +133,14 @@ def _of_network(
         apart = (v * f[:, None, None] - slopes).flatten(1).norm(dim=1) / f.abs()
         summed = v - (shares[:, None, None] * slopes).sum(dim=0)
         values = np.linalg.svd(v.numpy(), compute_uv=False)
-        found = {
+        numbers = {
             "sum_gap": summed.norm().item(),
             "sample_gap": (apart**2).mean().sqrt().item(),
             "stable_rank": float((values**2).sum() / values[0] ** 2),
         }
         if place < len(layers):
-            found["orthogonal_distance"] = orthogonal_distance(v.numpy())
-        rows += named_rows(found, EPS, layer=place)
+            numbers["orthogonal_distance"] = orthogonal_distance(v.numpy())
+        rows += named_rows(numbers, EPS, layer=place)
         if place == len(layers):
             worse = max(apart[y * sign > 0].min().item() for sign in (-1, 1))
             rows.append({"quantity": "class_gap", "layer": place, "value": worse})
@@ -208,8 +210,8 @@ def _objectives(
     return [
         {"quantity": name, "trial": trial, "stage": stage, "value": value.item(),
          "error": EPS}
-        for name, found in (("objective", values), ("scale", scales))
-        for trial, value in zip(config.seeds, found, strict=True)
+        for name, by_network in (("objective", values), ("scale", scales))
+        for trial, value in zip(config.seeds, by_network, strict=True)
     ]  # fmt: skip
 
 

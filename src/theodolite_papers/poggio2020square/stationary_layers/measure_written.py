@@ -39,14 +39,14 @@ def _layers(instance: Instance) -> list[Row]:
     for place, (v, g) in enumerate(zip(layers, gradients, strict=True), start=1):
         gap = (v.detach() * f - g).norm().item()
         off = g - torch.diag(torch.diagonal(g)) if g.shape[0] == g.shape[1] else None
-        found = {
+        numbers = {
             "gradient_norm": g.norm().item(),
             "structural_gap": abs((v.detach() * g).sum().item() - f),
             "constraint_gap": gap / abs(f) if f else math.inf,
         }
         if off is not None:
-            found["off_diagonal"] = off.norm().item()
-        rows += named_rows(found, EPS, layer=place)
+            numbers["off_diagonal"] = off.norm().item()
+        rows += named_rows(numbers, EPS, layer=place)
     return rows
 
 
@@ -88,20 +88,20 @@ def _random_matrices(config: Config, trial: int) -> list[Row]:
     """How far normal matrices are from orthogonal, as a whole and column by column."""
     rng = stream(config.seed, "random matrix", trial)
     drawn = [rng.normal(size=(INPUTS, INPUTS)) for _ in range(DRAWS)]
-    found = {
+    numbers = {
         "matrix_distance": np.mean([orthogonal_distance(m) ** 2 for m in drawn]),
         "column_cosine": np.mean([_column_cosine(m) ** 2 for m in drawn]),
     }
     labels = {"network": "normal", "trial": trial, "error": EPS}
-    return [{"quantity": k, **labels, "value": float(v)} for k, v in found.items()]
+    return [{"quantity": k, **labels, "value": float(v)} for k, v in numbers.items()]
 
 
 def _noise(config: Config, trial: int) -> list[Row]:
     """Read the collapse of features that know nothing of their classes."""
     rng = stream(config.seed, "noise features", trial)
     features, y = rng.normal(size=(40, INPUTS)), np.repeat([1.0, -1.0], 20)
-    found = collapse(features, rng.normal(size=INPUTS), rng.normal(size=40), y)
-    return [{**row, "stage": "noise", "trial": trial, "error": EPS} for row in found]
+    numbers = collapse(features, rng.normal(size=INPUTS), rng.normal(size=40), y)
+    return [{**row, "stage": "noise", "trial": trial, "error": EPS} for row in numbers]
 
 
 def orthogonal_distance(matrix: np.ndarray) -> float:
@@ -139,14 +139,14 @@ def collapse(
     within_share = float(np.mean((within @ half) ** 2) / (2 * length**4))
     centre = (means[0] + means[1]) / 2
     nearest = _nearest(features, means)
-    found = {
+    numbers = {
         "within_share": within_share,
         "raw_cosine": _cosine(means[0], means[1]),
         "centred_cosine": _cosine(means[0] - centre, means[1] - centre),
         "dual_cosine": _cosine(last, half),
         "nearest_agreement": float(np.mean(nearest == np.sign(outputs))),
     }
-    return [{"quantity": k, "value": v} for k, v in found.items()]
+    return [{"quantity": k, "value": v} for k, v in numbers.items()]
 
 
 def _nearest(features: np.ndarray, means: list[np.ndarray]) -> np.ndarray:

@@ -26,8 +26,7 @@ from .claims_tests import (
     factor,
     forgets,
     larger_from_larger,
-    less_from_largest,
-    narrows,
+    less,
     wide_diverge,
 )
 
@@ -100,7 +99,7 @@ CLAIMS = (
         name="large-norms-shrink",
         place="Section 3, figures 2, 7 and 11, last rows",
         statement="If $\\rho$ is large it decreases until a minimum is found.",
-        test=less_from_largest("rho_end", "rho_start", log=True),
+        test=less("rho_end", "rho_start", largest_only=True),
         rival="norms that grow from large starts as well",
         choices=(
             READINGS,
@@ -195,7 +194,7 @@ CLAIMS = (
             "The spread of the margins over their mean is less at the end than after "
             "ten epochs, under every condition."
         ),
-        test=narrows("late_spread", "early_spread"),
+        test=less("late_spread", "early_spread"),
         rival="margins that widen as they grow",
         choices=(READINGS, ENDS),
     ),

@@ -14,12 +14,12 @@ KEYS = ("family", "condition", "start")
 
 def _courses(both: PredictedAndMeasured, *quantities: str) -> Rows:
     """Return means over the trials whose course was kept, of what moved at all."""
-    found = Rows.joined(
+    means = Rows.joined(
         group_means(both.measured.where(quantity=name), (*KEYS, "epoch"))
         for name in quantities
     )
-    moved = {tuple(row[k] for k in KEYS) for row in found if row["epoch"] > 0}
-    return found.where(lambda row: tuple(row[k] for k in KEYS) in moved)
+    moved = {tuple(row[k] for k in KEYS) for row in means if row["epoch"] > 0}
+    return means.where(lambda row: tuple(row[k] for k in KEYS) in moved)
 
 
 def _decayed(rows: Rows) -> Rows:
@@ -52,12 +52,12 @@ def ratios(both: PredictedAndMeasured) -> Rows:
 def margins(both: PredictedAndMeasured) -> Rows:
     """Return sorted margins at the end, over their mean magnitude."""
     rows = group_means(both.measured.where(quantity="margin_level"), (*KEYS, "share"))
-    found: list[Row] = []
+    scaled: list[Row] = []
     for row in rows:
         same = {k: row[k] for k in KEYS}
         size = float(np.abs(rows.where(**same).values()).mean())
-        found.append({**row, "value": row["value"] / size})
-    return Rows(found).where(lambda row: row["condition"] != "bn_fast")
+        scaled.append({**row, "value": row["value"] / size})
+    return Rows(scaled).where(lambda row: row["condition"] != "bn_fast")
 
 
 def histograms(both: PredictedAndMeasured) -> Rows:
@@ -72,7 +72,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     rows: list[Row] = []
     for row in both.predicted.where(quantity="rho_start"):
         key = {k: row[k] for k in ("condition", "start")}
-        found = group_means(
+        means = group_means(
             both.measured.where(quantity="rho_start", **key), tuple(key)
         )
         rows += [
@@ -82,7 +82,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
                 "measured": mean["value"],
                 "error": 1e-5 * mean["value"],
             }
-            for mean in found
+            for mean in means
         ]
     for start in CONDITIONS["bn_wd"].starts:
         here = {"condition": "bn_wd", "start": start}
@@ -134,10 +134,10 @@ def _grid(table: Rows, height: float = 2.7) -> tuple["figures.Figure", dict[Any,
     )
     for spare in panels[len(keys) :]:
         spare.remove()
-    found = dict(zip(keys, panels[: len(keys)], strict=True))
-    for (family, condition), panel in found.items():
+    by_key = dict(zip(keys, panels[: len(keys)], strict=True))
+    for (family, condition), panel in by_key.items():
         panel.set(title=f"{SHORT[family]}, {TITLES[condition]}", xlabel="epoch")
-    return figure, found
+    return figure, by_key
 
 
 def _style(start: float) -> "figures.SeriesStyle":

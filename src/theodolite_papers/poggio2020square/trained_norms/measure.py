@@ -104,10 +104,10 @@ def rows_of(
     if run.status == "stopped":
         return []
     alive = run.status == "finished" and bool(np.any(run.last.outputs))
-    found: dict[str, float] = {"alive": float(alive)}
+    numbers: dict[str, float] = {"alive": float(alive)}
     if alive:
-        found |= _summary(run, CONDITIONS[condition].decay)
-    rows = [_row(name, value, **labels) for name, value in found.items()]
+        numbers |= _summary(run, CONDITIONS[condition].decay)
+    rows = [_row(name, value, **labels) for name, value in numbers.items()]
     if whole:
         rows += _course(run, labels)
     if whole and alive:
@@ -178,7 +178,7 @@ def _course(run: "TrainedClassifier", labels: Mapping[str, Any]) -> list[Row]:
     for record in run.records:
         if last - LATE < record.epoch < last:
             continue
-        found = {
+        numbers = {
             "train_loss_at": record.train_loss,
             "test_loss_at": record.test_loss,
             "rho_at": record.rho,
@@ -186,9 +186,9 @@ def _course(run: "TrainedClassifier", labels: Mapping[str, Any]) -> list[Row]:
             "ratio_at": record.equilibrium_ratio,
         }
         if decay:
-            found["ratio_limit_at"] = 1 + decay_term(record, decay)
+            numbers["ratio_limit_at"] = 1 + decay_term(record, decay)
         here = {**labels, "epoch": record.epoch}
-        rows += [_row(k, v, **here) for k, v in found.items() if np.isfinite(v)]
+        rows += [_row(k, v, **here) for k, v in numbers.items() if np.isfinite(v)]
         if labels["condition"] == "bn":
             levels = np.quantile(np.abs(record.f), (0.05, 0.25, 0.5, 0.75, 0.95))
             rows += [

@@ -1,9 +1,11 @@
 """What a study is: one figure, table or theorem of one paper."""
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core import (
@@ -169,12 +171,15 @@ def gather_study(package: str, **words: Any) -> Study:
 
     They are ``config`` with ``PRESETS`` and ``cells``, ``claims`` with ``CLAIMS``,
     ``figure`` with ``compare``, and ``predict``, ``measure`` and, where there is one,
-    ``combine`` with a function of the same name.
+    ``combine`` with a function of the same name. Title and summary are the first two
+    paragraphs of the package's docstring.
 
     Args:
         package: Name of the package: ``__name__`` in its ``__init__``.
-        words: Everything else that a study has, from ``title`` to ``departures``.
+        words: Everything else that a study has, such as ``departures``.
     """
+    text = cleandoc(sys.modules[package].__doc__ or package).split("\n\n")
+    title, summary = (" ".join(part.split()) for part in (*text, "")[:2])
     names = ["config", "claims", "figure", "predict", "measure"]
     if find_spec(f"{package}.combine"):
         words["combine"] = import_module(f"{package}.combine").combine
@@ -182,6 +187,8 @@ def gather_study(package: str, **words: Any) -> Study:
         import_module(f"{package}.{name}") for name in names
     )
     return Study(
+        title=title.removesuffix("."),
+        summary=summary,
         presets=config.PRESETS,
         cells=config.cells,
         predict=predict.predict,

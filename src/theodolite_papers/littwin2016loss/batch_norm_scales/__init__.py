@@ -1,10 +1,14 @@
-"""Figure 1(d): scales of batch normalisation along training, layer by layer.
+r"""Figure 1(d): scales of batch normalisation along training.
+
+Do the scales $\lambda_l$ grow as a residual network trains? Networks of ten layers with
+one scale a layer, as in equation 20, and with ordinary batch normalisation learn to
+tell 50 Gaussians apart; before training, the sizes of their layers are followed through
+the depth.
 
 Littwin & Wolf (2016), The Loss Surface of Residual Networks, section 4.1, equation 20
 and figure 1(d). The claim in our words: the scales start at one and grow steadily as
-the network trains, the first layer's in its own way.
-
-Departures: see ``STUDY.departures``. Cost: half a minute of processor time at QUICK.
+the network trains, the first layer's in its own way. Cost: half a minute of processor
+time at QUICK.
 """
 
 from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
@@ -13,13 +17,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Figure 1(d): scales of batch normalisation along training",
-    summary=(
-        "Do the scales $\\lambda_l$ grow as a residual network trains? Networks of ten "
-        "layers with one scale a layer, as in equation 20, and with ordinary batch "
-        "normalisation learn to tell 50 Gaussians apart; before training, the sizes of "
-        "their layers are followed through the depth."
-    ),
     committed=Committed(
         CommittedRun("theodolite_papers.littwin2016loss", "batch_norm_scales"),
         ("quantity", "stage", "layer"),

@@ -1,12 +1,15 @@
-"""Does the path ensemble of a residual network get deeper as it trains?
+"""The path ensemble of residual networks along training.
+
+The paper asserts that the ensemble of networks that a residual network is starts
+shallow and becomes deeper and deeper as scales grow, and shows scales alone. Here the
+ensemble itself is followed: the energy that paths of each length give to output and
+gradient, in networks with one scale a layer, with batch normalisation and with none.
 
 Littwin & Wolf (2016), The Loss Surface of Residual Networks, abstract and section 4,
 claims 1 to 3. The claim in our words: the ensemble starts below half depth and becomes
 deeper as training goes on, because scales grow. The paper measures no ensemble; here it
-is measured, path length by path length, in networks in training.
-
-Departures: see ``STUDY.departures``. Cost: half a minute of processor time at QUICK;
-the paper scale wants a GPU for ten minutes.
+is measured, path length by path length, in networks in training. Cost: half a minute of
+processor time at QUICK; the paper scale wants a GPU for ten minutes.
 """
 
 from functools import partial
@@ -31,14 +34,6 @@ def _datasets(config: Config) -> tuple[str, ...]:
 
 STUDY = gather_study(
     __name__,
-    title="The path ensemble of residual networks along training",
-    summary=(
-        "The paper asserts that the ensemble of networks that a residual network is "
-        "starts shallow and becomes deeper and deeper as scales grow, and shows scales "
-        "alone. Here the ensemble itself is followed: the energy that paths of each "
-        "length give to output and gradient, in networks with one scale a layer, with "
-        "batch normalisation and with none."
-    ),
     datasets=_datasets,
     splits=("train", "test"),
     committed=Committed(

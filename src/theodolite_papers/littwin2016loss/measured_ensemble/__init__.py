@@ -1,10 +1,15 @@
-"""Eq 16 against real networks: the path ensembles of random residual networks.
+r"""Eq 16 against real networks: the ensemble of their paths.
+
+With its gates as a forward pass sets them, a residual network is a sum over paths.
+Random networks of several widths and depths are run once, and the exact contribution of
+all paths of each length is carried through them. Eq 16 foretells how their energies are
+spread over lengths: as the square of a binomial with $\beta = \rho n C/\sqrt{\Lambda}$.
+Branches are deleted too, from the real network and from its frozen paths.
 
 Littwin & Wolf (2016), The Loss Surface of Residual Networks, Eq 16, theorem 2, the end
 of section 3 and item 1 of section 4. The claim in our words: at the start, energy lies
-with paths of less than half the depth, in the narrow band of a squared binomial.
-
-Departures: see ``STUDY.departures``. Cost: ten seconds at QUICK.
+with paths of less than half the depth, in the narrow band of a squared binomial. Cost:
+ten seconds at QUICK.
 """
 
 from theodolite.studies import Drawing, Exhibit, gather_study
@@ -13,15 +18,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Eq 16 against real networks: the ensemble of their paths",
-    summary=(
-        "With its gates as a forward pass sets them, a residual network is a sum over "
-        "paths. Random networks of several widths and depths are run once, and the "
-        "exact contribution of all paths of each length is carried through them. Eq 16 "
-        "foretells how their energies are spread over lengths: as the square of a "
-        "binomial with $\\beta = \\rho n C/\\sqrt{\\Lambda}$. Branches are deleted "
-        "too, from the real network and from its frozen paths."
-    ),
     exhibits=(Exhibit("path_ensembles", figure.exhibit),),
     drawings=(
         Drawing(

@@ -1,11 +1,17 @@
-"""Eqs 1 to 13: a network's output as a sum over paths, and the model made of it.
+r"""Eqs 1 to 13: a residual network as a sum over paths.
+
+A path takes a layer or passes it by its skip, so that a residual network of depth $p$
+has $\binom{p-1}{r-1} n^r$ paths of length $r$ from each input. Small networks are run
+once with their gates recorded, and every path of them is listed: how many there are,
+what they add up to, and how often the same product of weights occurs where weights are
+shared. The model's chain from there to a sum of normal variables is followed step by
+step at the same weights, and its assumptions are checked.
 
 Littwin & Wolf (2016), The Loss Surface of Residual Networks, Eqs 1, 2, 4 and 7 to 13,
 definitions 1 and 2, assumptions A1 to A4, lemmas 1 and 2. The claim in our words: the
 output of a fully connected residual network is a sum over paths of all lengths, which
-gathers into products of few different weights, each with a normal variable.
-
-Departures: see ``STUDY.departures``. Cost: seconds at QUICK.
+gathers into products of few different weights, each with a normal variable. Cost:
+seconds at QUICK.
 """
 
 from theodolite.studies import Drawing, gather_study
@@ -14,16 +20,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Eqs 1 to 13: a residual network as a sum over paths",
-    summary=(
-        "A path takes a layer or passes it by its skip, so that a residual network of "
-        "depth $p$ has $\\binom{p-1}{r-1} n^r$ paths of length $r$ from each input. "
-        "Small networks are run once with their gates recorded, and every path of them "
-        "is listed: how many there are, what they add up to, and how often the same "
-        "product of weights occurs where weights are shared. The model's chain from "
-        "there to a sum of normal variables is followed step by step at the same "
-        "weights, and its assumptions are checked."
-    ),
     drawings=(
         Drawing(
             "paths",

@@ -1,12 +1,15 @@
-"""Neural collapse at every norm, and the square loss beside cross-entropy.
+r"""Neural collapse at every norm, and the square loss beside cross-entropy.
+
+Do features of two, three and ten classes collapse under the square loss, as with
+cross-entropy, and does the norm $\rho$ at the end matter? Decays from none up and two
+starts make norms of many orders of magnitude. Which of the two losses is good sooner,
+and which overfits if training goes on?
 
 Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
 loss: sections 5 and 6.1, appendix G. The claim in our words: networks that fit their
 samples under the square loss have collapsed, whatever their norm; they are good sooner
-than under cross-entropy and overfit later on.
-
-Departures: see ``STUDY.departures``. Cost: a quarter of a minute of processor time at
-QUICK; at PAPER 320 networks of 1,000 epochs on up to 50,000 images, for a GPU.
+than under cross-entropy and overfit later on. Cost: a quarter of a minute of processor
+time at QUICK; at PAPER 320 networks of 1,000 epochs on up to 50,000 images, for a GPU.
 """
 
 from theodolite.studies import Drawing, gather_study
@@ -15,13 +18,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Neural collapse at every norm, and the square loss beside cross-entropy",
-    summary=(
-        "Do features of two, three and ten classes collapse under the square loss, as "
-        "with cross-entropy, and does the norm $\\rho$ at the end matter? Decays from "
-        "none up and two starts make norms of many orders of magnitude. Which of the "
-        "two losses is good sooner, and which overfits if training goes on?"
-    ),
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(

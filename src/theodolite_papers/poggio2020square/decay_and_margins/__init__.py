@@ -1,12 +1,16 @@
-"""Decay, norms, margins and label noise in real training: sections 1.2, 3 and E.1.
+r"""Weight decay, starts and label noise: norms, margins and errors at the end.
+
+Does a smaller norm $\rho$ at the end go with wider margins and fewer errors on new
+samples? Does weight decay make training forget where it started, how much of it, and
+does label noise do the same? Networks of four layers with batch norms learn two classes
+from several starts at many decays and noises.
 
 Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
 loss: observation 2, lemma 1, figures 1 to 9, appendix E.1, footnote 13. The claim in
 our words: weight decay makes training forget its start and end at small norms, which
-have wide margins and few errors; label noise does the same.
-
-Departures: see ``STUDY.departures``. Cost: a quarter of a minute of processor time at
-QUICK; at PAPER 360 networks of 1,000 epochs on 10,000 images, for a GPU.
+have wide margins and few errors; label noise does the same. Cost: a quarter of a minute
+of processor time at QUICK; at PAPER 360 networks of 1,000 epochs on 10,000 images, for
+a GPU.
 """
 
 from theodolite.studies import Drawing, gather_study
@@ -15,13 +19,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Weight decay, starts and label noise: norms, margins and errors at the end",
-    summary=(
-        "Does a smaller norm $\\rho$ at the end go with wider margins and fewer errors "
-        "on new samples? Does weight decay make training forget where it started, how "
-        "much of it, and does label noise do the same? Networks of four layers with "
-        "batch norms learn two classes from several starts at many decays and noises."
-    ),
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(

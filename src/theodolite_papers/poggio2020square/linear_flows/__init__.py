@@ -1,10 +1,12 @@
-"""E.2, Eqs 32–37, 46 and 47: linear classifiers, and where their flows end.
+r"""Linear classifiers: does the end depend on the start?.
 
-Poggio & Liao (2020), Generalization in deep network classifiers trained with the
-square loss, appendices E and G. The claim in our words: with normalisation and decay
-the end does not depend on the start, without decay it does.
+A linear classifier $\rho v^T x$ follows its norm and its direction under the square or
+the exponential loss. Flows are integrated, rests solved for, and gradient descent run
+from several starts, on both sides of $\rho = 0$.
 
-Departures: see ``STUDY.departures``. Cost: seconds at QUICK.
+Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
+loss, appendices E and G. The claim in our words: with normalisation and decay the end
+does not depend on the start, without decay it does. Cost: seconds at QUICK.
 """
 
 from theodolite.studies import Drawing, gather_study
@@ -13,12 +15,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Linear classifiers: does the end depend on the start?",
-    summary=(
-        "A linear classifier $\\rho v^T x$ follows its norm and its direction under "
-        "the square or the exponential loss. Flows are integrated, rests solved for, "
-        "and gradient descent run from several starts, on both sides of $\\rho = 0$."
-    ),
     drawings=(
         Drawing(
             "linear_ends",

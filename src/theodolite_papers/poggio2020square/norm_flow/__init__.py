@@ -1,11 +1,13 @@
-r"""Eqs 1–9, 18–23, 26–28, 30, 31, observations 1 and 2, lemma 3: flows of norms.
+r"""Gradient flow of the norm and of normalised layers.
 
-Poggio & Liao (2020), Generalization in deep network classifiers trained with the
-square loss, sections 2 and 3, appendices B, D and E.1. The claim in our words: with
-normalised layers the norm grows from a small start until it rests at
-$\\sum y f/(\\lambda + \\sum f^2)$, small norms first.
+A classifier $g = \rho f$ with unit layers follows $\dot\rho$ and $\dot V_k$ of Eqs 5
+and 6. Flows are integrated with error control, on the sphere and across the kinks of
+ReLUs, and met by gradient descent of the same networks as its step vanishes.
 
-Departures: see ``STUDY.departures``. Cost: seconds at QUICK.
+Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
+loss, sections 2 and 3, appendices B, D and E.1. The claim in our words: with normalised
+layers the norm grows from a small start until it rests at $\\sum y f/(\\lambda + \\sum
+f^2)$, small norms first. Cost: seconds at QUICK.
 """
 
 from theodolite.studies import Drawing, gather_study
@@ -14,13 +16,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Gradient flow of the norm and of normalised layers",
-    summary=(
-        "A classifier $g = \\rho f$ with unit layers follows $\\dot\\rho$ and "
-        "$\\dot V_k$ of Eqs 5 and 6. Flows are integrated with error control, on the "
-        "sphere and across the kinks of ReLUs, and met by gradient descent of the same "
-        "networks as its step vanishes."
-    ),
     drawings=(
         Drawing(
             "unit_norms",

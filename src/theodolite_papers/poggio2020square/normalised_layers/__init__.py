@@ -1,10 +1,12 @@
-"""Appendix A, Eqs 12–17: what weight and batch normalisation do to gradients.
+r"""Weight and batch normalisation, by autodiff.
 
-Poggio & Liao (2020), Generalization in deep network classifiers trained with the
-square loss, appendix A, section 2.3 and footnotes 3 and 16. The claim in our words:
-both normalisations follow the gradient along the sphere, of all weights or of each row.
+Weight normalisation writes $w = g\,v/\|v\|$, batch normalisation scales each unit over
+the batch. Closed forms of their gradients meet PyTorch's own layers.
 
-Departures: see ``STUDY.departures``. Cost: a second at QUICK.
+Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
+loss, appendix A, section 2.3 and footnotes 3 and 16. The claim in our words: both
+normalisations follow the gradient along the sphere, of all weights or of each row.
+Cost: a second at QUICK.
 """
 
 from theodolite.studies import Drawing, gather_study
@@ -13,12 +15,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Weight and batch normalisation, by autodiff",
-    summary=(
-        "Weight normalisation writes $w = g\\,v/\\|v\\|$, batch normalisation scales "
-        "each unit over the batch. Closed forms of their gradients meet PyTorch's own "
-        "layers."
-    ),
     drawings=(
         Drawing(
             "convolution_norms",

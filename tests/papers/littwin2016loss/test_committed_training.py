@@ -81,8 +81,8 @@ def test_the_paper_scale_is_what_was_run(name):
     paper, run = study.presets["paper"], study.committed.run
     cells = study.cells(paper)
     labels = list(cells[0])
-    found = {tuple(row[k] for k in labels) for row in run.rows()}
-    assert found == {tuple(cell[k] for k in labels) for cell in cells}
+    measured = {tuple(row[k] for k in labels) for row in run.rows()}
+    assert measured == {tuple(cell[k] for k in labels) for cell in cells}
     assert len(run.of_cell(paper, cells[0]))
     ends = run.rows().where(quantity="finished").values()
     assert (ends == 1).all()

@@ -89,9 +89,9 @@ def test_one_incomplete_search_decides_nothing(smoke_root):
         {**row, "error": math.inf} if row["quantity"] == "total" and i % 9 == 0 else row
         for i, row in enumerate(both.measured)
     )
-    found = PredictedAndMeasured(both.predicted, lost)
+    there = PredictedAndMeasured(both.predicted, lost)
     claim = claim_of(study, "counts-meet-kac-rice")
-    assert claim.rule(found).outcome == "UNDECIDED"
+    assert claim.rule(there).outcome == "UNDECIDED"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_exact_counts_hold_only_where_the_rival_is_excluded(
     claim, quantity, width, smoke_root
 ):
     study, both = rows_of(smoke_root, STUDY)
-    found = claim_of(study, claim)
+    named = claim_of(study, claim)
 
     def exact(row):
         keys = ("width", "mixture", "index")
@@ -111,9 +111,9 @@ def test_exact_counts_hold_only_where_the_rival_is_excluded(
         return wanted.values()[0] if wanted else row["value"]
 
     counterfactual = with_change(both, "m", quantity, exact)
-    assert found.rule(counterfactual).outcome == "HOLDS"
+    assert named.rule(counterfactual).outcome == "HOLDS"
     rival = with_change(counterfactual, "p", "total", scale(0.2), width=width)
-    assert found.rule(rival).outcome == "UNDECIDED"
+    assert named.rule(rival).outcome == "UNDECIDED"
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 4.0])

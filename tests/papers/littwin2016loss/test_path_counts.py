@@ -88,8 +88,8 @@ def test_two_layers_of_two_units_have_the_paths_one_can_count():
     assert sorted(paths.product) == [2, 3, 10, 14, 33, 39]
     assert sorted(paths.product[paths.open]) == [2, 3, 10, 33]
     assert list(paths.length) == [1, 1, 2, 2, 2, 2]
-    found = propagated([one, two], closed, np.array([10.0]))
-    np.testing.assert_allclose(found, [50, 430], rtol=1e-14)
+    by_length = propagated([one, two], closed, np.array([10.0]))
+    np.testing.assert_allclose(by_length, [50, 430], rtol=1e-14)
 
 
 test_a_network_that_cannot_be_listed_is_refused = refused(

@@ -101,9 +101,9 @@ def test_the_worse_of_two_says_what_is_good():
 
 def test_the_paper_scale_has_all_runs():
     config = PRESETS["paper"]
-    found = cells(config)
-    assert len(found) == 40
-    assert [len(runs(config, cell)) for cell in found[:4]] == [12, 4, 8, 8]
+    listed = cells(config)
+    assert len(listed) == 40
+    assert [len(runs(config, cell)) for cell in listed[:4]] == [12, 4, 8, 8]
     assert config.each(config.tasks[0]) == 0
 
 

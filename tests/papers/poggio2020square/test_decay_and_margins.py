@@ -135,14 +135,14 @@ def test_the_paper_scale_has_all_runs():
 @pytest.mark.parametrize("study", [STUDY, "collapse_everywhere"])
 def test_runs_that_diverge_leave_every_claim_open(study):
     """The rival leaves them out, and judges those that are left."""
-    found = find(study).study
+    named = find(study).study
     fast = {"rate": 1e30, "epochs": 20, "n_seeds": 1, "width": 4}
-    config = replace(found.presets["smoke"], **fast)
-    rows = Rows.joined(found.measure(config, cell) for cell in found.cells(config))
-    both = PredictedAndMeasured(found.predict(config), rows)
-    for claim in found.claims:
+    config = replace(named.presets["smoke"], **fast)
+    rows = Rows.joined(named.measure(config, cell) for cell in named.cells(config))
+    both = PredictedAndMeasured(named.predict(config), rows)
+    for claim in named.claims:
         assert str(claim.rule(both).outcome) == "UNDECIDED"
-    for drawing in found.drawings:
+    for drawing in named.drawings:
         drawing.draw(drawing.table(both))
     assert len(rows.where(lambda row: row["value"] is None, quantity="norm"))
 
@@ -164,11 +164,11 @@ def test_the_paper_scale_runs_on_colour_images(study):
         )
         register_dataset(made)
     try:
-        found = find(study).study
+        named = find(study).study
         small = {"epochs": 20, "width": 4, "batch_size": 12, "n_seeds": 1}
         fewer = {"decays": (0.0, 0.003, 0.01, 0.03)} if study == STUDY else {}
-        config = replace(found.presets["paper"], **small, **fewer)
-        rows = found.measure(config, found.cells(config)[0])
+        config = replace(named.presets["paper"], **small, **fewer)
+        rows = named.measure(config, named.cells(config)[0])
     finally:
         for split in ("train", "test"):
             unregister_dataset("cifar10", split)
@@ -205,9 +205,9 @@ def test_classes_keep_the_order_asked_for():
 
 def test_flipped_labels_are_other_classes():
     labels = np.arange(3000) % 3
-    found = flipped(labels, 0.2, trial=0)
-    assert 0.15 < np.mean(found != labels) < 0.25
-    assert np.unique(found).tolist() == [0, 1, 2]
+    changed = flipped(labels, 0.2, trial=0)
+    assert 0.15 < np.mean(changed != labels) < 0.25
+    assert np.unique(changed).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

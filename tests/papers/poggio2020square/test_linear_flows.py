@@ -79,8 +79,8 @@ def test_residuals_of_three_points_are_those_of_the_reference(
 ):
     _, both = rows_of(smoke_root, STUDY)
     for road in (both.predicted, both.measured):
-        found = road.where(quantity="residual", decay=decay).values()
-        assert list(found) == pytest.approx(wanted, abs=1e-9)
+        residuals = road.where(quantity="residual", decay=decay).values()
+        assert list(residuals) == pytest.approx(wanted, abs=1e-9)
 
 
 def test_one_step_expands_by_its_length(smoke_root):

@@ -142,8 +142,8 @@ def test_rates_that_do_not_halve_are_refused(rates):
 def test_counts_of_outputs_are_not_what_the_norm_tells(smoke_root):
     """Norms follow the spread of outputs, and are least where they are 0 or 1."""
     _, both = rows_of(smoke_root, STUDY)
-    found = {
+    norms = {
         spread: both.measured.where(quantity="shares_norm", spread=spread).values()
         for spread in (0.05, 20.0)
     }
-    assert found[0.05].mean() < 1.3 < found[20.0].mean()
+    assert norms[0.05].mean() < 1.3 < norms[20.0].mean()

@@ -49,14 +49,14 @@ TestStudy = study_tests(
 
 
 def test_singular_values_of_batch_norm_are_those_of_the_reference():
-    found = batch_norm_jacobian([1, 2, 4, 7], eps=0.1)
+    jacobian = batch_norm_jacobian([1, 2, 4, 7], eps=0.1)
     np.testing.assert_allclose(
-        np.linalg.svd(found, compute_uv=False),
+        np.linalg.svd(jacobian, compute_uv=False),
         [0.4323377012, 0.4323377012, 0.008081078526, 0],
         atol=1e-10,
     )
     printed = batch_norm_jacobian([1, 2, 4, 7], eps=0.1, centred=False)
-    np.testing.assert_allclose(printed - found, 0.4323377012 / 4, atol=1e-10)
+    np.testing.assert_allclose(printed - jacobian, 0.4323377012 / 4, atol=1e-10)
 
 
 def test_batches_and_vectors_without_direction_are_refused():

@@ -105,9 +105,9 @@ def test_slopes_at_a_kink_close_a_sum_that_no_side_does():
 
 
 def test_two_digits_are_unit_vectors_of_both_signs():
-    found = two_digits(20)
-    np.testing.assert_allclose(np.linalg.norm(found.inputs, axis=1), 1, rtol=1e-12)
-    assert found.labels.tolist() == [-1.0] * 10 + [1.0] * 10
+    digits = two_digits(20)
+    np.testing.assert_allclose(np.linalg.norm(digits.inputs, axis=1), 1, rtol=1e-12)
+    assert digits.labels.tolist() == [-1.0] * 10 + [1.0] * 10
 
 
 @pytest.mark.parametrize("samples", [0, 7])

@@ -52,7 +52,7 @@ TITLES = {"scalar": "one scale a layer (eq. 20)", "batch": "ordinary batch norm"
 
 
 def draw(table: Rows) -> "figures.Figure":
-    """Draw the scales against the layer, a line a stage of training."""
+    """Draw the scales against the layer, one line per stage of training."""
     figure, panels = figures.new_figure(7.0, 4.2, panels=(1, 2))
     steps = sorted({*table.levels("step"), *PRESETS["paper"].reading_steps})
     for panel, (norm, title) in zip(panels, TITLES.items(), strict=True):

@@ -75,7 +75,7 @@ DASHES = ("solid", "dashed", "dashdot", "dotted")
 
 
 def draw_curves(table: Rows) -> "figures.Figure":
-    """Draw the exponent against the scale, a curve a depth."""
+    """Draw the exponent against the scale, one curve per depth."""
     figure, (panel,) = figures.new_figure(6.2, 4.0)
     depths = table.levels("depth")
     for depth in depths:

@@ -54,7 +54,7 @@ UNDONE = Choice(
 )
 REREAD = Choice(
     what="scales are those of the norms, or without norms the weights of the branches; "
-    "weights stay, gates and the norms' deviations are read anew",
+    "weights stay, gates and the norms' deviations are read again",
     why="a network with other scales has other deviations, as it would in training",
 )
 MIDWAY = Choice(

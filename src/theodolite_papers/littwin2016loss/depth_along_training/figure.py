@@ -1,4 +1,4 @@
-"""Effective depth along training, a panel a kind of network."""
+"""Effective depth along training, one panel per kind of network."""
 
 import math
 from collections.abc import Iterator

@@ -43,7 +43,7 @@ def ensemble(network: Any, inputs: "Tensor", labels: "Tensor", probes: int) -> N
 
     twin = held(network, inputs)
     part = (inputs[:probes].double(), labels[:probes])
-    # Every length of a stack is a shape of its own, for which none is worth a search.
+    # Every length of a stack has its own shape, and a search for it does not pay.
     with torch.backends.cudnn.flags(enabled=True, benchmark=False):
         reading = paths.path_ensemble(
             twin, part, norm_mode="eval", loss=nn.CrossEntropyLoss(), biases=False

@@ -67,7 +67,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network, the deepest first."""
+    """Return one cell per network, the deepest first."""
     sizes = {(config.width, depth) for depth in config.depths}
     sizes |= {(width, config.depth) for width in config.widths}
     networks: list[dict[str, Any]] = [

@@ -53,7 +53,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network, and one for each network of coins."""
+    """Return one cell per network, and one per network of coins."""
     networks = [
         {"network": network, "depth": depth, "trial": seed}
         for network in NETWORKS

@@ -148,6 +148,6 @@ def _correlations(paths: Paths, plan: PathBlueprint) -> dict[str, float]:
 
 
 def coin_means(plan: PathBlueprint, x: np.ndarray, seen: Recorded) -> np.ndarray:
-    """Average the output over all states of the gates, each a coin of its own."""
+    """Average the output over all states of the gates, each with its own coin."""
     outputs, chances = coin_outputs(seen.matrices, x, chance=GATE, skip=plan.skip)
     return chances @ outputs

@@ -74,7 +74,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a depth, small depth and network."""
+    """Return one cell per depth, small depth and network."""
     parts = {"exact": config.depths, "small": config.small_depths}
     computed = [
         {"part": part, "depth": depth, "trial": 0}

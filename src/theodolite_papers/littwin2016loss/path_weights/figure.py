@@ -38,7 +38,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
 
 
 def draw(table: Rows) -> "figures.Figure":
-    """Draw a bar a length for each scale, and the closed form over it."""
+    """Draw one bar per length for each scale, and the closed form over it."""
     betas = table.levels("beta")
     figure, panels = figures.new_figure(
         7.0, 2.6, panels=(1, len(betas)), share_x=True, share_y=True

@@ -68,8 +68,8 @@ def enumerate_paths(
 
     Args:
         matrices: Weights of the layers, units in columns.
-        gates: Which units are open, an array a layer; all by default.
-        indices: Which different weight is on each edge, a matrix a layer.
+        gates: Which units are open, one array per layer; all by default.
+        indices: Which different weight is on each edge, one matrix per layer.
         unique: Number of different weights.
         skip: Whether layers from the second on have a skip.
     """
@@ -120,7 +120,7 @@ def propagated(
 ) -> np.ndarray:
     """Return the output by path length, without listing the paths.
 
-    A vector a length is carried through the layers: each is passed by its skip, or
+    One vector per length is carried through the layers: each takes its skip, or
     taken, which makes it one longer.
     """
     terms = np.zeros((len(matrices), matrices[0].shape[1]))

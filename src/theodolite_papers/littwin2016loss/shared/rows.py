@@ -27,7 +27,7 @@ MORE_THAN_ROUNDING = above(ROUNDING.high, source="rounding", why=ROUNDING.why)
 
 
 def by_length(name: str, values: Any, error: float, **labels: Any) -> list[Row]:
-    """Return a row a path length, from 1 up."""
+    """Return one row per path length, from 1 up."""
     return [
         {"quantity": name, **labels, "length": r, "value": float(v), "error": error}
         for r, v in enumerate(values, start=1)

@@ -70,7 +70,7 @@ APART = 0.16
 
 
 def draw(table: Rows) -> "figures.Figure":
-    """Draw every second moment over its closed form, a series a mixture."""
+    """Draw every second moment over its closed form, one series per mixture."""
     figure, (panel,) = figures.new_figure(6.6, 4.0)
     mixtures = [name for name in KINDS if name in table.levels("mixture")]
     width = max(table.levels("width"))

@@ -11,7 +11,7 @@ from theodolite.core import Rows, SpinGlassBlueprint, derive, named_rows, stream
 
 from .config import MIXTURES, OFF, OVERLAP, Config
 
-# Energies of many glasses, each at points of its own: (draws, points, width) to
+# Energies of many glasses, each at its own points: (draws, points, width) to
 # (draws, points).
 Energies = Callable[[Any], Any]
 

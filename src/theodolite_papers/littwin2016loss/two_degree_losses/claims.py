@@ -269,7 +269,7 @@ CLAIMS = (
             by_autodiff("euler_free", "free", "euler"),
             meets("euler_tied", BY, APART, formula="euler", kind="free"),
         ),
-        rival="parts whose coefficients are normalised anew at every $C$",
+        rival="parts whose coefficients are normalised again at every $C$",
         choices=(
             Choice(
                 what="parts are homogeneous in $w$, without the factor $1/z(C)$",

@@ -44,7 +44,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a pair of degrees, and one of networks."""
+    """Return one cell per pair of degrees, and one of networks."""
     pairs = [{"shallow": m, "deep": p} for m, p in config.degrees]
     return [*pairs, {"shallow": 0, "deep": 0}]
 

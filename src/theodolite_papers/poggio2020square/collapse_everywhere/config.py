@@ -14,7 +14,7 @@ SMALL_START, LARGE_START = 0.1, 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Four dense layers with batch norms, an output a class.
+    """Four dense layers with batch norms, one output per class.
 
     Attributes:
         dataset: Named dataset.
@@ -116,7 +116,7 @@ def runs(config: Config, cell: dict[str, Any]) -> list[Run]:
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a trial and task, the largest first, and one with flipped labels."""
+    """Return one cell per trial and task, largest first, and one of flipped labels."""
     most = config.compared
     return [
         cell

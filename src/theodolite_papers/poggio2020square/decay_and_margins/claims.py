@@ -20,7 +20,7 @@ from .claims_norms import BOTH, HELD, NORMS, READINGS, REMEMBERED, STARTS, memor
 from .config import LARGE_START, PAPER_DECAY
 
 FRESH = Choice(
-    what="plus or minus a number, drawn anew in every epoch; no weight decay",
+    what="plus or minus a number, drawn again in every epoch; no weight decay",
     why="as in the work that the paper names; how much is small is left open, and all "
     "sizes tried count",
 )

@@ -23,8 +23,8 @@ def sum_gaps(
 
     Args:
         layers: V_k of one network.
-        inputs: What comes in to each layer, a column a sample.
-        gates: Slopes of the hidden units, a column a sample.
+        inputs: What comes in to each layer, one column per sample.
+        gates: Slopes of the hidden units, one column per sample.
         shares: The α of each sample.
     """
     import torch
@@ -57,7 +57,7 @@ def least_sum_gaps(
 
     Args:
         layers: V_k of one network.
-        inputs: What comes in to each layer, a column a sample.
+        inputs: What comes in to each layer, one column per sample.
         shares: The α of each sample.
         free: Marks the units, by sample, whose slopes are chosen.
     """

@@ -62,7 +62,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a kind of training and decay, and one of written-down networks."""
+    """Return one cell per kind of training and decay, and one of written networks."""
     trained = [{"kind": k, "decay": d} for d in config.decays for k in TRAINED]
     return [*trained, {"kind": CONSTRUCTED, "decay": 0.0}]
 
@@ -78,7 +78,7 @@ class Instance:
     """Normalised layers and one input.
 
     Attributes:
-        layers: One matrix a layer, each of Frobenius norm 1.
+        layers: One matrix per layer, each of Frobenius norm 1.
         x: The input, of norm 1.
         relu: Whether hidden layers are rectified.
         rank: Rank of the hidden matrices.

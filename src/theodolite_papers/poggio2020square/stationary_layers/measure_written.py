@@ -124,7 +124,7 @@ def collapse(
     """Return what the four properties say of features of two equally large classes.
 
     Args:
-        features: Last hidden layer, a row a sample.
+        features: Last hidden layer, one row per sample.
         last: The last layer's weights.
         outputs: What the network says.
         y: Labels -1 and +1.

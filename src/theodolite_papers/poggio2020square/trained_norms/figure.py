@@ -145,7 +145,7 @@ def _style(start: float) -> "figures.SeriesStyle":
 
 
 def _lines(panel: Any, table: Rows, *, dashed: str | None = None) -> None:
-    """Draw a line a start; those that stand beside others are dashed, and say why."""
+    """Draw one line per start; ``dashed`` says what dashed lines mean."""
     for start in table.levels("start"):
         rows = table.where(start=start)
         epochs, values, style = rows.column("epoch"), rows.values(), _style(start)

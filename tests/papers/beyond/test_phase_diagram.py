@@ -24,9 +24,8 @@ from theodolite_papers.beyond.phase_diagram.config import (
     data_of,
     phase_of,
 )
-from theodolite_papers.beyond.phase_diagram.figure import COLOURS
-from theodolite_papers.beyond.phase_diagram.tables import LABELS
-from theodolite_papers.li2016demystifying.shared.least_squares import least_loss
+from theodolite_papers.beyond.phase_diagram.figure import COLOURS, LABELS
+from theodolite_papers.li2016demystifying.shared.optima import least_loss
 
 STUDY = "phase_diagram"
 VERDICTS = {

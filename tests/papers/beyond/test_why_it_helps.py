@@ -19,7 +19,7 @@ from tests.studies.counterfactuals import (
 from theodolite.core import ConfigError, PredictedAndMeasured, Rows
 from theodolite.studies import find
 from theodolite_papers.beyond.why_it_helps.config import VARIANTS, Config
-from theodolite_papers.beyond.why_it_helps.tables import rank_correlations, table
+from theodolite_papers.beyond.why_it_helps.figure import rank_correlations, table
 
 STUDY = "why_it_helps"
 NAMES = list(VARIANTS)

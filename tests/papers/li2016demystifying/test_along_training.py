@@ -262,7 +262,7 @@ class TestReferenceValues:
             jobs=0,
         )
         ratios = []
-        for state in states.found:
+        for state in states.states:
             rows = Rows(read_state(plan, state.weights, moments(*data)))
             ratios.append(rows.value(quantity="largest") / rows.value(quantity="small"))
         assert ratios == pytest.approx(wanted, rel=2e-3)

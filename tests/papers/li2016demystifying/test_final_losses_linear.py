@@ -19,9 +19,9 @@ from tests.papers.li2016demystifying.committed_counterfactuals import (
 from tests.studies.counterfactuals import check_errors, rows_of
 from theodolite.core import Kind, PredictedAndMeasured
 from theodolite.studies import find
+from theodolite_papers.li2016demystifying.shared.final_losses.config import inputs
 from theodolite_papers.li2016demystifying.shared.final_losses.figure import DIVERGES
-from theodolite_papers.li2016demystifying.shared.final_losses.inputs import inputs
-from theodolite_papers.li2016demystifying.shared.least_squares import least_loss
+from theodolite_papers.li2016demystifying.shared.optima import least_loss
 
 STUDY = "final_losses_linear"
 CLAIMS = [claim.name for claim in find(STUDY).study.claims]

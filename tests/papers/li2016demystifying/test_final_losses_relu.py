@@ -17,8 +17,10 @@ from theodolite import figures
 from theodolite.core import Kind, PredictedAndMeasured
 from theodolite.studies import find
 from theodolite_papers.li2016demystifying.final_losses_relu.config import BESIDE
-from theodolite_papers.li2016demystifying.shared.final_losses.figure import DIVERGES
-from theodolite_papers.li2016demystifying.shared.final_losses.tables import by_rate
+from theodolite_papers.li2016demystifying.shared.final_losses.figure import (
+    DIVERGES,
+    by_rate,
+)
 
 STUDY = "final_losses_relu"
 CLAIMS = [claim.name for claim in find(STUDY).study.claims]

@@ -28,6 +28,7 @@ from theodolite_papers.macdonald2023skip.global_convergence.predict import (
     stalled,
     stalled_rate,
 )
+from theodolite_papers.macdonald2023skip.shared.descent import descend, follow, settle
 from theodolite_papers.macdonald2023skip.shared.normalised_stack import (
     NormalisedStack,
     cross_entropy,
@@ -36,8 +37,6 @@ from theodolite_papers.macdonald2023skip.shared.normalised_stack import (
     logistic,
     square,
 )
-from theodolite_papers.macdonald2023skip.shared.plain_descent import descend, follow
-from theodolite_papers.macdonald2023skip.shared.settled_ends import settle
 
 STUDY = "global_convergence"
 ERRATA = (

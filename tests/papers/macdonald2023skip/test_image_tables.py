@@ -22,8 +22,9 @@ from tests.studies.counterfactuals import (
 from theodolite.core import ConfigError, PredictedAndMeasured, Rows
 from theodolite_papers.macdonald2023skip.image_tables import STUDY
 from theodolite_papers.macdonald2023skip.image_tables.config import Config
-from theodolite_papers.macdonald2023skip.image_tables.figure import compare, curve_table
-from theodolite_papers.macdonald2023skip.shared.image_rows import by_run
+from theodolite_papers.macdonald2023skip.image_tables.figure import compare
+from theodolite_papers.macdonald2023skip.shared.image_claims import by_run
+from theodolite_papers.macdonald2023skip.shared.image_figure import curve_table
 from theodolite_papers.macdonald2023skip.shared.image_training import train_cells
 from theodolite_papers.macdonald2023skip.shared.printed_tables import printed_rows
 

@@ -2,22 +2,16 @@
 
 Beyond MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation, hypothesis 6.1 and equation 15: the added map is scaled, turned and moved,
-and speed is set against the shift of the spectrum that each change makes.
-
-Departures: see ``STUDY.departures``. Cost: a third of a minute of processor time at
-QUICK and three minutes at PAPER.
+and speed is set against the shift of the spectrum that each change makes. Cost: a third
+of a minute of processor time at QUICK and three minutes at PAPER.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import draw
-from .measure import measure
-from .predict import predict
-from .tables import compare, table
+from . import figure
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     title="Beyond hypothesis 6.1: does I + A help because of spectra?",
     summary=(
         "The paper's reason for adding $I$ to a projection is causal: spectra shift "
@@ -27,12 +21,6 @@ STUDY = Study(
         "branch. If the reason is right, speed follows the shift of the singular "
         "values, whatever made it."
     ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
     datasets=lambda config: config.datasets,
     drawings=(
         Drawing(
@@ -40,16 +28,12 @@ STUDY = Study(
             "An intervention a point, against none: how much smaller the mean "
             "logarithm of the loss is, against the shift of the mean singular value "
             "at the start. Means and standard errors over trials.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     committed=Committed(
-        CommittedRun(
-            "theodolite_papers.beyond",
-            "why_it_helps",
-            free=("n_seeds", "datasets"),
-        ),
+        CommittedRun.of_study(__name__, free=("n_seeds", "datasets")),
         ("quantity", "metric", "over"),
     ),
     departures=(

@@ -3,18 +3,18 @@
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Region,
-    Rows,
     Select,
     Test,
     above,
     against,
     below,
+    beyond,
     each,
     equivalent,
+    erratum,
     every,
     inside,
     known,
@@ -27,7 +27,7 @@ from theodolite.core import (
     trend,
 )
 
-from ..shared.narrowing import narrowed
+from ..shared.reads import narrowed
 from . import claims_index
 from .config import PAIR
 from .figure import NEAR, at_levels, late
@@ -68,13 +68,9 @@ def _more_at_large(kind: str) -> Test:
     return inside(gap, above(0))
 
 
-def _close(rows: Rows) -> Rows:
-    return rows.where(lambda row: row["fraction"] <= NEAR)
-
-
 def _towards(kind: str, region: Region) -> Test:
     """Judge the slope of the ratio over the excess loss, near a minimiser."""
-    near = ratio(kind).keeping(_close)
+    near = measured("ratio", lambda row: row["fraction"] <= NEAR, kind=kind)
     return trend(near, over="fraction", slope_in=region, points=2)
 
 
@@ -85,20 +81,14 @@ def _rank_room(both: PredictedAndMeasured) -> Quantity:
     return known(name, float(rank) - bound)
 
 
-def _like(first: str, second: str) -> Test:
-    def at(fraction: float) -> Test:
-        pair = (ratio(k).at(fraction=fraction) for k in (first, second))
-        return equivalent(*pair, margin=FACTOR_THREE, log=True, paired=False)
-
-    return each("fraction", ratio(first), at)
+def _like_orthogonal(fraction: float) -> Test:
+    pair = (ratio(k).at(fraction=fraction) for k in ("one_shortcut", "orthogonal"))
+    return equivalent(*pair, margin=FACTOR_THREE, log=True, paired=False)
 
 
-def _unlike(first: str, second: str) -> Test:
-    def at(fraction: float) -> Test:
-        low, high = (ratio(k).at(fraction=fraction) for k in (first, second))
-        return ordered(low, high, by=APART, log=True, paired=False)
-
-    return somewhere("fraction", ratio(first), at)
+def _below_orthogonal(fraction: float) -> Test:
+    pair = (ratio(k).at(fraction=fraction) for k in PAIR)
+    return ordered(*pair, by=APART, log=True, paired=False)
 
 
 CLAIMS = (
@@ -120,8 +110,7 @@ CLAIMS = (
         place="Figure 5, section 5.2",
         statement="The advantage is larger when the loss is large.",
         test=narrowed(
-            at_levels(0),
-            every(_more_at_large("orthogonal"), _more_at_large("xavier")),
+            at_levels(0), every(_more_at_large("orthogonal"), _more_at_large("xavier"))
         ),
         rival="an advantage that is larger near the optimum",
         choices=(HALF,),
@@ -145,10 +134,9 @@ CLAIMS = (
         rival="condition numbers that stay apart as they start",
         choices=(LATE,),
     ),
-    Claim(
+    erratum(
         name="ratio-diverges",
         place="Figure 5, section 5.2",
-        kind=Kind.ERRATUM,
         statement=(
             "They meet because minimisers, and all points near them, have similar "
             "condition numbers."
@@ -159,9 +147,9 @@ CLAIMS = (
             "$d^2$ non-zero eigenvalues among $L\\,d^2$: the 10th percentile is 0, and "
             "$|\\lambda|_{\\max}/|\\lambda|_{(0.1)} \\to \\infty$ for $L \\geq 2$"
         ),
-        test=narrowed(at_levels(0), every(*(_towards(kind, LEVEL) for kind in PAIR))),
+        test=narrowed(at_levels(0), every(_towards(kind, LEVEL) for kind in PAIR)),
         corrected_test=every(
-            narrowed(at_levels(0), every(*(_towards(kind, GROWING) for kind in PAIR))),
+            narrowed(at_levels(0), every(_towards(kind, GROWING) for kind in PAIR)),
             inside(_rank_room, below(0.5, source="rounding", why="a count")),
             inside(largest(measured("optimum_small")), ZERO),
         ),
@@ -178,8 +166,8 @@ CLAIMS = (
         test=narrowed(
             at_levels(0),
             against(
-                _like("one_shortcut", "orthogonal"),
-                _unlike("two_shortcut", "orthogonal"),
+                each("fraction", ratio("one_shortcut"), _like_orthogonal),
+                somewhere("fraction", ratio("two_shortcut"), _below_orthogonal),
             ),
         ),
         rival="condition numbers as far apart as those of 2-shortcut networks",
@@ -191,10 +179,9 @@ CLAIMS = (
         ),
     ),
     *claims_index.CLAIMS,
-    Claim(
+    beyond(
         name="better-at-another-depth",
         place="Figure 5, section 5.2, at another depth",
-        kind=Kind.BEYOND,
         statement=(
             "The same holds at a depth that the paper does not show: 2-shortcut "
             "networks are better conditioned than orthogonal ones at every loss."

@@ -3,13 +3,12 @@
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
-    Rows,
     Select,
     Test,
     above,
     below,
     between,
+    beyond,
     each,
     every,
     inside,
@@ -23,7 +22,7 @@ from theodolite.core import (
     smallest,
 )
 
-from ..shared.narrowing import narrowed
+from ..shared.reads import narrowed
 from .figure import BEGINNING, at_levels, drops, peaks
 
 AT_HALF = near(0.5, 1e-9, source="rounding", why="closed forms in double precision")
@@ -42,12 +41,10 @@ def _fewer_than(kind: str) -> Test:
     return each("fraction", theirs, at)
 
 
-def _shallowest(rows: Rows) -> Rows:
-    return rows.where(depth=min(rows.levels("depth"), default=None))
-
-
 def _first(kind: str) -> Select:
-    return measured("first_index", kind=kind).keeping(_shallowest)
+    return measured("first_index", kind=kind).keeping(
+        lambda rows: rows.where(depth=min(rows.levels("depth"), default=None))
+    )
 
 
 CLAIMS = (
@@ -117,10 +114,9 @@ CLAIMS = (
         test=narrowed(peaks, inside(mean(measured("curvature_before")), below(0))),
         rival="positive curvature along the gradient from the start",
     ),
-    Claim(
+    beyond(
         name="index-starts-at-half",
         place="Figure 6 left, at the start and at other depths",
-        kind=Kind.BEYOND,
         statement=(
             "At the start the index of 2-shortcut networks is $1/2$ at every depth, "
             "and that of shallow plain networks is smaller."

@@ -6,7 +6,6 @@ import numpy as np
 
 from theodolite.core import (
     Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     Quantity,
@@ -14,6 +13,7 @@ from theodolite.core import (
     above,
     below,
     each,
+    erratum,
     every,
     exact,
     highest,
@@ -59,7 +59,7 @@ def _orders(both: PredictedAndMeasured) -> dict[str, Number]:
 
 def _medians(both: PredictedAndMeasured) -> dict[str, Number]:
     """Return the median network, with the quartiles' half-distance as its spread."""
-    found = {}
+    numbers = {}
     for name, label in (("condition", "cond(H)"), ("largest", "largest eigenvalue")):
         for rows, road in (
             (both.measured, "measured"),
@@ -67,10 +67,10 @@ def _medians(both: PredictedAndMeasured) -> dict[str, Number]:
         ):
             values = rows.where(quantity=name).values()
             low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-            found[f"median {label} {road}"] = Number(
+            numbers[f"median {label} {road}"] = Number(
                 float(middle), float(high - low) / 2
             )
-    return found
+    return numbers
 
 
 CLAIMS = (
@@ -89,10 +89,9 @@ CLAIMS = (
         rival="contact of order $n-1$",
         asides=_orders,
     ),
-    Claim(
+    erratum(
         name="biases-flatten",
         place="Section 4.1, after Eq 3, biases as parameters",
-        kind=Kind.ERRATUM,
         statement=(
             "The unit $x + W_2\\,\\sigma(W_1 x + b)$ of Eq 3 follows theorem 2, so its "
             "condition number is depth-invariant: no eigenvalue is zero."
@@ -110,10 +109,9 @@ CLAIMS = (
         ),
         rival="the spectrum of theorem 2, shifted by nothing",
     ),
-    Claim(
+    erratum(
         name="biases-couple-units",
         place="Section 4.1, after Eq 3, biases as constants",
-        kind=Kind.ERRATUM,
         statement=(
             "Eq 3 follows theorem 2 also if its biases $b_r$ are constants: only the "
             "two matrices of a unit meet in the Hessian at zero."
@@ -132,10 +130,9 @@ CLAIMS = (
         ),
         rival="units that stay apart",
     ),
-    Claim(
+    erratum(
         name="relu-half-space-moments",
         place="Assumption 3 and the remark after it, Eqs 9 and 26",
-        kind=Kind.ERRATUM,
         statement=(
             "ReLU may be replaced by its local polynomial at zero, so a network with "
             "ReLU at mid has the Hessian of Eq 8 with slope $1/2$ near zero."
@@ -157,10 +154,9 @@ CLAIMS = (
         rival="the smooth formula",
         asides=_medians,
     ),
-    Claim(
+    erratum(
         name="relu-has-no-curvature",
         place="Assumption 3 and the remark after it",
-        kind=Kind.ERRATUM,
         statement=(
             "A local polynomial gives ReLU the two derivatives at zero that assumption "
             "3 asks for: they stay bounded as the interval shrinks."
@@ -178,10 +174,9 @@ CLAIMS = (
         ),
         rival="a curvature that converges",
     ),
-    Claim(
+    erratum(
         name="zero-is-a-saddle",
         place="Section 2",
-        kind=Kind.ERRATUM,
         statement=(
             "Zero is a spurious local minimum of networks with shortcuts of length 2: "
             "the loss falls in no direction."

@@ -2,11 +2,10 @@
 
 from theodolite.core import (
     Choice,
-    Claim,
-    Kind,
     Row,
     Select,
     above,
+    beyond,
     every,
     exact,
     inside,
@@ -31,10 +30,9 @@ def ratio(kind: str) -> Select:
 
 
 CLAIMS = (
-    Claim(
+    beyond(
         name="plain-at-identity",
         place="Abstract, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "A linear 1-shortcut network with weights $W_r$ is the plain network with "
             "weights $I + W_r$: same loss, same Hessian."
@@ -45,10 +43,9 @@ CLAIMS = (
         ),
         rival="a network with an activation, where it is not",
     ),
-    Claim(
+    beyond(
         name="orthogonal-hessian-similar",
         place="Abstract and section 5, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "The Hessian of a plain linear network at orthogonal $O_r$ is that of the "
             "1-shortcut network at zero with labels $Q_R^T y$, turned by "
@@ -60,10 +57,9 @@ CLAIMS = (
         ),
         rival="the same labels without the rotation",
     ),
-    Claim(
+    beyond(
         name="orthogonal-trains-the-same",
         place="Section 5, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "Once labels are turned, a 1-shortcut network at zero trains like the "
             "linear network with orthogonal weights, step for step."
@@ -76,10 +72,9 @@ CLAIMS = (
         ),
         rival="the same labels without the rotation, or Xavier weights",
     ),
-    Claim(
+    beyond(
         name="equivalence-ends",
         place="Abstract, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "The equivalence with no shortcuts ends where weights are Xavier's, or "
             "activations come in: spectra are equal for linear networks at orthogonal "

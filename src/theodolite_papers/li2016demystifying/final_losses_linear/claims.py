@@ -3,7 +3,6 @@
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -13,6 +12,7 @@ from theodolite.core import (
     above,
     against,
     below,
+    beyond,
     by_network,
     difference,
     each,
@@ -24,18 +24,16 @@ from theodolite.core import (
     trend,
 )
 
-from ..shared.final_losses.orders import (
+from ..shared.final_losses.reading import (
     ALL_DEPTHS,
     FROM_EIGHT,
     NO_DIVERGENCE,
     RATES_MATTER,
     any_rate,
-    faster,
-    lowest,
-)
-from ..shared.final_losses.reading import (
     deepest,
+    faster,
     gap,
+    lowest,
     on_losses,
     rate_matters,
     reference,
@@ -71,12 +69,12 @@ def share_of(rows: Select, quantity: str, *, log: bool = False) -> Read:
 
     def read(both: PredictedAndMeasured) -> Quantity:
         whole = reference(both, quantity)
-        found = Rows(
+        shares = Rows(
             {**row, **{k: None if row[k] is None else row[k] / whole for k in SCALED}}
             for row in rows(both)
         )
         told = f"{'log10 ' if log else ''}{rows} over {quantity.replace('_', ' ')}"
-        return by_network(found, log=log).mean(told)
+        return by_network(shares, log=log).mean(told)
 
     return read
 
@@ -122,10 +120,9 @@ CLAIMS = (
         ),
         rival="a loss that leaves the optimum with depth, as with Xavier weights",
     ),
-    Claim(
+    beyond(
         name="two-shortcut-loss-invariant",
         place="Section 5.3.1, taken further than it goes",
-        kind=Kind.BEYOND,
         statement=(
             "The excess of 2-shortcut networks over the optimal loss is itself the "
             "same at all depths, as are their initial condition numbers."
@@ -146,20 +143,17 @@ CLAIMS = (
         rival="another network that ends as low on the same seeds",
         choices=(ALL_DEPTHS,),
     ),
-    Claim(
+    beyond(
         name="orthogonal-worsens",
         place="Figure 7 left; the paper has no words on it",
-        kind=Kind.BEYOND,
         statement=(
             "Orthogonal and 1-shortcut networks, whose initial condition numbers grow "
             "with depth, end further from the optimum the deeper they are."
         ),
         test=on_losses(
             every(
-                *(
-                    trend(loss(name), over="depth", slope_in=above(0))
-                    for name in ("orthogonal", "one_shortcut")
-                )
+                trend(loss(name), over="depth", slope_in=above(0))
+                for name in ("orthogonal", "one_shortcut")
             )
         ),
         rival="a loss that depth leaves alone",
@@ -196,10 +190,9 @@ CLAIMS = (
         rival="equal best rates",
         choices=(FROM_EIGHT, RATES_MATTER, ALL_SHOWN),
     ),
-    Claim(
+    beyond(
         name="two-shortcut-rate-stays",
         place="Figure 7 right; the paper has no words on it",
-        kind=Kind.BEYOND,
         statement=(
             "The best learning rate of deep 2-shortcut networks does not fall with "
             "depth, as that of orthogonal networks does."
@@ -213,10 +206,9 @@ CLAIMS = (
         rival="a best rate in inverse proportion to depth",
         choices=(FROM_EIGHT,),
     ),
-    Claim(
+    beyond(
         name="one-shortcut-like-orthogonal",
         place="Beside section 5, whose words are on dynamics",
-        kind=Kind.BEYOND,
         statement=(
             "1-shortcut networks train like plain ones with orthogonal weights: they "
             "end with similar losses at similar rates."
@@ -224,13 +216,10 @@ CLAIMS = (
         test=on_losses(
             against(
                 every(
-                    *(
-                        inside(
-                            gap("one_shortcut", "orthogonal", quantity=name),
-                            HALF_A_DECADE,
-                        )
-                        for name in ("loss", "rate")
+                    inside(
+                        gap("one_shortcut", "orthogonal", quantity=name), HALF_A_DECADE
                     )
+                    for name in ("loss", "rate")
                 ),
                 inside(
                     gap("orthogonal", "two_shortcut"),

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from theodolite.core import (
     Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Select,
     above,
     below,
+    beyond,
     every,
     inside,
     mean,
@@ -18,16 +18,20 @@ from theodolite.core import (
     trend,
 )
 
-from ..shared.final_losses.orders import (
+from ..shared.final_losses.reading import (
     ALL_DEPTHS,
     FROM_EIGHT,
     NO_DIVERGENCE,
     RATES_MATTER,
     any_rate,
+    deep,
+    deepest,
     faster,
+    gap,
     lowest,
+    on_losses,
+    reference,
 )
-from ..shared.final_losses.reading import deep, deepest, gap, on_losses, reference
 
 PLAIN = ("xavier", "orthogonal")
 
@@ -40,9 +44,9 @@ def loss(network: str) -> Select:
 def below_linear(both: PredictedAndMeasured) -> Quantity:
     """Read the deepest losses over the least one of a linear map, in decades."""
     read = mean(loss("two_shortcut").keeping(deepest), log=True)
-    found, best = read(both), math.log10(reference(both, "linear_optimum"))
+    deepest_loss, best = read(both), math.log10(reference(both, "linear_optimum"))
     name = "log10 final loss over that of the best linear map, deepest 2-shortcut"
-    return replace(found, name=name, value=found.value - best)
+    return replace(deepest_loss, name=name, value=deepest_loss.value - best)
 
 
 CLAIMS = (
@@ -56,10 +60,9 @@ CLAIMS = (
         test=on_losses(trend(loss("two_shortcut"), over="depth", slope_in=below(0))),
         rival="a loss that rises with depth, as without shortcuts",
     ),
-    Claim(
+    beyond(
         name="relu-beats-linear",
         place="Section 5.3.1; the comparison is ours",
-        kind=Kind.BEYOND,
         statement=(
             "Nonlinear units are put to use: the deepest 2-shortcut networks end below "
             "the least loss of any linear map."
@@ -112,14 +115,13 @@ CLAIMS = (
             "At depth 64 the final losses of Xavier and orthogonal ReLU networks are "
             "basically the same at all learning rates."
         ),
-        test=every(*(any_rate(name, 64) for name in PLAIN)),
+        test=every(any_rate(name, 64) for name in PLAIN),
         rival="losses that depend on the rate, as in shallow networks",
         choices=(NO_DIVERGENCE,),
     ),
-    Claim(
+    beyond(
         name="two-shortcut-higher-rates-relu",
         place="Figure 8 right; the paper's words are on linear networks",
-        kind=Kind.BEYOND,
         statement=(
             "With ReLUs too, 2-shortcut takes higher learning rates in deep networks "
             "than Xavier and orthogonal."

@@ -3,12 +3,12 @@
 from theodolite.core import (
     ROUNDING,
     Claim,
-    Kind,
     Region,
     Select,
     above,
     against,
     below,
+    beyond,
     every,
     exact,
     highest,
@@ -118,10 +118,9 @@ CLAIMS = (
         ),
         rival="a minimum, or a saddle without negative curvature",
     ),
-    Claim(
+    beyond(
         name="degenerate-means-zero",
         place="Theorem 2.2, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "The degenerate case is $M = 0$ alone. Where $M$ is singular zero is still "
             "a strict saddle, though Eq 9 is infinite; where $M = 0$ the Hessian "
@@ -165,10 +164,9 @@ CLAIMS = (
         ),
         rival="$A$ without the commutation matrix",
     ),
-    Claim(
+    beyond(
         name="one-shortcut-general",
         place="Theorem 2.3, beside Eqs 27–32",
-        kind=Kind.BEYOND,
         statement=(
             "For any activations, where the paper prints no blocks, "
             "$B = p_1^2\\,\\Sigma^{ss} \\otimes I + p_2\\,\\delta_{i_1 i_2}"

@@ -7,7 +7,6 @@ import math
 
 from theodolite.core import (
     Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -17,8 +16,10 @@ from theodolite.core import (
     above,
     against,
     below,
+    beyond,
     difference,
     each,
+    erratum,
     every,
     exact,
     inside,
@@ -50,8 +51,8 @@ def _resolved(rows: Rows) -> Rows:
 
 def _deepest_three(rows: Rows) -> Rows:
     """Keep the three greatest depths of those that are resolved."""
-    found = _resolved(rows)
-    return found.where(lambda row: row["depth"] in found.levels("depth")[-3:])
+    resolved = _resolved(rows)
+    return resolved.where(lambda row: row["depth"] in resolved.levels("depth")[-3:])
 
 
 def ratio(kind: str) -> Select:
@@ -64,10 +65,8 @@ def explodes(kind: str, *, log_x: bool = True, name: str = "") -> Test:
     parts = {"": ratio(kind), ", last three": ratio(kind).keeping(_deepest_three)}
     told = name or f"exponent of {ratio(kind)}"
     return every(
-        *(
-            trend(rows, over="depth", slope_in=above(0), log_x=log_x, name=told + where)
-            for where, rows in parts.items()
-        )
+        trend(rows, over="depth", slope_in=above(0), log_x=log_x, name=told + where)
+        for where, rows in parts.items()
     )
 
 
@@ -188,10 +187,9 @@ CLAIMS = (
         test=explodes("one_shortcut"),
         rival="a condition number that levels off",
     ),
-    Claim(
+    erratum(
         name="one-shortcut-explodes",
         place="Section 4.2, after theorem 2",
-        kind=Kind.ERRATUM,
         statement=(
             "That it grows follows from theorems on block Toeplitz matrices, which "
             "ask for blocks that decay away from the diagonal."
@@ -226,10 +224,9 @@ CLAIMS = (
         test=some(same_as("orthogonal"), same_as("xavier")),
         rival="condition numbers apart by decades, as from 2-shortcut networks",
     ),
-    Claim(
+    beyond(
         name="one-shortcut-is-orthogonal",
         place="Made precise: abstract, section 5",
-        kind=Kind.BEYOND,
         statement=(
             "The equivalence is exact for linear networks with orthogonal weights "
             "$O_r$ and labels turned by $Q = O_R \\cdots O_1$: their Hessian is "
@@ -241,10 +238,9 @@ CLAIMS = (
         ),
         rival="the same labels without the rotation",
     ),
-    Claim(
+    erratum(
         name="conventions-unstated",
         place="Appendix B",
-        kind=Kind.ERRATUM,
         statement=(
             "The tenth percentile of whitened digits is a number by itself: neither "
             "signs and orders of components and classes nor the reading between order "
@@ -255,9 +251,9 @@ CLAIMS = (
             "all of them do: linear interpolation, components by falling variance with "
             "their largest entry positive, classes in order"
         ),
-        test=every(*(inside(read, SAME) for read in MOVED)),
+        test=every(inside(read, SAME) for read in MOVED),
         corrected_test=every(
-            *(inside(read, above(KEPT.high, source="rounding")) for read in MOVED)
+            inside(read, above(KEPT.high, source="rounding")) for read in MOVED
         ),
         rival="a number that no convention moves",
     ),

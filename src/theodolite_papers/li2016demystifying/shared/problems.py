@@ -30,7 +30,7 @@ def random_data(
 
 
 def named(
-    found: Mapping[str, Any], errors: float | Mapping[str, float], **labels: Any
+    numbers: Mapping[str, Any], errors: float | Mapping[str, float], **labels: Any
 ) -> list[Row]:
     """Return a row a quantity, with its error and the circumstances of all."""
     table = errors if isinstance(errors, Mapping) else {}
@@ -43,7 +43,7 @@ def named(
             "error": table.get(name, default),
             "norm_mode": "eval",
         }
-        for name, value in found.items()
+        for name, value in numbers.items()
     ]
 
 
@@ -59,3 +59,18 @@ def entries(matrix: np.ndarray, error: float, **labels: Any) -> list[Row]:
 def gap(theory: np.ndarray, measured: np.ndarray, scale: float) -> float:
     """Return the largest difference of entries as a fraction of a scale."""
     return float(np.abs(theory - measured).max()) / scale
+
+
+def closed(
+    numbers: Mapping[str, Any], rounding: float = 1e-12, **labels: Any
+) -> list[Row]:
+    """Return a row a quantity, its error a fraction of it."""
+    return [
+        {
+            "quantity": name,
+            **labels,
+            "value": float(value),
+            "error": rounding * abs(float(value)),
+        }
+        for name, value in numbers.items()
+    ]

@@ -8,13 +8,8 @@ from .config import Config
 def predict(config: Config) -> Rows:
     """Count the parameters at every depth, whatever the shortcut depth."""
     return Rows(
-        {
-            "quantity": "parameters",
-            "depth": depth,
-            "value": _count(config, depth),
-            "error": 0.0,
-        }
-        for depth in config.depths
+        {"quantity": "parameters", "depth": d, "value": _count(config, d), "error": 0.0}
+        for d in config.depths
     )
 
 

@@ -61,12 +61,7 @@ PRESETS = {
     ),
     # Section 4.1 names no networks: width and epochs are ours.
     "paper": Config(
-        n_seeds=6,
-        depths=(14, 26, 50),
-        stages=1,
-        epochs=15,
-        start_seeds=20,
-        **WIDER,
+        n_seeds=6, depths=(14, 26, 50), stages=1, epochs=15, start_seeds=20, **WIDER
     ),
 }
 

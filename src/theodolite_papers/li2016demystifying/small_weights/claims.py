@@ -8,7 +8,6 @@ import numpy as np
 
 from theodolite.core import (
     Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     Quantity,
@@ -20,6 +19,8 @@ from theodolite.core import (
     above,
     against,
     below,
+    beyond,
+    erratum,
     every,
     exact,
     fit_line,
@@ -51,12 +52,12 @@ def exponent(rows: Select, over: str, by: tuple[str, ...] = ()) -> Read:
     def read(both: PredictedAndMeasured) -> Quantity:
         table = rows(both)
         groups = {tuple(row.get(key) for key in by) for row in table}
-        found = []
+        lines = []
         for group in groups:
             mine = table.where(**dict(zip(by, group, strict=True)))
             line = fit_line(np.log(mine.values(over)), np.log(mine.values()))
-            found.append((line, len(mine)))
-        worst, points = max(found, key=lambda pair: pair[0].slope)
+            lines.append((line, len(mine)))
+        worst, points = max(lines, key=lambda pair: pair[0].slope)
         return Sampled(
             name=f"exponent of {rows}",
             value=worst.slope,
@@ -97,14 +98,14 @@ def _digits(both: PredictedAndMeasured) -> dict[str, Number | float | int]:
         "least norm of a whitened digit": "norm_least",
         "largest norm": "norm_most",
     }
-    found: Rows = both.measured
-    return {name: found.value(quantity=key) for name, key in told.items()}
+    rows: Rows = both.measured
+    return {name: rows.value(quantity=key) for name, key in told.items()}
 
 
 def _ends(both: PredictedAndMeasured) -> dict[str, Number | float | int]:
-    found = both.predicted.where(quantity="over_corrected").values()
+    corrected = both.predicted.where(quantity="over_corrected").values()
     other = both.predicted.where(quantity="over_printed").values()
-    over = found / other
+    over = corrected / other
     return {
         "printed over corrected bound, least": float(over.min()),
         "printed over corrected bound, most": float(over.max()),
@@ -181,10 +182,9 @@ CLAIMS = (
         test=inside(IN_R, ROOT),
         rival="norms that stay",
     ),
-    Claim(
+    beyond(
         name="biases-shrink",
         place="Theorem 1 with Eq 17",
-        kind=Kind.BEYOND,
         statement=(
             "Its biases are of order $R^{-1/2}$ as well, of which theorem 1 does not "
             "speak."
@@ -192,10 +192,9 @@ CLAIMS = (
         test=inside(exponent(BIASES, "units", ("case", "trial")), ROOT),
         rival="biases that stay, so that the point of small weights is not all zero",
     ),
-    Claim(
+    erratum(
         name="bracket-under-the-root",
         place="Theorem 1, Eqs 6 and 20",
-        kind=Kind.ERRATUM,
         statement=(
             "What lemmas 1 and 2 give is of the order $\\sqrt{m/(R\\rho)}\\,"
             "(m + 1/\\rho)$."
@@ -222,18 +221,14 @@ CLAIMS = (
                 ),
                 SAME_ORDER,
             ),
-            inside(
-                largest(measured("bound_share")),
-                Region(high=1, high_open=False),
-            ),
+            inside(largest(measured("bound_share")), Region(high=1, high_open=False)),
         ),
         rival="an order that depends on how $m$ and $\\rho$ are taken",
         asides=_ends,
     ),
-    Claim(
+    erratum(
         name="units-not-shortcuts",
         place="Assumption 1, Eqs 6, 7 and 20",
-        kind=Kind.ERRATUM,
         statement=(
             "Norms are of order $\\sqrt{1/n}$, $n$ the shortcut's length: at $n = 2$ "
             "they do not change with the number of units."
@@ -254,10 +249,9 @@ CLAIMS = (
         ),
         rival="norms that fall with $R$ while $n = 2$",
     ),
-    Claim(
+    erratum(
         name="labels-repeat",
         place="Assumptions 1 and 2",
-        kind=Kind.ERRATUM,
         statement=(
             "Whitened digits have norm 1, and they and their one-hot labels a least "
             "distance $\\rho > 0$."
@@ -280,10 +274,9 @@ CLAIMS = (
         rival="labels that repeat",
         asides=_digits,
     ),
-    Claim(
+    beyond(
         name="rounding-grows",
         place="Lemma 1, theorem 1, in floating point",
-        kind=Kind.BEYOND,
         statement=(
             "Weights from the path alone, Eqs 15–17, are exact on paper only: a "
             "deviation grows by $\\exp(\\sqrt{8/\\rho^2-1}\\,\\ell)$ along a path. "

@@ -10,7 +10,7 @@ from theodolite.theory import (
     weight_norm_bound,
 )
 
-from ..shared.closed_forms import closed
+from ..shared.problems import closed
 from .config import Config, cells
 
 # Degrees of longitude and latitude: the first sample has two others on its way.
@@ -47,8 +47,8 @@ def close_pair(rho: float, length: float, trial: int) -> tuple[np.ndarray, np.nd
 def on_globe(places: tuple[tuple[float, float], ...]) -> np.ndarray:
     """Return unit vectors at degrees of longitude and latitude."""
     lon, lat = np.radians(np.array(places, dtype=float)).T
-    found = [np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)]
-    return unit_rows(np.stack(found, axis=1))
+    axes = [np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)]
+    return unit_rows(np.stack(axes, axis=1))
 
 
 def unit_rows(rows: np.ndarray) -> np.ndarray:
@@ -153,14 +153,14 @@ def _walk(config: Config, case: str, trial: int) -> list[Row]:
     m = len(x)
     network = interpolating_network(x, y, m)
     rho, longest = network.rho, float(network.lengths.max())
-    found = {
+    numbers = {
         "rho": rho,
         "limit": np.sqrt(8 * m * longest) / rho,
         "length_share": longest / (np.pi * (1 + rho * (m - 1) / 2)),
         "detours": sum(path.detours for path in network.paths),
         "straight": straight_least(x, y) / rho,
     }
-    rows = closed(found, case=case, trial=trial)
+    rows = closed(numbers, case=case, trial=trial)
     for steps in config.steps:
         bound = weight_norm_bound(rho=rho, samples=m, units=m * steps)
         labels = {"units": m * steps, "samples": m, "case": case, "trial": trial}
@@ -174,11 +174,11 @@ def _orders() -> list[Row]:
     for m, rho in ORDERS:
         bound = weight_norm_bound(rho=rho, samples=m, units=m)
         root, bracket = np.sqrt(1 / rho), m + 1 / rho
-        found = {
+        numbers = {
             "over_printed": bound / (root * bracket),
             "over_corrected": bound / (root * np.sqrt(bracket)),
         }
-        rows += closed(found, bracket=bracket)
+        rows += closed(numbers, bracket=bracket)
     return rows
 
 

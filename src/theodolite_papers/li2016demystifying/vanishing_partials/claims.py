@@ -3,10 +3,11 @@
 from theodolite.core import (
     ROUNDING,
     Claim,
-    Kind,
     above,
     against,
+    beyond,
     each,
+    erratum,
     every,
     exact,
     inside,
@@ -21,10 +22,9 @@ FIRST = measured("first_order")
 ABOVE_ROUNDING = above(ROUNDING.high, source="rounding", why=ROUNDING.why)
 
 CLAIMS = (
-    Claim(
+    erratum(
         name="lemma-3-whole-unit",
         place="Lemma 3",
-        kind=Kind.ERRATUM,
         statement=(
             "A derivative at zero along $N$ parameters is non-zero only if they meet "
             "every matrix of some unit; the lemma prints second derivatives, whatever "
@@ -42,17 +42,15 @@ CLAIMS = (
         ),
         rival="a derivative of an incomplete unit",
     ),
-    Claim(
+    beyond(
         name="lemma-3-every-unit",
         place="Lemma 3, sharpened",
-        kind=Kind.BEYOND,
         statement=(
             "More than the lemma says: every unit that the parameters touch must be "
             "met in all of its matrices."
         ),
         test=against(
-            exact(measured("part")),
-            inside(largest(measured("whole")), ABOVE_ROUNDING),
+            exact(measured("part")), inside(largest(measured("whole")), ABOVE_ROUNDING)
         ),
         rival="one whole unit being enough",
     ),

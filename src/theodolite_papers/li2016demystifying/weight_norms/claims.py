@@ -6,7 +6,6 @@ from theodolite.core import (
     Choice,
     Claim,
     Judgement,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -16,7 +15,9 @@ from theodolite.core import (
     above,
     against,
     below,
+    beyond,
     each,
+    erratum,
     every,
     inside,
     known,
@@ -30,7 +31,7 @@ from theodolite.core import (
     trend,
 )
 
-from ..shared.narrowing import falling, narrowed
+from ..shared.reads import falling, narrowed
 from .config import NETWORKS
 from .figure import at_best, early, ends, underway
 
@@ -58,7 +59,7 @@ def norm(network: str) -> Select:
 
 def in_both_panels(make: Callable[[Select], Test]) -> Test:
     """Judge figure 3 left and right."""
-    return every(*(make(norm(network)) for network in NETWORKS))
+    return every(make(norm(network)) for network in NETWORKS)
 
 
 def _slackening(rows: Select) -> Read:
@@ -158,10 +159,9 @@ CLAIMS = (
         rival="norms that level off above zero, with a power that goes to 0",
         choices=(COMMON,),
     ),
-    Claim(
+    beyond(
         name="norms-fall-at-best-rates",
         place="Figure 3, at rates as in section 5.3",
-        kind=Kind.BEYOND,
         statement=(
             "The deeper a 2-shortcut network, the smaller its norm at the end, also "
             "where each depth trains at its own best rate."
@@ -170,10 +170,9 @@ CLAIMS = (
         rival="norms that do not depend on depth",
         choices=(AT_BEST,),
     ),
-    Claim(
+    beyond(
         name="early-growth-is-depth-free",
         place="Theorem 2.2 applied to figure 3, left",
-        kind=Kind.BEYOND,
         statement=(
             "Near zero all depths leave alike: along the singular vectors of $M$ the "
             "matrices grow by $1 \\pm \\eta s_k$ a step."
@@ -181,10 +180,9 @@ CLAIMS = (
         test=_near_zero,
         rival="growth that depends on depth",
     ),
-    Claim(
+    erratum(
         name="linear-optimum-is-singular",
         place="Section 2, figure 3 left",
-        kind=Kind.ERRATUM,
         statement=(
             "Very deep linear networks have a global minimum of vanishing norms, too: "
             "the optimal map is a product of units near the identity, and invertible."

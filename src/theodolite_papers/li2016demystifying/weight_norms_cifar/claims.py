@@ -11,7 +11,7 @@ from theodolite.core import (
     trend,
 )
 
-from ..shared.cifar_judging import END, NORM, SHRINKAGE
+from ..shared.cifar_tables import END, NORM, SHRINKAGE
 
 FALLING = below(0)
 
@@ -23,12 +23,12 @@ def after(epoch: int) -> Test:
 
 def _shares(both: PredictedAndMeasured) -> dict[str, Number | float | int]:
     """Return the mean share at each depth."""
-    found = {}
+    numbers = {}
     for depth in SHRINKAGE(both).levels("depth"):
         share = mean(SHRINKAGE.at(depth=depth))(both)
         name = f"norm at the end over that at the start, depth {depth}"
-        found[name] = Number(share.value, share.error)
-    return found
+        numbers[name] = Number(share.value, share.error)
+    return numbers
 
 
 CLAIMS = (

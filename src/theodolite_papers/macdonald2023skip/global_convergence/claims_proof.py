@@ -1,13 +1,12 @@
 """The proof of theorem 5.1, line by line: what is printed and what is right."""
 
 from theodolite.core import (
-    Claim,
-    Kind,
     Row,
+    Test,
     above,
     below,
+    erratum,
     every,
-    highest,
     inside,
     largest,
     largest_distance,
@@ -18,7 +17,7 @@ from theodolite.core import (
     trend,
 )
 
-from ..shared.signed_rows import most_over
+from ..shared.reads import most_over, never_above, never_below
 
 ROUNDED = below(1e-9, source="rounding", why="a few products in double precision")
 GROWN = below(
@@ -37,15 +36,20 @@ def late(row: Row) -> bool:
     return row["step"] >= 100
 
 
+def _within(bound: str, quantity: str, by: tuple[str, ...], name: str) -> Test:
+    """Judge whether measured rows pass their predicted bounds by rounding at most."""
+    over = most_over(predicted(bound), measured(quantity), by, name=name)
+    return inside(over, ROUNDED)
+
+
 KERNEL = measured(
     "kernel", late, gate="tanh", cost="logistic", layers=2, multiple=8.0
 ).called("least eigenvalue of the kernel")
 
 PROOF_CLAIMS = (
-    Claim(
+    erratum(
         name="gain-upside-down",
         place="Below theorem 5.1, and Eq 37",
-        kind=Kind.ERRATUM,
         statement=(
             "A step leaves at most $1 - \\mu\\alpha$ of the loss, with $\\alpha = "
             "\\eta(1 - 2\\beta^{-1}\\eta)$."
@@ -57,30 +61,20 @@ PROOF_CLAIMS = (
             "0.3025, right is 0.91. For $\\beta = 0.5$, $\\eta = 1$ the printed "
             "$\\alpha$ is $-3$"
         ),
-        test=inside(
-            most_over(
-                predicted("printed_factor"),
-                measured("factor"),
-                ("case",),
-                name="what a step leaves, less its printed bound",
-            ),
-            ROUNDED,
+        test=_within(
+            "printed_factor",
+            "factor",
+            ("case",),
+            "what a step leaves, less its printed bound",
         ),
-        corrected_test=inside(
-            most_over(
-                predicted("factor"),
-                measured("factor"),
-                ("case",),
-                name="what a step leaves, less its bound",
-            ),
-            ROUNDED,
+        corrected_test=_within(
+            "factor", "factor", ("case",), "what a step leaves, less its bound"
         ),
         rival="a bound that no quadratic loss breaks",
     ),
-    Claim(
+    erratum(
         name="one-factor-too-many",
         place="Below theorem 5.1, and Eq 37",
-        kind=Kind.ERRATUM,
         statement=(
             "After $t$ steps at most $\\prod_{i=0}^{t}(1 - \\mu_i\\alpha)$ of the loss "
             "is left."
@@ -90,14 +84,11 @@ PROOF_CLAIMS = (
             "$\\prod_{i=0}^{t-1}$, with equality at every step of a parabola; as "
             "printed the bound fails before the first step"
         ),
-        test=inside(
-            most_over(
-                predicted("printed_left"),
-                measured("left"),
-                ("step",),
-                name="what steps leave, less the printed bound",
-            ),
-            ROUNDED,
+        test=_within(
+            "printed_left",
+            "left",
+            ("step",),
+            "what steps leave, less the printed bound",
         ),
         corrected_test=inside(
             largest_distance(
@@ -111,10 +102,9 @@ PROOF_CLAIMS = (
         ),
         rival="a product that is merely not tight",
     ),
-    Claim(
+    erratum(
         name="growth-lacks-the-step",
         place="Below Eq 42",
-        kind=Kind.ERRATUM,
         statement=(
             "Euler's iterates with step $\\eta$ stay at a bounded distance from "
             "$(4C\\epsilon t + 1)^{1/4}$ at every integer $t$."
@@ -141,10 +131,9 @@ PROOF_CLAIMS = (
         ),
         rival="a distance that stays bounded at every step length",
     ),
-    Claim(
+    erratum(
         name="regularity-goes-with-the-square",
         place="Eqs 37, 44 and 45",
-        kind=Kind.ERRATUM,
         statement=(
             "$\\mu_t$ goes with $\\sigma(D\\mathrm{en}(w_t))$, vanishes no faster than "
             "$t^{-3/4}$, and the product in Eq 37 tends to zero."
@@ -186,10 +175,9 @@ PROOF_CLAIMS = (
         ),
         rival="weights that never go far enough for the kernel to vanish",
     ),
-    Claim(
+    erratum(
         name="weights-cannot-be-turned",
         place="Above Eq 39",
-        kind=Kind.ERRATUM,
         statement=(
             "By an orthogonal transformation of the first layer's weights one may "
             "assume that they move along a coordinate axis."
@@ -201,16 +189,14 @@ PROOF_CLAIMS = (
             "holds entry by entry: none outgrows $r_t$"
         ),
         test=inside(largest(measured("turning_gap")), ROUNDED),
-        corrected_test=inside(
-            highest(measured("weight_over_growth").called("weight over $r_t$")),
-            below(1),
+        corrected_test=never_above(
+            "weight_over_growth", region=below(1), called="weight over $r_t$"
         ),
         rival="a normalisation that commutes with rotations",
     ),
-    Claim(
+    erratum(
         name="square-cost-is-not-uniform",
         place="Idea of the proof of theorem 5.1",
-        kind=Kind.ERRATUM,
         statement=(
             "For the square cost $\\mu_t$ has a positive lower bound, so that descent "
             "converges."
@@ -228,11 +214,10 @@ PROOF_CLAIMS = (
             ARRIVED,
         ),
         corrected_test=every(
-            inside(highest(measured("over_law", cost="square", multiple=8.0)), LAW),
-            inside(lowest(measured("over_law", cost="square", multiple=8.0)), LAW),
-            inside(
-                lowest(measured("fall_over_kernel").called("fall over its bound")),
-                above(1),
+            never_above("over_law", cost="square", multiple=8.0, region=LAW),
+            never_below("over_law", cost="square", multiple=8.0, region=LAW),
+            never_below(
+                "fall_over_kernel", region=above(1), called="fall over its bound"
             ),
         ),
         rival="slow descent that would arrive later",

@@ -6,7 +6,6 @@ from itertools import combinations
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     Quantity,
@@ -14,6 +13,7 @@ from theodolite.core import (
     Test,
     above,
     below,
+    erratum,
     every,
     inside,
     known,
@@ -43,28 +43,22 @@ _TRIALS, _CHANCE = 10, 10.0
 def _rows_differ(table: int) -> Test:
     """Judge whether networks at 0.02 end at another loss than at 0.1."""
     return every(
-        *(
-            inside(between_rates(LOSS, table, scale, (0.02, 0.1), log=True), APART)
-            for scale in MODELS
-        )
+        inside(between_rates(LOSS, table, scale, (0.02, 0.1), log=True), APART)
+        for scale in MODELS
     )
 
 
 _ROWS_AGREE = every(
-    *(
-        inside(between_rates(LOSS, 2, scale, rates, log=True), ALIKE)
-        for scale in MODELS
-        for rates in combinations(RATES, 2)
-    )
+    inside(between_rates(LOSS, 2, scale, rates, log=True), ALIKE)
+    for scale in MODELS
+    for rates in combinations(RATES, 2)
 )
 
 
 def _not_significant(cells: list[tuple[int, float]], of: int) -> Test:
     return every(
-        *(
-            inside(significance(ACCURACY, table, rate, cells=of), NOT_SIGNIFICANT)
-            for table, rate in cells
-        )
+        inside(significance(ACCURACY, table, rate, cells=of), NOT_SIGNIFICANT)
+        for table, rate in cells
     )
 
 
@@ -111,10 +105,9 @@ CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    erratum(
         name="one-rate-in-table-2",
         place="Table 2",
-        kind=Kind.ERRATUM,
         statement="Table 2 compares four learning rates on CIFAR-100.",
         printed="four rows for the rates 0.2, 0.1, 0.05 and 0.02",
         corrected=(
@@ -132,10 +125,9 @@ CLAIMS = (
             for scale, name in ((ORIGINAL, "original"), (MODIFIED, "modified"))
         },
     ),
-    Claim(
+    erratum(
         name="accuracies-differ-in-print",
         place="Section 6.3, tables 1 and 2",
-        kind=Kind.ERRATUM,
         statement=(
             "Validation accuracies of the two models are not statistically "
             "significantly different on CIFAR-10 and CIFAR-100."
@@ -161,10 +153,9 @@ CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    erratum(
         name="trials-left-out",
         place="Table 1, rate 0.2",
-        kind=Kind.ERRATUM,
         statement="Table 1 gives means over the ten trials that were run at each rate.",
         printed=(
             "48.14 % of the original network at rate 0.2, after 'We ran 10 trials'; "

@@ -2,8 +2,13 @@
 
 from theodolite.core import Claim
 
-from ..shared.image_claims import LOST_COUNT, ON_FIGURES_AXIS, faster, same_accuracy
-from ..shared.image_rows import SPEED
+from ..shared.image_claims import (
+    LOST_COUNT,
+    ON_FIGURES_AXIS,
+    SPEED,
+    faster,
+    same_accuracy,
+)
 
 BEST = 0.05  # appendix C: "the optimal learning rate, … 0.05 for CIFAR100"
 

@@ -6,27 +6,28 @@ from dataclasses import replace
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Known,
     PredictedAndMeasured,
     Row,
     Sampled,
     above,
     below,
+    erratum,
     inside,
     known,
     our_margin,
 )
 
 from ..shared.image_claims import (
+    ACCURACY,
     LOST_COUNT,
     ON_FIGURES_AXIS,
+    SPEED,
     faster,
     lost_share,
     modified_less_original,
 )
 from ..shared.image_config import MODIFIED, ORIGINAL
-from ..shared.image_rows import ACCURACY, SPEED
 from ..shared.printed_reads import between_models
 
 BEST = 0.05  # where table 3 has the original network's least final loss
@@ -45,10 +46,10 @@ def _significance(both: PredictedAndMeasured) -> Known:
 
     What rounding of the printed numbers leaves open is its error too.
     """
-    found = between_models("printed_accuracy", 3, BEST)(both)
-    assert isinstance(found, Sampled)
-    low = replace(found, slack=0.0).p_above(0.0)
-    high = 2 * found.p_above(0.0)
+    gain = between_models("printed_accuracy", 3, BEST)(both)
+    assert isinstance(gain, Sampled)
+    low = replace(gain, slack=0.0).p_above(0.0)
+    high = 2 * gain.p_above(0.0)
     name = f"p of equal accuracies, table 3, rate {BEST:g}"
     return known(name, (low + high) / 2, (high - low) / 2)
 
@@ -108,10 +109,9 @@ CLAIMS = (
         rival="runs that end like those at smaller rates",
         choices=(LOST_COUNT,),
     ),
-    Claim(
+    erratum(
         name="one-row-two-counts",
         place="Table 3, rate 0.2",
-        kind=Kind.ERRATUM,
         statement="Accuracy and final loss of a row of table 3 are of the same trials.",
         printed="49.24 ± 34.75 % and a loss of 1.0285 ± 0.0066, of three trials",
         corrected=(

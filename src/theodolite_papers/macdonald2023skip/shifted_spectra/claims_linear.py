@@ -7,7 +7,6 @@ import numpy as np
 
 from theodolite.core import (
     Claim,
-    Kind,
     Known,
     PredictedAndMeasured,
     Quantity,
@@ -17,6 +16,8 @@ from theodolite.core import (
     above,
     against,
     below,
+    beyond,
+    erratum,
     every,
     inside,
     known,
@@ -28,7 +29,7 @@ from theodolite.core import (
     predicted,
 )
 
-from ..shared.shares import shifted_up
+from ..shared.reads import shifted_up
 
 LAW = below(
     0.02,
@@ -103,9 +104,9 @@ def _scaled(end: str, stride: int) -> Test:
     """Judge whether a pool's singular value times its stride is one."""
 
     def read(both: PredictedAndMeasured) -> Quantity:
-        found = _number(both, f"pool_{end}", stride=stride)
+        value = _number(both, f"pool_{end}", stride=stride)
         told = f"stride {stride} times its pool's singular value, {end}"
-        return _ratio(told, found, (1 / stride, 0.0))
+        return _ratio(told, value, (1 / stride, 0.0))
 
     return inside(read, EXACT)
 
@@ -126,10 +127,9 @@ LINEAR_CLAIMS = (
         test=shifted_up(matrix("matrix_share", 0.0), matrix("matrix_share", 1.0)),
         rival="a spectrum that only spreads, its least singular values unmoved",
     ),
-    Claim(
+    beyond(
         name="linear-law",
         place="Beyond figure 1; section 7, fifth problem",
-        kind=Kind.BEYOND,
         statement=(
             "Both spectra of figure 1 are known in the limit: the quarter circle on "
             "$[0, 2\\sigma]$, and with the identity the law whose transform solves "
@@ -150,10 +150,9 @@ LINEAR_CLAIMS = (
         ),
         rival="the law of the matrix without the identity",
     ),
-    Claim(
+    beyond(
         name="rise-at-every-variance",
         place="Beyond figure 1; section 7, fourth problem",
-        kind=Kind.BEYOND,
         statement=(
             "In the linear limit every share of the spectrum rises whatever the "
             "variance of the weights, and on average by less the greater it is."
@@ -162,10 +161,9 @@ LINEAR_CLAIMS = (
         rival="a variance above which the identity lowers some singular values",
         own_rows_only=True,
     ),
-    Claim(
+    beyond(
         name="lemma-is-silent",
         place="Beyond figure 1; lemma B.4",
-        kind=Kind.BEYOND,
         statement=(
             "What lifts the least singular value in figure 1 is not lemma B.4, which "
             "asks for a layer of norm below 1: the norm is above, and the least "
@@ -181,10 +179,9 @@ LINEAR_CLAIMS = (
         ),
         rival="a norm below 1, or a least singular value near zero",
     ),
-    Claim(
+    erratum(
         name="average-pool-is-no-isometry",
         place="Equation 15, section 6.2",
-        kind=Kind.ERRATUM,
         statement=(
             "An average pool can be rescaled to have all singular values equal to 1, "
             "as the map $I$ that is added to the projection."

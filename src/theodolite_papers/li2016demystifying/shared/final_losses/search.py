@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from theodolite import networks, training
-from theodolite.core import Row, Rows, ShortcutBlueprint, stream
+from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, stream
 
-from .config import RateConfig
+from ..optima import least_loss
+from .config import NETWORKS, RateConfig, inputs
 
 # Resampled sets of seeds behind the error of an optimal rate.
 _RESAMPLES = 400
@@ -143,8 +144,8 @@ class Search:
         """Return the mean over finished runs at every rate where there are any."""
         rows = []
         for rung in sorted(self.losses):
-            found = np.array(list(self.losses[rung].values()))
-            alive = found[np.isfinite(found)]
+            losses = np.array(list(self.losses[rung].values()))
+            alive = losses[np.isfinite(losses)]
             if len(alive):
                 spread = (
                     alive.std(ddof=1) / math.sqrt(len(alive)) if len(alive) > 1 else 0.0
@@ -156,7 +157,7 @@ class Search:
                         "value": float(alive.mean()),
                         "error": float(spread),
                         "finished": len(alive),
-                        "diverged": len(found) - len(alive),
+                        "diverged": len(losses) - len(alive),
                     }
                 )
         return rows
@@ -225,9 +226,9 @@ class Search:
             rng.integers(n, size=(_RESAMPLES, n)) if n > 1 else np.zeros((1, 1), int)
         )
         means = table[:, drawn].mean(axis=2)
-        found = np.array(rungs)[np.argmin(means, axis=0)]
+        optima = np.array(rungs)[np.argmin(means, axis=0)]
         rounding = 1 / math.sqrt(12)
-        return float(np.hypot(found.std(), rounding)) / self.config.rungs
+        return float(np.hypot(optima.std(), rounding)) / self.config.rungs
 
     def _own(self, seed: int) -> Any:
         """Return the best rate of one seed."""
@@ -236,13 +237,33 @@ class Search:
                 "quantity": "final_loss",
                 "seed": seed,
                 "lr": self.config.rate(rung),
-                "value": _finite(found[seed]),
+                "value": _finite(losses[seed]),
             }
-            for rung, found in sorted(self.losses.items())
-            if seed in found
+            for rung, losses in sorted(self.losses.items())
+            if seed in losses
         )
         return training.best_rates(rows, ["seed", "lr"])[0]
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def plan_of(config: RateConfig, cell: Cell) -> ShortcutBlueprint:
+    """Return the architecture of a cell."""
+    plan = ShortcutBlueprint(
+        width=config.width,
+        depth=cell["depth"],
+        mid=config.mid,
+        **NETWORKS[cell["network"]],
+    )
+    # One matrix a unit leaves no middle.
+    return plan.with_(mid="identity") if plan.shortcut == 1 else plan
+
+
+def measure(config: RateConfig, cell: Cell, *, strategy: str = "auto") -> Rows:
+    """Train one network at all its rates."""
+    data = inputs(config)
+    floor = least_loss(*data) if config.quantity == "excess" else 0.0
+    search = Search(config, plan_of(config, cell), data, floor=floor, strategy=strategy)
+    return Rows(search.run().rows(config.quantity))

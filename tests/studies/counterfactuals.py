@@ -2,6 +2,7 @@
 
 import os
 from functools import cache
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -195,6 +196,35 @@ def check_reproduced(name, cell, **chaotic):
         np.testing.assert_allclose(
             new[key]["value"], value, rtol=1e-5, atol=error, err_msg=str(key)
         )
+
+
+class StudyChecks:
+    """What every study is tested for; a class of its tests names the study.
+
+    Attributes:
+        study: Its name.
+        verdicts: Verdicts at SMOKE of the claims that do not hold.
+        cases: Counterfactuals, each of which turns a verdict.
+        copies: How often networks are counted in those of some claims.
+    """
+
+    study: str
+    verdicts: ClassVar = {}
+    cases: ClassVar = []
+    copies: ClassVar = {}
+
+    def test_verdicts_at_smoke(self, smoke_root):
+        check_verdicts(smoke_root, self.study, self.verdicts)
+
+    def test_rows_carry_their_error(self, smoke_root):
+        check_errors(smoke_root, self.study)
+
+    def test_every_claim_has_a_counterfactual(self):
+        check_all_turn(self.study, self.cases)
+
+    def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
+        copies = self.copies.get(case[0], 1)
+        check_counterfactual(smoke_root, self.study, case, copies=copies)
 
 
 WITH_MNIST = pytest.mark.skipif(

@@ -1,17 +1,14 @@
 """The phase diagram: its verdicts, and counterfactuals."""
 
 from collections import Counter
+from typing import ClassVar
 
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
+    StudyChecks,
     claim_of,
     const,
-    each_case,
     rows_of,
 )
 from theodolite import figures
@@ -44,27 +41,12 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
+class TestStudy(StudyChecks):
+    study = STUDY
+    verdicts = VERDICTS
+    cases = COUNTERFACTUALS
     # Shares that agree exactly over three seeds may agree by chance.
-    check_counterfactual(
-        smoke_root,
-        STUDY,
-        case,
-        copies=3 if case[0] == "most-foretold" else 1,
-    )
+    copies: ClassVar = {"most-foretold": 3}
 
 
 def test_nothing_of_it_is_the_papers():

@@ -1,17 +1,14 @@
 """Norms on a schedule: what is asked of them, and counterfactuals."""
 
 import math
+from typing import ClassVar
 
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
+    StudyChecks,
     const,
-    each_case,
     rows_of,
-    said,
 )
 from theodolite.core import ConfigError, Rows
 from theodolite_papers.beyond.scheduled_norm.config import (
@@ -37,22 +34,12 @@ COUNTERFACTUALS = [
 ]
 
 
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case, copies=3)
-
-
-def test_two_splits_decide_nothing(smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    assert {said(claim.rule(both)) for claim in study.claims} == {("UNDECIDED", None)}
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
+class TestStudy(StudyChecks):
+    study = STUDY
+    # Two splits decide nothing.
+    verdicts: ClassVar = {case[0]: "UNDECIDED" for case in COUNTERFACTUALS}
+    cases = COUNTERFACTUALS
+    copies: ClassVar = {case[0]: 3 for case in COUNTERFACTUALS}
 
 
 def test_all_is_measured_of_every_method_and_start(smoke_root):

@@ -3,13 +3,9 @@
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
+    StudyChecks,
     claim_of,
     const,
-    each_case,
     first,
     rows_of,
     shift,
@@ -18,7 +14,6 @@ from theodolite.core import ConfigError, PredictedAndMeasured
 from theodolite_papers.li2016demystifying.equivalence.config import Config
 
 STUDY = "equivalence"
-VERDICTS = {}
 LINEAR, RELU = {"setting": "linear"}, {"setting": "relu before"}
 # Claim, side, quantity, labels, change: a counterfactual that turns the verdict.
 COUNTERFACTUALS = [
@@ -41,21 +36,9 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+class TestStudy(StudyChecks):
+    study = STUDY
+    cases = COUNTERFACTUALS
 
 
 def test_one_network_decides_nothing_about_condition_numbers(smoke_root):

@@ -5,14 +5,10 @@ import pytest
 
 from tests.studies.counterfactuals import (
     WITH_MNIST,
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
+    StudyChecks,
     check_reproduced,
-    check_verdicts,
     claim_of,
     const,
-    each_case,
     first,
     rows_of,
     scale,
@@ -69,21 +65,10 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+class TestStudy(StudyChecks):
+    study = STUDY
+    verdicts = VERDICTS
+    cases = COUNTERFACTUALS
 
 
 GROWTH = ("two-shortcut-constant", "xavier-explodes", "orthogonal-explodes",

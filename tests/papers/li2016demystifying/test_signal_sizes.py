@@ -1,16 +1,14 @@
 """Section 4.1 on signals: verdicts, and counterfactuals."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
+    StudyChecks,
     claim_of,
-    each_case,
     first,
     many,
     rows_of,
@@ -49,27 +47,12 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, {RESPONSES: "UNDECIDED"})
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
+class TestStudy(StudyChecks):
+    study = STUDY
+    verdicts: ClassVar = {RESPONSES: "UNDECIDED"}
+    cases = COUNTERFACTUALS
     # Two networks, as SMOKE trains, prove little of responses.
-    check_counterfactual(
-        smoke_root,
-        STUDY,
-        case,
-        copies=4 if case[0] == RESPONSES else 1,
-    )
+    copies: ClassVar = {RESPONSES: 4}
 
 
 @pytest.mark.parametrize(("power", "wanted"), [(-1, "HOLDS"), (1, "FAILS")])

@@ -1,17 +1,15 @@
 """Theorem 5.1: verdicts, counterfactuals, and the study's own networks."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
+    StudyChecks,
     const,
-    each_case,
     first,
     rows_of,
     scale,
@@ -108,30 +106,18 @@ def _growth(row):
     return (1 + 4 * row["rate"] * row["step"]) ** 0.25
 
 
-def test_verdicts_at_smoke(smoke_root):
-    # Four datasets fix no mean over them; those of QUICK do.
-    wanted = dict.fromkeys(
-        ("local-infima-at-infinity", "most-normal-starts-reach"), "UNDECIDED"
-    )
-    wanted |= dict.fromkeys(ERRATA, ("FAILS", "HOLDS"))
-    check_verdicts(smoke_root, STUDY, wanted)
+# Four datasets fix no mean over them; those of QUICK do.
+OPEN = ("local-infima-at-infinity", "most-normal-starts-reach")
 
 
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    # Claims that four datasets leave open are turned among twelve.
-    many = (
-        3 if case[0] in ("local-infima-at-infinity", "most-normal-starts-reach") else 1
-    )
-    check_counterfactual(smoke_root, STUDY, case, copies=many)
+class TestStudy(StudyChecks):
+    study = STUDY
+    verdicts: ClassVar = {
+        **dict.fromkeys(OPEN, "UNDECIDED"),
+        **dict.fromkeys(ERRATA, ("FAILS", "HOLDS")),
+    }
+    cases = COUNTERFACTUALS
+    copies = dict.fromkeys(OPEN, 3)
 
 
 def test_limits_are_those_of_the_reference(smoke_root):

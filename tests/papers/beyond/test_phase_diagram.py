@@ -5,12 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from tests.studies.counterfactuals import (
-    StudyChecks,
-    claim_of,
-    const,
-    rows_of,
-)
+from tests.studies.counterfactuals import StudyChecks, claim_of, const, rows_of
 from theodolite import figures
 from theodolite.core import Kind, PredictedAndMeasured, Rows
 from theodolite.studies import find

@@ -5,11 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from tests.studies.counterfactuals import (
-    StudyChecks,
-    const,
-    rows_of,
-)
+from tests.studies.counterfactuals import StudyChecks, const, rows_of
 from theodolite.core import ConfigError, Rows
 from theodolite_papers.beyond.scheduled_norm.config import (
     METHODS,

@@ -24,12 +24,7 @@ from theodolite.core import (
     trend,
 )
 from theodolite.networks import initial_weights
-from theodolite.theory import (
-    conditioning_at_zero,
-    linear_hessian,
-    linear_loss,
-    moments,
-)
+from theodolite.theory import conditioning_at_zero, linear_hessian, linear_loss, moments
 from theodolite_papers.li2016demystifying.initial_condition.claims import explodes
 from theodolite_papers.li2016demystifying.shared.whitened import whitened
 
@@ -170,7 +165,7 @@ class TestReferenceValues:
     @pytest.mark.parametrize(
         ("depth", "ratio"),
         [(2, 3.7618673467), (4, 9.3919131267), (8, 20.5347833356),
-         (16, 42.6898124708), (24, 64.8828498720)],
+         (16, 42.6898124708), (24, 64.8828498720)]
     )  # fmt: skip
     def test_one_shortcut(self, digits, depth, ratio):
         plan = ShortcutBlueprint(width=10, depth=depth, shortcut=1)
@@ -184,7 +179,7 @@ class TestReferenceValues:
         [("orthogonal", 2, 3.7016988), ("orthogonal", 4, 9.2692928),
          ("orthogonal", 8, 20.112262), ("orthogonal", 16, 41.994434),
          ("xavier", 2, 55.569872), ("xavier", 4, 2033.2254),
-         ("xavier", 8, 247970.09), ("xavier", 16, 1.1885038e8)],
+         ("xavier", 8, 247970.09), ("xavier", 16, 1.1885038e8)]
     )  # fmt: skip
     def test_plain_networks(self, digits, init, depth, ratio):
         plan = ShortcutBlueprint(

@@ -3,12 +3,7 @@
 import pytest
 import torch
 
-from tests.studies.counterfactuals import (
-    StudyChecks,
-    const,
-    first,
-    shift,
-)
+from tests.studies.counterfactuals import StudyChecks, const, first, shift
 from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.instruments import HalfSquareLoss
 from theodolite.networks import build

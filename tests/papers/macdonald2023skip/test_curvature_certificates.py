@@ -1,12 +1,6 @@
 """Certified curvature and regularity: verdicts, and counterfactuals."""
 
-from tests.studies.counterfactuals import (
-    StudyChecks,
-    const,
-    first,
-    scale,
-    shift,
-)
+from tests.studies.counterfactuals import StudyChecks, const, first, scale, shift
 
 STUDY = "curvature_certificates"
 ERRATA = (

@@ -19,9 +19,7 @@ from theodolite.core import ConfigError, PredictedAndMeasured, Rows
 from theodolite.networks import AverageSkip
 from theodolite.studies import find
 from theodolite_papers.macdonald2023skip.shifted_spectra.config import Config, cells
-from theodolite_papers.macdonald2023skip.shifted_spectra.measure import (
-    singular_values,
-)
+from theodolite_papers.macdonald2023skip.shifted_spectra.measure import singular_values
 
 STUDY = "shifted_spectra"
 ORDER = ("chain", "res", "average")

@@ -15,13 +15,10 @@ from . import figure
 STUDY = gather_study(
     __name__,
     title="Beyond the paper: which networks train, foretold at the first step",
-    summary=(
-        "Every run trains, stays where it started, or diverges. Gradient descent on "
-        "the quadratic model $L_0 + g^\\top w + \\frac12 w^\\top H w$ of the start "
-        "says which, with no training: a run diverges where the model does, trains "
-        "where the model falls by nine tenths of what there is to gain, and stays "
-        "otherwise."
-    ),
+    summary="Every run trains, stays where it started, or diverges. Gradient descent "
+    "on the quadratic model $L_0 + g^\\top w + \\frac12 w^\\top H w$ of the start "
+    "says which, with no training: a run diverges where the model does, trains where "
+    "the model falls by nine tenths of what there is to gain, and stays otherwise.",
     drawings=(
         Drawing(
             "phases",

@@ -69,11 +69,9 @@ def shares_right(both: PredictedAndMeasured) -> dict[str, Number | float | int]:
 CLAIMS = (
     ours(
         name="phases-foretold",
-        statement=(
-            "Loss, gradient and Hessian at the start tell which runs train: the "
-            "quadratic model foretells more phases than the rule "
-            "$\\eta\\lambda_{\\max}<2$ and than the guess that all train."
-        ),
+        statement="Loss, gradient and Hessian at the start tell which runs train: the "
+        "quadratic model foretells more phases than the rule "
+        "$\\eta\\lambda_{\\max}<2$ and than the guess that all train.",
         test=on_scores(
             every(
                 ordered(right("by_sharpness"), right("foretold")),
@@ -85,9 +83,8 @@ CLAIMS = (
     ),
     ours(
         name="most-foretold",
-        statement=(
-            "More than three runs in four end as the quadratic model at the start says."
-        ),
+        statement="More than three runs in four end as the quadratic model at the "
+        "start says.",
         test=on_scores(
             inside(
                 mean(right("foretold")),
@@ -99,10 +96,8 @@ CLAIMS = (
     ),
     ours(
         name="errors-are-late-divergence",
-        statement=(
-            "Where the model is wrong, it mostly misses a divergence: curvature grows "
-            "along the way."
-        ),
+        statement="Where the model is wrong, it mostly misses a divergence: curvature "
+        "grows along the way.",
         test=on_scores(
             inside(
                 mean(
@@ -117,10 +112,8 @@ CLAIMS = (
     ours(
         name="two-shortcut-trains-widest",
         place="Sections 4 and 5, taken over all scales and rates",
-        statement=(
-            "At the largest depth 2-shortcut networks train in a larger part of the "
-            "box of scales and rates than plain, 1- and 3-shortcut ones."
-        ),
+        statement="At the largest depth 2-shortcut networks train in a larger part of "
+        "the box of scales and rates than plain, 1- and 3-shortcut ones.",
         test=on_scores(
             every(
                 ordered(trained(kind), trained("two_shortcut"))

@@ -14,12 +14,10 @@ from . import figure
 STUDY = gather_study(
     __name__,
     title="Section 6.1: norms on a schedule",
-    summary=(
-        "Can the norm $\\rho(t)$ be controlled apart from the directions $V_k$ so that "
-        "training leads to good solutions from any start? An optimiser that keeps "
-        "directions on spheres is compared with batch norm and weight decay: held-out "
-        "error, margins, and what different starts lead to."
-    ),
+    summary="Can the norm $\\rho(t)$ be controlled apart from the directions $V_k$ so "
+    "that training leads to good solutions from any start? An optimiser that keeps "
+    "directions on spheres is compared with batch norm and weight decay: held-out "
+    "error, margins, and what different starts lead to.",
     committed=Committed(
         CommittedRun.of_study(__name__), ("quantity", "setting", "start", "share")
     ),

@@ -129,19 +129,16 @@ CLAIMS = (
     *_against_decay("bare"),
     ours(
         name="growth-beats-holding",
-        statement=(
-            "It matters that norms grow from small ones: held at their last value all "
-            "the time, networks err more on held-out samples, on each of four tasks."
-        ),
+        statement="It matters that norms grow from small ones: held at their last "
+        "value all the time, networks err more on held-out samples, on each of four "
+        "tasks.",
         test=_less("held_error", "grown", "held"),
         rival="a norm whose last value is all that counts",
     ),
     ours(
         name="decay-keeps-the-start",
-        statement=(
-            "With batch norm and weight decay mean margins still differ between "
-            "starts, on each of four tasks."
-        ),
+        statement="With batch norm and weight decay mean margins still differ between "
+        "starts, on each of four tasks.",
         test=_tasks(
             lambda task: inside(
                 mean(_of("margin_gap", "decay", task)),

@@ -119,11 +119,9 @@ def _at_edge(reading: str, rule: str, region: Region) -> Test:
 CLAIMS = (
     ours(
         name="batches-overestimate",
-        statement=(
-            "At every moment of training the largest eigenvalue of a batch, by the "
-            "batch's own statistics, is on average above that of the whole set by "
-            "statistics of the whole set."
-        ),
+        statement="At every moment of training the largest eigenvalue of a batch, by "
+        "the batch's own statistics, is on average above that of the whole set by "
+        "statistics of the whole set.",
         test=each("rule", ALL, _above_whole),
         rival="statistics of batches that flatten what a mean over samples cannot",
         choices=(MEAN, TRAINED_ON),
@@ -151,12 +149,10 @@ CLAIMS = (
     ),
     ours(
         name="samples-not-statistics",
-        statement=(
-            "After full-batch descent more of the factor is due to reading few samples "
-            "than to reading them by their own statistics: it is greater from single "
-            "batches to the mean loss of all batches, each by its own statistics, than "
-            "from there to the whole set."
-        ),
+        statement="After full-batch descent more of the factor is due to reading few "
+        "samples than to reading them by their own statistics: it is greater from "
+        "single batches to the mean loss of all batches, each by its own statistics, "
+        "than from there to the whole set.",
         test=inside(samples_less_statistics, above(0)),
         rival="statistics of batches that account for most of it",
         choices=(MEAN, TRAINED_ON),
@@ -164,71 +160,57 @@ CLAIMS = (
     ),
     ours(
         name="batches-together-suffice",
-        statement=(
-            "After full-batch descent the mean loss of all batches, each by its own "
-            "statistics, has the largest eigenvalue of the whole set within a tenth."
-        ),
+        statement="After full-batch descent the mean loss of all batches, each by its "
+        "own statistics, has the largest eigenvalue of the whole set within a tenth.",
         test=_as_whole(TOGETHER, DESCENT),
         rival="statistics of batches that make another loss of it",
         choices=(TRAINED_ON,),
     ),
     ours(
         name="constant-statistics-suffice",
-        statement=(
-            "After full-batch descent statistics of the whole set that are held "
-            "constant, in place of differentiated, leave the largest eigenvalue within "
-            "a tenth."
-        ),
+        statement="After full-batch descent statistics of the whole set that are held "
+        "constant, in place of differentiated, leave the largest eigenvalue within a "
+        "tenth.",
         test=_as_whole(FROZEN, DESCENT),
         rival="curvature that normalisation takes away, or adds, by its derivative",
         choices=(TRAINED_ON,),
     ),
     ours(
         name="running-statistics-suffice",
-        statement=(
-            "After training running statistics, as a network in evaluation mode has "
-            "them, give the largest eigenvalue of the whole set within a tenth."
-        ),
+        statement="After training running statistics, as a network in evaluation mode "
+        "has them, give the largest eigenvalue of the whole set within a tenth.",
         test=each("rule", ALL, partial(_as_whole, RUNNING)),
         rival="an evaluation mode whose curvature is not that of training",
         choices=(TRAINED_ON,),
     ),
     at_edge(
         name="descent-at-the-edge",
-        statement=(
-            r"Late in full-batch descent the largest eigenvalue of the whole set is at "
-            r"$2/\eta$ within a factor of 1.25."
-        ),
+        statement="Late in full-batch descent the largest eigenvalue of the whole "
+        r"set is at $2/\eta$ within a factor of 1.25.",
         test=_at_edge(WHOLE, DESCENT, NEAR),
         rival="curvature that stays below, or settles above, what is stable",
         choices=(LATER, TRAINED_ON),
     ),
     at_edge(
         name="batches-misplace-the-edge",
-        statement=(
-            r"Batches of the same networks put them beyond it: above $2/\eta$ by more "
-            r"than a factor of 1.25."
-        ),
+        statement=r"Batches of the same networks put them beyond it: above $2/\eta$ "
+        "by more than a factor of 1.25.",
         test=_at_edge(BATCHES, DESCENT, BEYOND),
         rival="batches that tell where the edge is",
         choices=(MEAN, LATER),
     ),
     at_edge(
         name="stochastic-below-the-edge",
-        statement=(
-            r"Late in stochastic descent with momentum the largest eigenvalue of the "
-            r"whole set is below $2(1 + \mu)/\eta$ by more than a factor of 1.25."
-        ),
+        statement="Late in stochastic descent with momentum the largest eigenvalue "
+        r"of the whole set is below $2(1 + \mu)/\eta$ by more than a factor of 1.25.",
         test=_at_edge(WHOLE, STOCHASTIC, SHORT),
         rival="an edge that holds for whatever descends",
         choices=(LATER, TRAINED_ON),
     ),
     at_edge(
         name="stochastic-batches-at-the-edge",
-        statement=(
-            r"There it is the batches that are at $2(1 + \mu)/\eta$, within a factor "
-            r"of 1.25."
-        ),
+        statement=r"There it is the batches that are at $2(1 + \mu)/\eta$, within a "
+        "factor of 1.25.",
         test=_at_edge(BATCHES, STOCHASTIC, NEAR),
         rival="batches that are off the edge too",
         choices=(MEAN, LATER),

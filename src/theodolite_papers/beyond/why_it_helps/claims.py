@@ -123,10 +123,8 @@ def _branch(dataset: str) -> Test:
 CLAIMS = (
     ours(
         name="scale-shifts-blocks",
-        statement=(
-            "The scale of the added $I$, from 0 to 2, shifts the singular values of "
-            "the two blocks upwards: it is an intervention on the spectrum."
-        ),
+        statement="The scale of the added $I$, from 0 to 2, shifts the singular "
+        "values of the two blocks upwards: it is an intervention on the spectrum.",
         test=each("dataset", AVERAGES, _rises),
         rival="a norm that takes the scale away",
         choices=(SHIFT,),
@@ -140,10 +138,8 @@ CLAIMS = (
     ),
     ours(
         name="blocks-foretell-speed",
-        statement=(
-            "Over interventions on the same network, training is the faster the more "
-            "the singular values of the two blocks are shifted upwards."
-        ),
+        statement="Over interventions on the same network, training is the faster the "
+        "more the singular values of the two blocks are shifted upwards.",
         test=correlated("blocks"),
         rival="speed that is not ordered by the shift, or against it",
         choices=(SHIFT, SPEED, RANKS),
@@ -151,30 +147,25 @@ CLAIMS = (
     ),
     ours(
         name="scores-foretell-speed",
-        statement=(
-            "The same of the singular values of the Jacobian from behind the stem to "
-            "the scores."
-        ),
+        statement="The same of the singular values of the Jacobian from behind the "
+        "stem to the scores.",
         test=correlated("composite"),
         rival="speed that is not ordered by the shift, or against it",
         choices=(SHIFT, SPEED, RANKS),
     ),
     ours(
         name="directions-do-not-matter",
-        statement=(
-            "A random isometry trains as fast as the one of averages and details, "
-            "which has the same singular values: that it is an average is no matter."
-        ),
+        statement="A random isometry trains as fast as the one of averages and "
+        "details, which has the same singular values: that it is an average is no "
+        "matter.",
         test=each("dataset", AVERAGES, _directions),
         rival="an average that keeps the image intact and is ahead for it",
         choices=(SPEED,),
     ),
     ours(
         name="branch-keeps-the-spectrum",
-        statement=(
-            "Moved into the branch, beside its first convolution, the same map leaves "
-            "the singular values of the two blocks where they are without it."
-        ),
+        statement="Moved into the branch, beside its first convolution, the same map "
+        "leaves the singular values of the two blocks where they are without it.",
         test=each("dataset", AVERAGES, _branch),
         rival="a shift as from beside the projection",
         choices=(SHIFT,),

@@ -12,17 +12,15 @@ from . import figure
 STUDY = gather_study(
     __name__,
     title="Figures 5 and 6: eigenvalues, index and gradient along training",
-    summary=(
-        "A good start does not make an easy trip. Networks are trained by full-batch "
-        "gradient descent on whitened digits; at common levels of the loss the Hessian "
-        "is taken, and its largest magnitude, its 10th percentile and its fraction of "
-        "negative eigenvalues (the index) are interpolated for each run. Theory knows "
-        "both ends. At zero weights a 2-shortcut network has the condition number of "
-        "the data and index $1/2$. At an optimum the Hessian is $J^T J$, whose rank "
-        "is at most $d^2$ of $L\\,d^2$ parameters, so that the 10th percentile goes to "
-        "zero and the ratio to infinity, for every linear network of two layers or "
-        "more."
-    ),
+    summary="A good start does not make an easy trip. Networks are trained by "
+    "full-batch gradient descent on whitened digits; at common levels of the loss the "
+    "Hessian is taken, and its largest magnitude, its 10th percentile and its "
+    "fraction of negative eigenvalues (the index) are interpolated for each run. "
+    "Theory knows both ends. At zero weights a 2-shortcut network has the condition "
+    "number of the data and index $1/2$. At an optimum the Hessian is $J^T J$, whose "
+    "rank is at most $d^2$ of $L\\,d^2$ parameters, so that the 10th percentile goes "
+    "to zero and the ratio to infinity, for every linear network of two layers or "
+    "more.",
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(

@@ -95,10 +95,8 @@ CLAIMS = (
     Claim(
         name="better-at-every-loss",
         place="Figure 5, section 5.2",
-        statement=(
-            "At depth 16 the condition number of 2-shortcut networks is smaller than "
-            "that of plain ones at every loss."
-        ),
+        statement="At depth 16 the condition number of 2-shortcut networks is smaller "
+        "than that of plain ones at every loss.",
         test=narrowed(
             at_levels(0), every(better_than("orthogonal"), better_than("xavier"))
         ),
@@ -118,10 +116,8 @@ CLAIMS = (
     Claim(
         name="condition-numbers-meet",
         place="Figure 5, section 5.2",
-        statement=(
-            "Condition numbers of orthogonal and 2-shortcut networks roughly evolve "
-            "to the same value."
-        ),
+        statement="Condition numbers of orthogonal and 2-shortcut networks roughly "
+        "evolve to the same value.",
         test=narrowed(
             late,
             equivalent(
@@ -137,16 +133,12 @@ CLAIMS = (
     erratum(
         name="ratio-diverges",
         place="Figure 5, section 5.2",
-        statement=(
-            "They meet because minimisers, and all points near them, have similar "
-            "condition numbers."
-        ),
+        statement="They meet because minimisers, and all points near them, have "
+        "similar condition numbers.",
         printed="minimisers, and any point near them, have similar condition numbers",
-        corrected=(
-            "at a minimiser of a linear network the Hessian is $J^T J$ with at most "
-            "$d^2$ non-zero eigenvalues among $L\\,d^2$: the 10th percentile is 0, and "
-            "$|\\lambda|_{\\max}/|\\lambda|_{(0.1)} \\to \\infty$ for $L \\geq 2$"
-        ),
+        corrected="at a minimiser of a linear network the Hessian is $J^T J$ with at "
+        "most $d^2$ non-zero eigenvalues among $L\\,d^2$: the 10th percentile is 0, "
+        "and $|\\lambda|_{\\max}/|\\lambda|_{(0.1)} \\to \\infty$ for $L \\geq 2$",
         test=narrowed(at_levels(0), every(_towards(kind, LEVEL) for kind in PAIR)),
         corrected_test=every(
             narrowed(at_levels(0), every(_towards(kind, GROWING) for kind in PAIR)),
@@ -159,10 +151,8 @@ CLAIMS = (
     Claim(
         name="one-shortcut-like-orthogonal",
         place="Section 5",
-        statement=(
-            "The training dynamics of 1-shortcut networks are similar to those of "
-            "linear networks with orthogonal initialisation."
-        ),
+        statement="The training dynamics of 1-shortcut networks are similar to those "
+        "of linear networks with orthogonal initialisation.",
         test=narrowed(
             at_levels(0),
             against(
@@ -182,10 +172,8 @@ CLAIMS = (
     beyond(
         name="better-at-another-depth",
         place="Figure 5, section 5.2, at another depth",
-        statement=(
-            "The same holds at a depth that the paper does not show: 2-shortcut "
-            "networks are better conditioned than orthogonal ones at every loss."
-        ),
+        statement="The same holds at a depth that the paper does not show: 2-shortcut "
+        "networks are better conditioned than orthogonal ones at every loss.",
         test=narrowed(at_levels(1), better_than("orthogonal")),
         rival="curves that cross at low loss",
         choices=(HALF,),

@@ -51,10 +51,8 @@ CLAIMS = (
     Claim(
         name="index-always-smaller",
         place="Figure 6 left, section 5.2",
-        statement=(
-            "At equal loss 2-shortcut networks have a smaller fraction of negative "
-            "eigenvalues than plain ones."
-        ),
+        statement="At equal loss 2-shortcut networks have a smaller fraction of "
+        "negative eigenvalues than plain ones.",
         test=narrowed(
             at_levels(0), every(_fewer_than("orthogonal"), _fewer_than("xavier"))
         ),
@@ -69,10 +67,8 @@ CLAIMS = (
     Claim(
         name="index-drops-first",
         place="Figure 6 left, section 5.2",
-        statement=(
-            "The index of 2-shortcut networks drops at the beginning: more than it "
-            "does later."
-        ),
+        statement="The index of 2-shortcut networks drops at the beginning: more than "
+        "it does later.",
         test=narrowed(
             drops,
             every(
@@ -107,20 +103,16 @@ CLAIMS = (
     Claim(
         name="towards-negative-curvature",
         place="Figure 6 right, section 5.2",
-        statement=(
-            "Near the saddle at which training starts, until the gradient peaks, it "
-            "goes along negative curvature."
-        ),
+        statement="Near the saddle at which training starts, until the gradient "
+        "peaks, it goes along negative curvature.",
         test=narrowed(peaks, inside(mean(measured("curvature_before")), below(0))),
         rival="positive curvature along the gradient from the start",
     ),
     beyond(
         name="index-starts-at-half",
         place="Figure 6 left, at the start and at other depths",
-        statement=(
-            "At the start the index of 2-shortcut networks is $1/2$ at every depth, "
-            "and that of shallow plain networks is smaller."
-        ),
+        statement="At the start the index of 2-shortcut networks is $1/2$ at every "
+        "depth, and that of shallow plain networks is smaller.",
         test=every(
             inside(largest(predicted("index")), AT_HALF),
             inside(smallest(predicted("index")), AT_HALF),

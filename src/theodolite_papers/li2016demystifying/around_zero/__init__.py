@@ -11,14 +11,12 @@ from . import figure
 STUDY = gather_study(
     __name__,
     title="Around zero: order of contact, biases, ReLU, and whether it is a minimum",
-    summary=(
-        "The loss moves only when all $n$ matrices of some unit move, so it leaves "
-        "zero at order $t^n$: zero is a stationary point of order $n-1$. The paper "
-        "goes on to carry theorem 2 over to units with biases (Eq 3) and to ReLU, and "
-        "calls zero a local minimum. Eq 3 does not say whether its biases are "
-        "parameters or constants: Hessians are measured under both readings, those of "
-        "ReLU networks at small weights, and the loss on both sides of zero."
-    ),
+    summary="The loss moves only when all $n$ matrices of some unit move, so it "
+    "leaves zero at order $t^n$: zero is a stationary point of order $n-1$. The paper "
+    "goes on to carry theorem 2 over to units with biases (Eq 3) and to ReLU, and "
+    "calls zero a local minimum. Eq 3 does not say whether its biases are parameters "
+    "or constants: Hessians are measured under both readings, those of ReLU networks "
+    "at small weights, and the loss on both sides of zero.",
     drawings=(
         Drawing(
             "relu",

@@ -12,14 +12,12 @@ from . import figure
 STUDY = gather_study(
     __name__,
     title="Shortcuts of length 1 and no shortcuts: where they are the same",
-    summary=(
-        "The paper calls a shortcut of length 1 essentially equivalent to none. For "
-        "linear networks that has an exact form: $I + V$ is just another matrix, and "
-        "a plain network with orthogonal weights is a 1-shortcut network at zero in "
-        "other coordinates, labels included. Hessians, spectra and whole training "
-        "runs are compared there, and condition numbers where Xavier weights or an "
-        "activation take the coordinates away."
-    ),
+    summary="The paper calls a shortcut of length 1 essentially equivalent to none. "
+    "For linear networks that has an exact form: $I + V$ is just another matrix, and "
+    "a plain network with orthogonal weights is a 1-shortcut network at zero in other "
+    "coordinates, labels included. Hessians, spectra and whole training runs are "
+    "compared there, and condition numbers where Xavier weights or an activation take "
+    "the coordinates away.",
     drawings=(
         Drawing(
             "equivalence",

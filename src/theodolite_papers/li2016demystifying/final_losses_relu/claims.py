@@ -53,31 +53,26 @@ CLAIMS = (
     Claim(
         name="deeper-relu-is-better",
         place="Figure 8 left, section 5.3.1",
-        statement=(
-            "2-shortcut networks find the smaller optima of deeper ReLU networks as "
-            "easily as without nonlinearities: their final losses fall with depth."
-        ),
+        statement="2-shortcut networks find the smaller optima of deeper ReLU "
+        "networks as easily as without nonlinearities: their final losses fall with "
+        "depth.",
         test=on_losses(trend(loss("two_shortcut"), over="depth", slope_in=below(0))),
         rival="a loss that rises with depth, as without shortcuts",
     ),
     beyond(
         name="relu-beats-linear",
         place="Section 5.3.1; the comparison is ours",
-        statement=(
-            "Nonlinear units are put to use: the deepest 2-shortcut networks end below "
-            "the least loss of any linear map."
-        ),
+        statement="Nonlinear units are put to use: the deepest 2-shortcut networks "
+        "end below the least loss of any linear map.",
         test=on_losses(inside(below_linear, below(0))),
         rival="nonlinear units that are never put to use",
     ),
     Claim(
         name="plain-relu-fails",
         place="Figure 8 left, section 5.3.1",
-        statement=(
-            "Xavier and orthogonal networks with ReLUs have difficulties finding the "
-            "optima of deeper networks: their losses rise with depth in deep networks, "
-            "and the deepest end above 2-shortcut ones."
-        ),
+        statement="Xavier and orthogonal networks with ReLUs have difficulties "
+        "finding the optima of deeper networks: their losses rise with depth in deep "
+        "networks, and the deepest end above 2-shortcut ones.",
         test=on_losses(
             every(
                 *(
@@ -100,10 +95,8 @@ CLAIMS = (
     Claim(
         name="two-shortcut-lowest-relu",
         place="Abstract, figure 8 left",
-        statement=(
-            "With ReLUs too, 2-shortcut networks with small weights end with lower "
-            "losses than Xavier and orthogonal ones."
-        ),
+        statement="With ReLUs too, 2-shortcut networks with small weights end with "
+        "lower losses than Xavier and orthogonal ones.",
         test=lowest(PLAIN),
         rival="a plain network that ends as low on the same seeds",
         choices=(ALL_DEPTHS,),
@@ -111,10 +104,8 @@ CLAIMS = (
     Claim(
         name="plain-relu-any-rate",
         place="Figure 8, caption",
-        statement=(
-            "At depth 64 the final losses of Xavier and orthogonal ReLU networks are "
-            "basically the same at all learning rates."
-        ),
+        statement="At depth 64 the final losses of Xavier and orthogonal ReLU "
+        "networks are basically the same at all learning rates.",
         test=every(any_rate(name, 64) for name in PLAIN),
         rival="losses that depend on the rate, as in shallow networks",
         choices=(NO_DIVERGENCE,),
@@ -122,10 +113,8 @@ CLAIMS = (
     beyond(
         name="two-shortcut-higher-rates-relu",
         place="Figure 8 right; the paper's words are on linear networks",
-        statement=(
-            "With ReLUs too, 2-shortcut takes higher learning rates in deep networks "
-            "than Xavier and orthogonal."
-        ),
+        statement="With ReLUs too, 2-shortcut takes higher learning rates in deep "
+        "networks than Xavier and orthogonal.",
         test=faster(PLAIN),
         rival="equal best rates",
         choices=(FROM_EIGHT, RATES_MATTER),

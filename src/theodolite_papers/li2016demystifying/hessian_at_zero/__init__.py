@@ -11,15 +11,13 @@ from . import figure
 STUDY = gather_study(
     __name__,
     title="The Hessian at zero: structure and condition for n = 1, 2, 3 and up",
-    summary=(
-        "Where all weights of an $n$-shortcut network are zero it is the identity "
-        "map. For $n=2$ its Hessian is one $d^2 \\times d^2$ block $A$ and its "
-        "transpose, repeated in every unit, with eigenvalues $\\pm$ the singular "
-        "values of $M=\\Sigma^{XX}-\\Sigma^{YX}$, whatever the depth; for $n=1$ all "
-        "units couple; for $n \\geq 3$ the Hessian vanishes. Each closed form is "
-        "compared with the Hessian of a real network, measured by double backward, "
-        "and data are made on which $M$ is singular or zero."
-    ),
+    summary="Where all weights of an $n$-shortcut network are zero it is the identity "
+    "map. For $n=2$ its Hessian is one $d^2 \\times d^2$ block $A$ and its transpose, "
+    "repeated in every unit, with eigenvalues $\\pm$ the singular values of "
+    "$M=\\Sigma^{XX}-\\Sigma^{YX}$, whatever the depth; for $n=1$ all units couple; "
+    "for $n \\geq 3$ the Hessian vanishes. Each closed form is compared with the "
+    "Hessian of a real network, measured by double backward, and data are made on "
+    "which $M$ is singular or zero.",
     drawings=(
         Drawing(
             "unit",

@@ -132,10 +132,8 @@ CLAIMS = (
     Claim(
         name="two-shortcut-constant",
         place="Figure 4, section 5.1",
-        statement=(
-            "2-shortcut linear networks have the same initial condition number at "
-            "every depth."
-        ),
+        statement="2-shortcut linear networks have the same initial condition number "
+        "at every depth.",
         test=against(
             every(
                 inside(span(at_zero("ratio", "two_shortcut")), KEPT),
@@ -148,30 +146,24 @@ CLAIMS = (
     Claim(
         name="xavier-explodes",
         place="Figure 4, section 5.1",
-        statement=(
-            "With Xavier initialisation the condition number goes to infinity with "
-            "depth."
-        ),
+        statement="With Xavier initialisation the condition number goes to infinity "
+        "with depth.",
         test=explodes("xavier", log_x=False, name="decades a layer, Xavier"),
         rival="a condition number that levels off",
     ),
     Claim(
         name="orthogonal-explodes",
         place="Figure 4, section 5.1",
-        statement=(
-            "With orthogonal initialisation the condition number goes to infinity with "
-            "depth."
-        ),
+        statement="With orthogonal initialisation the condition number goes to "
+        "infinity with depth.",
         test=explodes("orthogonal"),
         rival="a condition number that levels off",
     ),
     Claim(
         name="orthogonal-slower",
         place="Figure 4, section 5.1",
-        statement=(
-            "The condition number grows more slowly with orthogonal than with Xavier "
-            "initialisation."
-        ),
+        statement="The condition number grows more slowly with orthogonal than with "
+        "Xavier initialisation.",
         test=inside(
             slope_difference(ratio("xavier"), ratio("orthogonal"), "depth"), above(0)
         ),
@@ -180,26 +172,20 @@ CLAIMS = (
     Claim(
         name="one-shortcut-grows",
         place="Abstract, section 2",
-        statement=(
-            "The condition number of 1-shortcut networks at zero grows without bound "
-            "with depth."
-        ),
+        statement="The condition number of 1-shortcut networks at zero grows without "
+        "bound with depth.",
         test=explodes("one_shortcut"),
         rival="a condition number that levels off",
     ),
     erratum(
         name="one-shortcut-explodes",
         place="Section 4.2, after theorem 2",
-        statement=(
-            "That it grows follows from theorems on block Toeplitz matrices, which "
-            "ask for blocks that decay away from the diagonal."
-        ),
+        statement="That it grows follows from theorems on block Toeplitz matrices, "
+        "which ask for blocks that decay away from the diagonal.",
         printed="block Toeplitz, hence exploding by Gray's theorems",
-        corrected=(
-            "$\\lambda_{\\max} \\geq R\\,v^T A_s v - v^T (A_s - B) v$ for every unit "
-            "vector $v$, while $(e_1-e_2)/\\sqrt{2} \\otimes v$ is moved by an amount "
-            "free of $R$: the ratio grows like $R$, although no block decays"
-        ),
+        corrected="$\\lambda_{\\max} \\geq R\\,v^T A_s v - v^T (A_s - B) v$ for every "
+        "unit vector $v$, while $(e_1-e_2)/\\sqrt{2} \\otimes v$ is moved by an "
+        "amount free of $R$: the ratio grows like $R$, although no block decays",
         test=inside(largest(predicted("block_norm")), near(0, 0)),
         corrected_test=every(
             inside(
@@ -217,22 +203,18 @@ CLAIMS = (
     Claim(
         name="one-shortcut-is-none",
         place="Abstract",
-        statement=(
-            "Shortcuts of length 1 are essentially equivalent to none: some plain "
-            "network of figure 4 starts with the same condition number."
-        ),
+        statement="Shortcuts of length 1 are essentially equivalent to none: some "
+        "plain network of figure 4 starts with the same condition number.",
         test=some(same_as("orthogonal"), same_as("xavier")),
         rival="condition numbers apart by decades, as from 2-shortcut networks",
     ),
     beyond(
         name="one-shortcut-is-orthogonal",
         place="Made precise: abstract, section 5",
-        statement=(
-            "The equivalence is exact for linear networks with orthogonal weights "
-            "$O_r$ and labels turned by $Q = O_R \\cdots O_1$: their Hessian is "
-            "orthogonally similar to that of the 1-shortcut network at zero with "
-            "labels $Q^T y$."
-        ),
+        statement="The equivalence is exact for linear networks with orthogonal "
+        "weights $O_r$ and labels turned by $Q = O_R \\cdots O_1$: their Hessian is "
+        "orthogonally similar to that of the 1-shortcut network at zero with labels "
+        "$Q^T y$.",
         test=exact(
             measured("rotated_gap"), rival=measured("rotated_gap").reading("unrotated")
         ),
@@ -241,16 +223,12 @@ CLAIMS = (
     erratum(
         name="conventions-unstated",
         place="Appendix B",
-        statement=(
-            "The tenth percentile of whitened digits is a number by itself: neither "
-            "signs and orders of components and classes nor the reading between order "
-            "statistics move it."
-        ),
+        statement="The tenth percentile of whitened digits is a number by itself: "
+        "neither signs and orders of components and classes nor the reading between "
+        "order statistics move it.",
         printed="$|\\lambda|_{(0.1)}$, the 10th percentile, of whitened MNIST",
-        corrected=(
-            "all of them do: linear interpolation, components by falling variance with "
-            "their largest entry positive, classes in order"
-        ),
+        corrected="all of them do: linear interpolation, components by falling "
+        "variance with their largest entry positive, classes in order",
         test=every(inside(read, SAME) for read in MOVED),
         corrected_test=every(
             inside(read, above(KEPT.high, source="rounding")) for read in MOVED

@@ -13,17 +13,15 @@ from . import figure
 STUDY = gather_study(
     __name__,
     title="Activations: condition numbers of nonlinear networks near zero",
-    summary=(
-        "The measure is that of figure 4, $|\\lambda|_{\\max}/|\\lambda|_{(0.1)}$ on "
-        "whitened digits, now of 2-shortcut networks with ReLU at mid and of "
-        "1-shortcut networks with activations, at small weights. ReLU bends only at "
-        "its kinks: with its gates frozen a 2-shortcut network is multilinear in its "
-        "matrices, so its Hessian is a Gauss–Newton part and a part that joins two "
-        "different matrices through the error: exact at any weights. Near zero it "
-        "tends to blocks of half-space moments, one for each hidden unit. They are "
-        "independent draws, so a deeper network has more of them from the same "
-        "distribution: its bulk does not see depth, its extremes a little."
-    ),
+    summary="The measure is that of figure 4, $|\\lambda|_{\\max}/|\\lambda|_{(0.1)}$ "
+    "on whitened digits, now of 2-shortcut networks with ReLU at mid and of "
+    "1-shortcut networks with activations, at small weights. ReLU bends only at its "
+    "kinks: with its gates frozen a 2-shortcut network is multilinear in its "
+    "matrices, so its Hessian is a Gauss–Newton part and a part that joins two "
+    "different matrices through the error: exact at any weights. Near zero it tends "
+    "to blocks of half-space moments, one for each hidden unit. They are independent "
+    "draws, so a deeper network has more of them from the same distribution: its bulk "
+    "does not see depth, its extremes a little.",
     datasets=lambda config: (config.dataset,),
     committed=Committed(
         CommittedRun.of_study(__name__, free=("depths", "one_depths")), ("quantity",)

@@ -34,12 +34,10 @@ def _beyond() -> tuple[str, ...]:
 STUDY = gather_study(
     __name__,
     title="Figure 9: CIFAR-10 error against depth, by shortcut depth",
-    summary=(
-        "Does it matter how many layers a shortcut skips? Pre-activation residual "
-        "networks with units of 1, 2, 3, 4, 6 and 12 layers have exactly the same "
-        "parameters and start at the same weights; only the identity paths differ. "
-        "They are trained on the same batches and compared pair by pair."
-    ),
+    summary="Does it matter how many layers a shortcut skips? Pre-activation residual "
+    "networks with units of 1, 2, 3, 4, 6 and 12 layers have exactly the same "
+    "parameters and start at the same weights; only the identity paths differ. They "
+    "are trained on the same batches and compared pair by pair.",
     cells=training_cells,
     measure=measure_cell,
     datasets=lambda config: (config.dataset,),

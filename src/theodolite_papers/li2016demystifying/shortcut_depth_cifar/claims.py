@@ -91,20 +91,16 @@ CLAIMS = (
     Claim(
         name="only-two-gains-beyond-400",
         place="Section 5.3.2, figure 9",
-        statement=(
-            "Beyond depth 400 only networks with shortcut depth 2 gain from more "
-            "depth; all others degrade."
-        ),
+        statement="Beyond depth 400 only networks with shortcut depth 2 gain from "
+        "more depth; all others degrade.",
         test=_beyond,
         rival="gains, or losses, for every shortcut depth alike",
     ),
     Claim(
         name="longer-than-four-worse",
         place="Figure 9, caption",
-        statement=(
-            "Networks with a shortcut depth larger than 4 err more than those with "
-            "shortcut depths 1 to 4; here 6 and 12."
-        ),
+        statement="Networks with a shortcut depth larger than 4 err more than those "
+        "with shortcut depths 1 to 4; here 6 and 12.",
         test=each("shortcut", ERROR, _worse, where=lambda n: n > max(SHOWN)),
         rival="longer shortcuts that err as much as shorter ones",
         choices=(
@@ -117,20 +113,16 @@ CLAIMS = (
     beyond(
         name="only-two-gains-below-400",
         place="Beside section 5.3.2",
-        statement=(
-            "Already from the least to the largest depth trained, below 400, only "
-            "networks with shortcut depth 2 gain from depth; 1, 3 and 4 degrade."
-        ),
+        statement="Already from the least to the largest depth trained, below 400, "
+        "only networks with shortcut depth 2 gain from depth; 1, 3 and 4 degrade.",
         test=_below,
         rival="gains, or losses, for every shortcut depth alike",
     ),
     beyond(
         name="two-shortcut-best-when-deep",
         place="Beside figure 9",
-        statement=(
-            "At the largest depth trained, below 400, 2-shortcut networks err less "
-            "than 1-, 3- and 4-shortcut ones with the same number of parameters."
-        ),
+        statement="At the largest depth trained, below 400, 2-shortcut networks err "
+        "less than 1-, 3- and 4-shortcut ones with the same number of parameters.",
         test=_best,
         rival="another shortcut depth with the same or a smaller error",
     ),

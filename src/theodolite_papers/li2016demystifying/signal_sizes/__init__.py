@@ -10,14 +10,12 @@ from . import figure
 STUDY = gather_study(
     __name__,
     title="Section 4.1: output variances at the start, responses after training",
-    summary=(
-        "Why start at zero? He's initialisation keeps the variance of a signal along "
-        "a branch; with the shortcut, which brings the input unchanged, each unit "
-        "about doubles it. Closed forms follow the mean square of every pixel through "
-        "the units. Batch normalisation makes each branch add a constant instead. "
-        "The same networks with the weights of their units at zero add nothing. "
-        "After training the deviation of what a branch adds is its response."
-    ),
+    summary="Why start at zero? He's initialisation keeps the variance of a signal "
+    "along a branch; with the shortcut, which brings the input unchanged, each unit "
+    "about doubles it. Closed forms follow the mean square of every pixel through the "
+    "units. Batch normalisation makes each branch add a constant instead. The same "
+    "networks with the weights of their units at zero add nothing. After training the "
+    "deviation of what a branch adds is its response.",
     datasets=lambda config: (config.dataset,),
     splits=("train", "test"),
     committed=Committed(

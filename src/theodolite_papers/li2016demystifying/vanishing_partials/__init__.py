@@ -11,12 +11,10 @@ from . import figure
 STUDY = gather_study(
     __name__,
     title="Lemmas 3 and 4: which derivatives vanish at zero, and which coincide",
-    summary=(
-        "A unit with one matrix at zero is the identity, whatever its others are. So a "
-        "derivative at zero sees a unit only if it goes through all of its matrices "
-        "(lemma 3), and units that are not touched may be left out or moved (lemma 4). "
-        "All sets of matrices up to an order are tried, along random directions."
-    ),
+    summary="A unit with one matrix at zero is the identity, whatever its others are. "
+    "So a derivative at zero sees a unit only if it goes through all of its matrices "
+    "(lemma 3), and units that are not touched may be left out or moved (lemma 4). "
+    "All sets of matrices up to an order are tried, along random directions.",
     drawings=(
         Drawing(
             "partials",

@@ -25,16 +25,12 @@ CLAIMS = (
     erratum(
         name="lemma-3-whole-unit",
         place="Lemma 3",
-        statement=(
-            "A derivative at zero along $N$ parameters is non-zero only if they meet "
-            "every matrix of some unit; the lemma prints second derivatives, whatever "
-            "$N$."
-        ),
+        statement="A derivative at zero along $N$ parameters is non-zero only if they "
+        "meet every matrix of some unit; the lemma prints second derivatives, "
+        "whatever $N$.",
         printed="$\\partial^2 L / \\partial w_1 \\cdots \\partial w_N$",
-        corrected=(
-            "$\\partial^N L / \\partial w_1 \\cdots \\partial w_N$: the first that "
-            "survive are of order $n$"
-        ),
+        corrected="$\\partial^N L / \\partial w_1 \\cdots \\partial w_N$: the first "
+        "that survive are of order $n$",
         test=each("n", FIRST, lambda n: always(FIRST.at(n=n), near(2, 0))),
         corrected_test=every(
             exact(measured("no_unit"), rival=measured("chain")),
@@ -45,10 +41,8 @@ CLAIMS = (
     beyond(
         name="lemma-3-every-unit",
         place="Lemma 3, sharpened",
-        statement=(
-            "More than the lemma says: every unit that the parameters touch must be "
-            "met in all of its matrices."
-        ),
+        statement="More than the lemma says: every unit that the parameters touch "
+        "must be met in all of its matrices.",
         test=against(
             exact(measured("part")), inside(largest(measured("whole")), ABOVE_ROUNDING)
         ),
@@ -57,10 +51,9 @@ CLAIMS = (
     Claim(
         name="lemma-4-translation",
         place="Lemma 4, Figure 11",
-        statement=(
-            "With all else zero, the loss as a function of two parameters depends on "
-            "their units only through whether these are the same, and their order."
-        ),
+        statement="With all else zero, the loss as a function of two parameters "
+        "depends on their units only through whether these are the same, and their "
+        "order.",
         test=every(
             exact(measured("shift_loss"), rival=measured("swapped", n=1)),
             exact(measured("shift_partial")),

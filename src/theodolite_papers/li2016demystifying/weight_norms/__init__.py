@@ -12,15 +12,12 @@ from . import figure
 STUDY = gather_study(
     __name__,
     title="Figure 3: norms of the weights along training, by depth",
-    summary=(
-        "How far does a 2-shortcut network travel from zero? The measure is the mean "
-        "Frobenius norm of its matrices along full-batch gradient descent on whitened "
-        "digits, from a hundredth of Xavier weights. Theory says that all depths leave "
-        "zero alike, along the singular vectors of $M$, and that a network of $R$ "
-        "units needs norms of order $R^{-1/2}$: each unit does a share $1/R$ of the "
-        "work, with two matrices. Networks are trained at rates up to those that lose "
-        "them."
-    ),
+    summary="How far does a 2-shortcut network travel from zero? The measure is the "
+    "mean Frobenius norm of its matrices along full-batch gradient descent on "
+    "whitened digits, from a hundredth of Xavier weights. Theory says that all depths "
+    "leave zero alike, along the singular vectors of $M$, and that a network of $R$ "
+    "units needs norms of order $R^{-1/2}$: each unit does a share $1/R$ of the work, "
+    "with two matrices. Networks are trained at rates up to those that lose them.",
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(

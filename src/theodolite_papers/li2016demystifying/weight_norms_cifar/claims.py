@@ -35,10 +35,8 @@ CLAIMS = (
     Claim(
         name="deeper-smaller-at-the-end",
         place="Figure 2, section 4.1",
-        statement=(
-            "The deeper a residual network is, the smaller is the mean Frobenius norm "
-            "of its weights when training ends."
-        ),
+        statement="The deeper a residual network is, the smaller is the mean "
+        "Frobenius norm of its weights when training ends.",
         test=trend(
             END.called("norm at the end"),
             over="depth",
@@ -57,10 +55,8 @@ CLAIMS = (
     Claim(
         name="training-ends-around-zero",
         place="Section 4.1",
-        statement=(
-            "As the network becomes deeper, training tends to end up around zero: the "
-            "norm at the end over that at the start falls with depth."
-        ),
+        statement="As the network becomes deeper, training tends to end up around "
+        "zero: the norm at the end over that at the start falls with depth.",
         test=trend(
             SHRINKAGE,
             over="depth",

@@ -14,14 +14,12 @@ from . import figure
 STUDY = gather_study(
     __name__,
     title="Sections 2 and 4: curvature and regularity from layers, certified",
-    summary=(
-        "A loss has a Lipschitz gradient if every layer and its derivatives are "
-        "bounded and Lipschitz, and constants of the whole follow from those of the "
-        "layers. We make every constant explicit, so that a network has a number "
-        "$\\beta$ that no Hessian may pass and a number that the least eigenvalue of "
-        "its tangent kernel may not fall below, and look for networks and weights "
-        "that break them. Formulas of the appendices meet automatic differentiation."
-    ),
+    summary="A loss has a Lipschitz gradient if every layer and its derivatives are "
+    "bounded and Lipschitz, and constants of the whole follow from those of the "
+    "layers. We make every constant explicit, so that a network has a number $\\beta$ "
+    "that no Hessian may pass and a number that the least eigenvalue of its tangent "
+    "kernel may not fall below, and look for networks and weights that break them. "
+    "Formulas of the appendices meet automatic differentiation.",
     drawings=(
         Drawing(
             "certified_and_true",

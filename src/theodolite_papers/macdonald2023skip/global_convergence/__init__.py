@@ -12,12 +12,10 @@ from . import figure
 STUDY = gather_study(
     __name__,
     title="Theorem 5.1: does descent reach the infimum from anywhere?",
-    summary=(
-        "Normalised residual networks $f_1 = \\mathrm{en}(W)X$, $f_l = Z + g(Z)$ are "
-        "descended at their certified step $1/\\beta$ and at multiples of it, from "
-        "tiny, normal, huge and adversarial starts; limits at infinity are found in "
-        "coordinates that end there, and the proof is read line by line."
-    ),
+    summary="Normalised residual networks $f_1 = \\mathrm{en}(W)X$, $f_l = Z + g(Z)$ "
+    "are descended at their certified step $1/\\beta$ and at multiples of it, from "
+    "tiny, normal, huge and adversarial starts; limits at infinity are found in "
+    "coordinates that end there, and the proof is read line by line.",
     drawings=(
         Drawing(
             "above_the_infimum",

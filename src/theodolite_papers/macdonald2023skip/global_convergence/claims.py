@@ -85,18 +85,14 @@ CLAIMS = (
     erratum(
         name="theorem-5-1",
         place="Theorem 5.1",
-        statement=(
-            "Gradient descent on a normalised residual network with linearly "
-            "independent data and any $C^1$ convex cost converges from any "
-            "initialisation to a global minimum."
-        ),
+        statement="Gradient descent on a normalised residual network with linearly "
+        "independent data and any $C^1$ convex cost converges from any initialisation "
+        "to a global minimum.",
         printed="'converges from **any** initialisation to a global minimum'",
-        corrected=(
-            "one layer: the infimum, at $t^{-1/2}$, from any start and for any data; "
-            "more layers: a linear rate where first-layer weights stay bounded and "
-            "the cost is PL; otherwise it can stall above the infimum, from single "
-            "points, from open sets, and from normal starts of tanh networks"
-        ),
+        corrected="one layer: the infimum, at $t^{-1/2}$, from any start and for any "
+        "data; more layers: a linear rate where first-layer weights stay bounded and "
+        "the cost is PL; otherwise it can stall above the infimum, from single "
+        "points, from open sets, and from normal starts of tanh networks",
         test=every(
             inside(largest(measured("stalled_excess", multiple=1.0)), ARRIVED),
             inside(
@@ -121,10 +117,8 @@ CLAIMS = (
     Claim(
         name="kernel-never-singular",
         place="Proof of theorem 5.1, and theorem 4.7",
-        statement=(
-            "$\\lambda(DF) > 0$ at all parameters of a normalised residual network on "
-            "linearly independent data."
-        ),
+        statement="$\\lambda(DF) > 0$ at all parameters of a normalised residual "
+        "network on linearly independent data.",
         test=against(
             every(
                 inside(
@@ -150,17 +144,13 @@ CLAIMS = (
     erratum(
         name="first-case-needs-pl",
         place="Proof of theorem 5.1, first case",
-        statement=(
-            "While first-layer weights stay in a ball, gradient descent converges at a "
-            "linear rate to a global minimum, for any $C^1$ convex cost."
-        ),
+        statement="While first-layer weights stay in a ball, gradient descent "
+        "converges at a linear rate to a global minimum, for any $C^1$ convex cost.",
         printed="'so that gradient descent converges in this case at a linear rate'",
-        corrected=(
-            "theorem 2.4 needs a PL cost. With the square cost the rate is linear; "
-            "with $(F - y)^4$ weights stay bounded and the loss falls like $t^{-2}$. "
-            "Under cross-entropy the case is empty, since gradients of bounded "
-            "outputs do not vanish"
-        ),
+        corrected="theorem 2.4 needs a PL cost. With the square cost the rate is "
+        "linear; with $(F - y)^4$ weights stay bounded and the loss falls like "
+        "$t^{-2}$. Under cross-entropy the case is empty, since gradients of bounded "
+        "outputs do not vanish",
         test=trend(
             measured("quartic", late).called("fourth power"),
             over="step",
@@ -203,20 +193,16 @@ CLAIMS = (
     beyond(
         name="one-layer-reaches",
         place="Beside theorem 5.1, $L = 1$",
-        statement=(
-            "One layer reaches the infimum of cross-entropy from tiny, unit, huge and "
-            "adversarial starts, within a bound that any start has."
-        ),
+        statement="One layer reaches the infimum of cross-entropy from tiny, unit, "
+        "huge and adversarial starts, within a bound that any start has.",
         test=GUARANTEED,
         rival="starts at the wrong corner that stay there",
     ),
     beyond(
         name="one-layer-rate",
         place="Beside theorem 5.1, $L = 1$",
-        statement=(
-            "One layer does so at the rate $\\frac14\\sqrt{\\epsilon/\\eta t}\\,"
-            "\\sum|g_{ij}|^{1/2}$, not linearly, and follows its mirror flow."
-        ),
+        statement="One layer does so at the rate $\\frac14\\sqrt{\\epsilon/\\eta "
+        "t}\\,\\sum|g_{ij}|^{1/2}$, not linearly, and follows its mirror flow.",
         test=every(
             *(
                 inside(
@@ -251,11 +237,9 @@ CLAIMS = (
     beyond(
         name="open-sets-stall",
         place="Beside theorem 5.1, $L = 2$ and $3$",
-        statement=(
-            "With a nonlinearity that vanishes on a half-line, even a smooth one, an "
-            "open set of starts never reaches the infimum; of normal starts more than "
-            "a quarter do not."
-        ),
+        statement="With a nonlinearity that vanishes on a half-line, even a smooth "
+        "one, an open set of starts never reaches the infimum; of normal starts more "
+        "than a quarter do not.",
         test=every(
             *(
                 never_below(
@@ -281,10 +265,8 @@ CLAIMS = (
     ),
     two_layers(
         name="zero-branches-stay-one-layer",
-        statement=(
-            "Two layers whose branch starts at zero end at the infimum of one, above "
-            "that of two."
-        ),
+        statement="Two layers whose branch starts at zero end at the infimum of one, "
+        "above that of two.",
         test=every(
             inside(
                 largest_distance(
@@ -305,10 +287,8 @@ CLAIMS = (
     ),
     two_layers(
         name="local-infima-at-infinity",
-        statement=(
-            "Tanh networks under cross-entropy have strict local infima at infinity, "
-            "to which a share of normal starts is lost."
-        ),
+        statement="Tanh networks under cross-entropy have strict local infima at "
+        "infinity, to which a share of normal starts is lost.",
         test=every(
             inside(mean(measured("lost", **GENERIC).called("share lost")), above(0)),
             never_below(
@@ -322,10 +302,8 @@ CLAIMS = (
     ),
     two_layers(
         name="most-normal-starts-reach",
-        statement=(
-            "Most normal starts of tanh networks reach the infimum at the certified "
-            "step."
-        ),
+        statement="Most normal starts of tanh networks reach the infimum at the "
+        "certified step.",
         test=inside(
             mean(measured("reached", **GENERIC).called("share that reaches")),
             above(0.5),
@@ -337,20 +315,16 @@ CLAIMS = (
     beyond(
         name="eight-times-the-step",
         place="Beside theorem 5.1",
-        statement=(
-            "At eight times the certified step the loss still falls at every step, "
-            "from every start and in every network."
-        ),
+        statement="At eight times the certified step the loss still falls at every "
+        "step, from every start and in every network.",
         test=never_above("rise", multiple=8.0, region=FALLS, called="largest rise"),
         rival="a certified step near the edge of stability",
     ),
     beyond(
         name="cross-entropy-stays-positive",
         place="Beside theorem 5.1",
-        statement=(
-            "Outputs of normalised networks are bounded, so the infimum of "
-            "cross-entropy is positive: what lies at infinity is not its zero."
-        ),
+        statement="Outputs of normalised networks are bounded, so the infimum of "
+        "cross-entropy is positive: what lies at infinity is not its zero.",
         test=every(
             inside(lowest(predicted("loss_floor")), above(0)),
             inside(

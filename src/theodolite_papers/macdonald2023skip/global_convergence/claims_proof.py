@@ -50,17 +50,13 @@ PROOF_CLAIMS = (
     erratum(
         name="gain-upside-down",
         place="Below theorem 5.1, and Eq 37",
-        statement=(
-            "A step leaves at most $1 - \\mu\\alpha$ of the loss, with $\\alpha = "
-            "\\eta(1 - 2\\beta^{-1}\\eta)$."
-        ),
+        statement="A step leaves at most $1 - \\mu\\alpha$ of the loss, with $\\alpha "
+        "= \\eta(1 - 2\\beta^{-1}\\eta)$.",
         printed="$\\alpha = \\eta(1 - 2\\beta^{-1}\\eta) > 0$",
-        corrected=(
-            "$\\alpha = \\eta(1 - \\beta\\eta/2)$. For $\\ell = (\\theta_1^2 + "
-            "4\\theta_2^2)/2$ and $\\eta = 0.45$ a step may leave 0.64; printed is "
-            "0.3025, right is 0.91. For $\\beta = 0.5$, $\\eta = 1$ the printed "
-            "$\\alpha$ is $-3$"
-        ),
+        corrected="$\\alpha = \\eta(1 - \\beta\\eta/2)$. For $\\ell = (\\theta_1^2 + "
+        "4\\theta_2^2)/2$ and $\\eta = 0.45$ a step may leave 0.64; printed is "
+        "0.3025, right is 0.91. For $\\beta = 0.5$, $\\eta = 1$ the printed $\\alpha$ "
+        "is $-3$",
         test=_within(
             "printed_factor",
             "factor",
@@ -75,15 +71,11 @@ PROOF_CLAIMS = (
     erratum(
         name="one-factor-too-many",
         place="Below theorem 5.1, and Eq 37",
-        statement=(
-            "After $t$ steps at most $\\prod_{i=0}^{t}(1 - \\mu_i\\alpha)$ of the loss "
-            "is left."
-        ),
+        statement="After $t$ steps at most $\\prod_{i=0}^{t}(1 - \\mu_i\\alpha)$ of "
+        "the loss is left.",
         printed="$\\prod_{i=0}^{t}$",
-        corrected=(
-            "$\\prod_{i=0}^{t-1}$, with equality at every step of a parabola; as "
-            "printed the bound fails before the first step"
-        ),
+        corrected="$\\prod_{i=0}^{t-1}$, with equality at every step of a parabola; "
+        "as printed the bound fails before the first step",
         test=_within(
             "printed_left",
             "left",
@@ -105,16 +97,12 @@ PROOF_CLAIMS = (
     erratum(
         name="growth-lacks-the-step",
         place="Below Eq 42",
-        statement=(
-            "Euler's iterates with step $\\eta$ stay at a bounded distance from "
-            "$(4C\\epsilon t + 1)^{1/4}$ at every integer $t$."
-        ),
+        statement="Euler's iterates with step $\\eta$ stay at a bounded distance from "
+        "$(4C\\epsilon t + 1)^{1/4}$ at every integer $t$.",
         printed="$|r_t - r(t)| < B$ with $r(t) = (4C\\epsilon t + 1)^{1/4}$",
-        corrected=(
-            "from $r(\\eta t) = (4\\eta C\\epsilon t + 1)^{1/4}$; over the printed "
-            "one the ratio tends to $\\eta^{1/4}$. For $\\eta \\leq 1$ the printed "
-            "one is still an upper bound"
-        ),
+        corrected="from $r(\\eta t) = (4\\eta C\\epsilon t + 1)^{1/4}$; over the "
+        "printed one the ratio tends to $\\eta^{1/4}$. For $\\eta \\leq 1$ the "
+        "printed one is still an upper bound",
         test=inside(
             largest_distance(
                 predicted("printed_growth", late),
@@ -134,17 +122,13 @@ PROOF_CLAIMS = (
     erratum(
         name="regularity-goes-with-the-square",
         place="Eqs 37, 44 and 45",
-        statement=(
-            "$\\mu_t$ goes with $\\sigma(D\\mathrm{en}(w_t))$, vanishes no faster than "
-            "$t^{-3/4}$, and the product in Eq 37 tends to zero."
-        ),
+        statement="$\\mu_t$ goes with $\\sigma(D\\mathrm{en}(w_t))$, vanishes no "
+        "faster than $t^{-3/4}$, and the product in Eq 37 tends to zero.",
         printed="$\\mu_t \\geq \\Gamma t^{-3/4}$, whose sum diverges",
-        corrected=(
-            "theorem 2.4 has $\\lambda = \\sigma^2$, so that in the worst case $\\mu_t "
-            "\\sim t^{-3/2}$, whose sum converges: $\\prod(1 - t^{-3/2}/2) = 0.2174$. "
-            "For every bounded monotone parameterisation $\\int P'(w)^2 dt$ is how "
-            "far $P$ moves, over the force, and finite"
-        ),
+        corrected="theorem 2.4 has $\\lambda = \\sigma^2$, so that in the worst case "
+        "$\\mu_t \\sim t^{-3/2}$, whose sum converges: $\\prod(1 - t^{-3/2}/2) = "
+        "0.2174$. For every bounded monotone parameterisation $\\int P'(w)^2 dt$ is "
+        "how far $P$ moves, over the force, and finite",
         test=trend(
             KERNEL,
             over="step",
@@ -178,16 +162,12 @@ PROOF_CLAIMS = (
     erratum(
         name="weights-cannot-be-turned",
         place="Above Eq 39",
-        statement=(
-            "By an orthogonal transformation of the first layer's weights one may "
-            "assume that they move along a coordinate axis."
-        ),
+        statement="By an orthogonal transformation of the first layer's weights one "
+        "may assume that they move along a coordinate axis.",
         printed="'By applying an orthogonal-affine transformation … without loss of "
         "generality'",
-        corrected=(
-            "$\\mathrm{en}(Rw) \\neq R\\,\\mathrm{en}(w)$. What the argument needs "
-            "holds entry by entry: none outgrows $r_t$"
-        ),
+        corrected="$\\mathrm{en}(Rw) \\neq R\\,\\mathrm{en}(w)$. What the argument "
+        "needs holds entry by entry: none outgrows $r_t$",
         test=inside(largest(measured("turning_gap")), ROUNDED),
         corrected_test=never_above(
             "weight_over_growth", region=below(1), called="weight over $r_t$"
@@ -197,16 +177,12 @@ PROOF_CLAIMS = (
     erratum(
         name="square-cost-is-not-uniform",
         place="Idea of the proof of theorem 5.1",
-        statement=(
-            "For the square cost $\\mu_t$ has a positive lower bound, so that descent "
-            "converges."
-        ),
+        statement="For the square cost $\\mu_t$ has a positive lower bound, so that "
+        "descent converges.",
         printed="'$\\mu_t$ can be uniformly lower bounded (e.g. for the square cost)'",
-        corrected=(
-            "not even for a target that can be reached: with branches at rest $w \\to "
-            "\\infty$, $\\mu_t \\to 0$ and the loss tends to $(1 - y)^2$. It holds "
-            "while first-layer weights stay bounded"
-        ),
+        corrected="not even for a target that can be reached: with branches at rest "
+        "$w \\to \\infty$, $\\mu_t \\to 0$ and the loss tends to $(1 - y)^2$. It "
+        "holds while first-layer weights stay bounded",
         test=inside(
             largest(
                 measured("stalled_excess", cost="square").called("loss at the end")

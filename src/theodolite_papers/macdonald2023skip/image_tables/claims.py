@@ -165,10 +165,8 @@ CLAIMS = (
     Claim(
         name="faster-at-the-best-rate",
         place="Figure 3, section 6.3",
-        statement=(
-            "At rate 0.1, where the original network does best, the modified one "
-            "trains faster on CIFAR-10."
-        ),
+        statement="At rate 0.1, where the original network does best, the modified "
+        "one trains faster on CIFAR-10.",
         test=faster(SPEED, rate=BEST, dataset=CIFAR),
         rival="curves that cross or coincide, or a slower modified network",
         choices=(ON_FIGURES_AXIS, LOST_COUNT),
@@ -176,9 +174,8 @@ CLAIMS = (
     Claim(
         name="faster-at-first",
         place="Hypothesis 6.1",
-        statement=(
-            "Skips with singular values 1 improve convergence speed at least initially."
-        ),
+        statement="Skips with singular values 1 improve convergence speed at least "
+        "initially.",
         test=faster(EARLY),
         rival="a modified network that starts no faster",
         choices=(
@@ -194,10 +191,8 @@ CLAIMS = (
     Claim(
         name="consistently-faster",
         place="Section 6, figure 4",
-        statement=(
-            "The change consistently, albeit modestly, improves convergence speed: at "
-            "every rate tried."
-        ),
+        statement="The change consistently, albeit modestly, improves convergence "
+        "speed: at every rate tried.",
         test=faster_at_each_rate(SPEED),
         rival="a rate at which the original is faster",
         choices=(ON_FIGURES_AXIS, LOST_COUNT),
@@ -205,10 +200,8 @@ CLAIMS = (
     Claim(
         name="order-of-final-losses",
         place="Table 1",
-        statement=(
-            "The modified network ends at the lower loss at rates 0.1 and 0.05, and at "
-            "the higher one at 0.02."
-        ),
+        statement="The modified network ends at the lower loss at rates 0.1 and 0.05, "
+        "and at the higher one at 0.02.",
         test=every(
             _final(0.1, below(0)), _final(0.05, below(0)), _final(0.02, above(0))
         ),
@@ -304,10 +297,8 @@ CLAIMS = (
     beyond(
         name="rates-matter",
         place="Beside table 2",
-        statement=(
-            "On CIFAR-10 final losses do depend on the rate: at 0.05 or at 0.02 the "
-            "original network ends higher than at 0.1, by more than a tenth."
-        ),
+        statement="On CIFAR-10 final losses do depend on the rate: at 0.05 or at 0.02 "
+        "the original network ends higher than at 0.1, by more than a tenth.",
         test=somewhere(
             "rate",
             CIFAR_FINAL.at(added_identity=ORIGINAL),
@@ -319,10 +310,8 @@ CLAIMS = (
     beyond(
         name="batch-statistics-alike",
         place="Beside table 1",
-        statement=(
-            "Testing with the statistics of test batches gives the accuracy that "
-            "running statistics give."
-        ),
+        statement="Testing with the statistics of test batches gives the accuracy "
+        "that running statistics give.",
         test=each("rate", CIFAR_ACCURACY, _tested_alike, where=_stable),
         rival="accuracies that depend on how one tests",
     ),

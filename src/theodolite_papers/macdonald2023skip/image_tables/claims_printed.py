@@ -88,10 +88,8 @@ CLAIMS = (
     Claim(
         name="ends-lower-in-print",
         place="Tables 1 to 3",
-        statement=(
-            "The change consistently improves convergence: in every printed row the "
-            "modified network ends at the lower loss."
-        ),
+        statement="The change consistently improves convergence: in every printed row "
+        "the modified network ends at the lower loss.",
         test=every(
             *(inside(_lower(table, rate), below(0)) for table, rate in _CIFAR),
             *(inside(_lower(3, rate), below(0)) for rate in RATES[1:]),
@@ -110,11 +108,9 @@ CLAIMS = (
         place="Table 2",
         statement="Table 2 compares four learning rates on CIFAR-100.",
         printed="four rows for the rates 0.2, 0.1, 0.05 and 0.02",
-        corrected=(
-            "the published script passes 0.1 to the optimiser whatever the row: the "
-            "rows are four repetitions at 0.1, and agree within a tenth, while those "
-            "of table 1, from the same networks and schedule, do not"
-        ),
+        corrected="the published script passes 0.1 to the optimiser whatever the row: "
+        "the rows are four repetitions at 0.1, and agree within a tenth, while those "
+        "of table 1, from the same networks and schedule, do not",
         test=_rows_differ(2),
         corrected_test=every(_ROWS_AGREE, _rows_differ(1)),
         own_rows_only=True,
@@ -128,15 +124,11 @@ CLAIMS = (
     erratum(
         name="accuracies-differ-in-print",
         place="Section 6.3, tables 1 and 2",
-        statement=(
-            "Validation accuracies of the two models are not statistically "
-            "significantly different on CIFAR-10 and CIFAR-100."
-        ),
+        statement="Validation accuracies of the two models are not statistically "
+        "significantly different on CIFAR-10 and CIFAR-100.",
         printed="no significant difference",
-        corrected=(
-            "none at the rates of figure 3, 0.1 and 0.05; but on CIFAR-10 the modified "
-            "network is worse at 0.02, and on CIFAR-100 better in the row of 0.1"
-        ),
+        corrected="none at the rates of figure 3, 0.1 and 0.05; but on CIFAR-10 the "
+        "modified network is worse at 0.02, and on CIFAR-100 better in the row of 0.1",
         test=_not_significant(_CIFAR, len(_CIFAR)),
         corrected_test=every(
             _not_significant([(1, 0.1), (2, 0.05)], 1),
@@ -157,14 +149,10 @@ CLAIMS = (
         name="trials-left-out",
         place="Table 1, rate 0.2",
         statement="Table 1 gives means over the ten trials that were run at each rate.",
-        printed=(
-            "48.14 % of the original network at rate 0.2, after 'We ran 10 trials'; "
-            "that six which diverged are left out is said of the plots alone"
-        ),
-        corrected=(
-            "the mean of the four trials that did not diverge; with the six others at "
-            "chance it is 25.3 %"
-        ),
+        printed="48.14 % of the original network at rate 0.2, after 'We ran 10 "
+        "trials'; that six which diverged are left out is said of the plots alone",
+        corrected="the mean of the four trials that did not diverge; with the six "
+        "others at chance it is 25.3 %",
         test=inside(_others, below(100)),
         own_rows_only=True,
         rival="a mean that ten trials can have of which six answer by chance",

@@ -16,11 +16,9 @@ from ..shared.printed_tables import predict_table
 STUDY = gather_study(
     __name__,
     title="Table 2 and figure 5: original and modified ResNets on CIFAR-100",
-    summary=(
-        "The networks and the training of table 1 with a hundred classes. The quick "
-        "scale trains small networks on digits to show that all of it runs; only "
-        "networks trained on CIFAR-100 are judged."
-    ),
+    summary="The networks and the training of table 1 with a hundred classes. The "
+    "quick scale trains small networks on digits to show that all of it runs; only "
+    "networks trained on CIFAR-100 are judged.",
     cells=image_cells,
     predict=predict_table(2),
     measure=measure_cell,

@@ -16,11 +16,9 @@ from ..shared.printed_tables import predict_table
 STUDY = gather_study(
     __name__,
     title="Table 3 and figure 6: original and modified ResNets on ImageNet",
-    summary=(
-        "PreAct-ResNet50 with momentum and weight decay. The quick scale trains small "
-        "bottleneck networks on digits to show that all of it runs; only networks "
-        "trained on a folder of images are judged."
-    ),
+    summary="PreAct-ResNet50 with momentum and weight decay. The quick scale trains "
+    "small bottleneck networks on digits to show that all of it runs; only networks "
+    "trained on a folder of images are judged.",
     cells=image_cells,
     predict=predict_table(3),
     measure=measure_cell,

@@ -83,10 +83,8 @@ CLAIMS = (
     Claim(
         name="faster-on-imagenet",
         place="Figure 3, section 6.3",
-        statement=(
-            "At the rate at which the original network does best, the modified one "
-            "trains faster on ImageNet."
-        ),
+        statement="At the rate at which the original network does best, the modified "
+        "one trains faster on ImageNet.",
         test=faster(SPEED, rate=BEST, dataset="imagefolder"),
         rival="curves that cross or coincide, or a slower modified network",
         choices=(ON_FIGURES_AXIS, LOST_COUNT),
@@ -114,10 +112,8 @@ CLAIMS = (
         place="Table 3, rate 0.2",
         statement="Accuracy and final loss of a row of table 3 are of the same trials.",
         printed="49.24 ± 34.75 % and a loss of 1.0285 ± 0.0066, of three trials",
-        corrected=(
-            "one trial of three ended at chance, 0.1 %: the accuracy counts it beside "
-            "two of 73.8 %, the loss leaves it out"
-        ),
+        corrected="one trial of three ended at chance, 0.1 %: the accuracy counts it "
+        "beside two of 73.8 %, the loss leaves it out",
         test=inside(_third_loss, AT_CHANCE),
         corrected_test=inside(_deviation, SAME_DEVIATION),
         rival="three trials of which none failed",
@@ -131,10 +127,8 @@ CLAIMS = (
     Claim(
         name="better-in-print",
         place="Section 6.3, table 3",
-        statement=(
-            "Of the printed numbers, the modified network's accuracy on ImageNet is "
-            "significantly better."
-        ),
+        statement="Of the printed numbers, the modified network's accuracy on "
+        "ImageNet is significantly better.",
         test=inside(
             _significance,
             below(0.05, source="ours", why="the usual level of significance"),

@@ -102,11 +102,9 @@ NETWORK_CLAIMS = (
         "composite",
         name="skips-shift-scores",
         place="Figure 2(a), (b); section 6.2",
-        statement=(
-            "Adding skips to the chain shifts the singular values of the composite "
-            "Jacobian, from behind the stem to the scores and averaged over the first "
-            "ten steps, upwards."
-        ),
+        statement="Adding skips to the chain shifts the singular values of the "
+        "composite Jacobian, from behind the stem to the scores and averaged over the "
+        "first ten steps, upwards.",
     ),
     _claim(
         "res",
@@ -114,10 +112,8 @@ NETWORK_CLAIMS = (
         "composite",
         name="average-shifts-scores",
         place="Figure 2(b), (c); section 6.2",
-        statement=(
-            "Replacing the projection $A$ by $I + A$ shifts the singular values of the "
-            "same composite Jacobian upwards."
-        ),
+        statement="Replacing the projection $A$ by $I + A$ shifts the singular values "
+        "of the same composite Jacobian upwards.",
     ),
     _claim(
         "chain",
@@ -125,10 +121,8 @@ NETWORK_CLAIMS = (
         "blocks",
         name="skips-shift-blocks",
         place="Hypothesis 6.1, figure 2",
-        statement=(
-            "Skips shift the singular values of the composite that they pass over, "
-            "the two blocks, upwards."
-        ),
+        statement="Skips shift the singular values of the composite that they pass "
+        "over, the two blocks, upwards.",
     ),
     _claim(
         "res",
@@ -136,10 +130,8 @@ NETWORK_CLAIMS = (
         "blocks",
         name="average-shifts-blocks",
         place="Hypothesis 6.1, figure 2",
-        statement=(
-            "$I + A$ in the place of $A$ shifts the singular values of the two blocks "
-            "upwards."
-        ),
+        statement="$I + A$ in the place of $A$ shifts the singular values of the two "
+        "blocks upwards.",
     ),
     Claim(
         name="skips-train-faster",
@@ -168,10 +160,8 @@ NETWORK_CLAIMS = (
     Claim(
         name="average-faster-initially",
         place="Hypothesis 6.1",
-        statement=(
-            "$I + A$ in the place of $A$ improves the speed of convergence at least "
-            "initially."
-        ),
+        statement="$I + A$ in the place of $A$ improves the speed of convergence at "
+        "least initially.",
         test=faster("res", "average", 10),
         rival="losses that are equal or greater over the first steps",
         choices=(SPEED, INITIALLY),
@@ -179,11 +169,9 @@ NETWORK_CLAIMS = (
     beyond(
         name="script-shifts-scores",
         place="Figure 2, as by the published script",
-        statement=(
-            "On pixels between 0 and 1, as the published script has them against the "
-            "words of the paper, both additions shift the singular values of the "
-            "composite Jacobian upwards."
-        ),
+        statement="On pixels between 0 and 1, as the published script has them "
+        "against the words of the paper, both additions shift the singular values of "
+        "the composite Jacobian upwards.",
         test=every(
             shifted_up(
                 spectrum(low, "composite", "script"),
@@ -253,11 +241,9 @@ START_CLAIMS = (
     Claim(
         name="some-initialisation",
         place="Hypothesis 6.1 and its footnote",
-        statement=(
-            "For some common initialisation scheme skips shift the singular values of "
-            "the composite that they pass over upwards and improve the speed of "
-            "convergence at least initially."
-        ),
+        statement="For some common initialisation scheme skips shift the singular "
+        "values of the composite that they pass over upwards and improve the speed of "
+        "convergence at least initially.",
         test=somewhere("init", SCHEMES, whole_hypothesis),
         rival="a shift without speed in every scheme",
         choices=(
@@ -273,10 +259,8 @@ START_CLAIMS = (
     beyond(
         name="scores-see-less",
         place="Beyond hypothesis 6.1",
-        statement=(
-            "Whatever the scheme, skips lower the mean singular value of the Jacobian "
-            "to the scores before the first step."
-        ),
+        statement="Whatever the scheme, skips lower the mean singular value of the "
+        "Jacobian to the scores before the first step.",
         test=each(
             "init",
             SCHEMES,
@@ -290,11 +274,9 @@ START_CLAIMS = (
     beyond(
         name="small-weights-want-skips",
         place="Beyond hypothesis 6.1; section 7, fourth problem",
-        statement=(
-            "Whether skips speed training depends on the variance of the weights: the "
-            "smaller the weights of the blocks, the more the chain lags, and at a "
-            "quarter of the default the network with skips is ahead."
-        ),
+        statement="Whether skips speed training depends on the variance of the "
+        "weights: the smaller the weights of the blocks, the more the chain lags, and "
+        "at a quarter of the default the network with skips is ahead.",
         test=every(
             _gap_over_gain, faster_from("chain", "res", init="default", gain=SMALL)
         ),
@@ -304,11 +286,9 @@ START_CLAIMS = (
     beyond(
         name="small-weights-narrow-spectra",
         place="Beyond hypothesis 6.1; section 7, fourth problem",
-        statement=(
-            "The shift depends on the variance too: at a quarter of the default skips "
-            "narrow the spectrum of the two blocks, lifting its least tenth and "
-            "lowering its largest; at four times it they lift both."
-        ),
+        statement="The shift depends on the variance too: at a quarter of the default "
+        "skips narrow the spectrum of the two blocks, lifting its least tenth and "
+        "lowering its largest; at four times it they lift both.",
         test=every(
             ordered(_share("chain", 1, SMALL), _share("res", 1, SMALL)),
             ordered(_share("res", SHARES, SMALL), _share("chain", SHARES, SMALL)),

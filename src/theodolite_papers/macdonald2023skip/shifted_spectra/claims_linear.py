@@ -120,22 +120,18 @@ LINEAR_CLAIMS = (
     Claim(
         name="linear-shift",
         place="Figure 1",
-        statement=(
-            "In the linear setting a skip connection shifts the singular values of a "
-            "random layer upwards."
-        ),
+        statement="In the linear setting a skip connection shifts the singular values "
+        "of a random layer upwards.",
         test=shifted_up(matrix("matrix_share", 0.0), matrix("matrix_share", 1.0)),
         rival="a spectrum that only spreads, its least singular values unmoved",
     ),
     beyond(
         name="linear-law",
         place="Beyond figure 1; section 7, fifth problem",
-        statement=(
-            "Both spectra of figure 1 are known in the limit: the quarter circle on "
-            "$[0, 2\\sigma]$, and with the identity the law whose transform solves "
-            "$(w-1)(1 - zw^2) = \\sigma^2 w$, on $[\\sqrt{1/12}, \\sqrt{32/9}]$ for "
-            "$\\sigma^2 = 1/3$."
-        ),
+        statement="Both spectra of figure 1 are known in the limit: the quarter "
+        "circle on $[0, 2\\sigma]$, and with the identity the law whose transform "
+        "solves $(w-1)(1 - zw^2) = \\sigma^2 w$, on $[\\sqrt{1/12}, \\sqrt{32/9}]$ "
+        "for $\\sigma^2 = 1/3$.",
         test=against(
             inside(
                 largest_distance(
@@ -153,10 +149,8 @@ LINEAR_CLAIMS = (
     beyond(
         name="rise-at-every-variance",
         place="Beyond figure 1; section 7, fourth problem",
-        statement=(
-            "In the linear limit every share of the spectrum rises whatever the "
-            "variance of the weights, and on average by less the greater it is."
-        ),
+        statement="In the linear limit every share of the spectrum rises whatever the "
+        "variance of the weights, and on average by less the greater it is.",
         test=every(inside(_least_rise, above(0)), inside(_less_and_less, below(0))),
         rival="a variance above which the identity lowers some singular values",
         own_rows_only=True,
@@ -164,11 +158,9 @@ LINEAR_CLAIMS = (
     beyond(
         name="lemma-is-silent",
         place="Beyond figure 1; lemma B.4",
-        statement=(
-            "What lifts the least singular value in figure 1 is not lemma B.4, which "
-            "asks for a layer of norm below 1: the norm is above, and the least "
-            "singular value rises all the same."
-        ),
+        statement="What lifts the least singular value in figure 1 is not lemma B.4, "
+        "which asks for a layer of norm below 1: the norm is above, and the least "
+        "singular value rises all the same.",
         test=every(
             inside(mean(matrix("high_end", 0.0)), above(1)),
             ordered(matrix("low_end", 0.0), matrix("low_end", 1.0)),
@@ -182,18 +174,14 @@ LINEAR_CLAIMS = (
     erratum(
         name="average-pool-is-no-isometry",
         place="Equation 15, section 6.2",
-        statement=(
-            "An average pool can be rescaled to have all singular values equal to 1, "
-            "as the map $I$ that is added to the projection."
-        ),
+        statement="An average pool can be rescaled to have all singular values equal "
+        "to 1, as the map $I$ that is added to the projection.",
         printed="an average pool, rescaled to have all singular values equal to 1",
-        corrected=(
-            "a $k \\times k$ pool of stride $k$ has the singular value $1/k$ alone and "
-            "is rescaled by $k$; pools that overlap have several and cannot be; and "
-            "where channels grow, as here from 5 to 20, zeros fill the new ones: 80 "
-            "singular values of 320 are 1 and 240 are 0. Details of the blocks of "
-            "pixels in the new channels make all 320 equal to 1"
-        ),
+        corrected="a $k \\times k$ pool of stride $k$ has the singular value $1/k$ "
+        "alone and is rescaled by $k$; pools that overlap have several and cannot be; "
+        "and where channels grow, as here from 5 to 20, zeros fill the new ones: 80 "
+        "singular values of 320 are 1 and 240 are 0. Details of the blocks of pixels "
+        "in the new channels make all 320 equal to 1",
         test=inside(_ones("average"), near(1, 0)),
         corrected_test=every(
             *(_scaled(end, k) for k in (2, 3, 4) for end in ("least", "most")),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.studies.numbers import check_numbers
-from theodolite.core import PredictedAndMeasured, Rows
+from theodolite.core import ConfigError, PredictedAndMeasured, Rows
 from theodolite.runs import RunFolder, execute
 from theodolite.studies import evidence_of, find, plan_study, prepare_worker
 
@@ -206,12 +206,16 @@ class StudyChecks:
         verdicts: Verdicts at SMOKE of the claims that do not hold.
         cases: Counterfactuals, each of which turns a verdict.
         copies: How often networks are counted in those of some claims.
+        alone: Claims that one network leaves open.
+        refused: Settings that cannot be run, and words of the error.
     """
 
     study: str
     verdicts: ClassVar = {}
     cases: ClassVar = []
     copies: ClassVar = {}
+    alone: ClassVar = ()
+    refused: ClassVar = ()
 
     def test_verdicts_at_smoke(self, smoke_root):
         check_verdicts(smoke_root, self.study, self.verdicts)
@@ -225,6 +229,19 @@ class StudyChecks:
     def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
         copies = self.copies.get(case[0], 1)
         check_counterfactual(smoke_root, self.study, case, copies=copies)
+
+    def test_one_network_decides_nothing(self, smoke_root):
+        study, both = rows_of(smoke_root, self.study)
+        one = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
+        for name in self.alone:
+            assert claim_of(study, name).rule(one).outcome == "UNDECIDED", name
+
+    def test_what_cannot_be_run_is_refused_in_one_sentence(self):
+        config = type(find(self.study).study.presets["smoke"])
+        for settings, text in self.refused:
+            with pytest.raises(ConfigError, match=text) as caught:
+                config(**settings)
+            assert "\n" not in str(caught.value)
 
 
 WITH_MNIST = pytest.mark.skipif(

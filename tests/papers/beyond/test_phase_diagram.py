@@ -42,6 +42,7 @@ class TestStudy(StudyChecks):
     cases = COUNTERFACTUALS
     # Shares that agree exactly over three seeds may agree by chance.
     copies: ClassVar = {"most-foretold": 3}
+    refused: ClassVar = [({"depths": (8,)}, "multiples of 6")]
 
 
 def test_nothing_of_it_is_the_papers():
@@ -140,9 +141,3 @@ def test_tiles_show_what_most_runs_did(smoke_root):
 )
 def test_phases_by_the_last_loss(end, phase):
     assert phase_of(end, start=5.0, best=0.9) == phase
-
-
-def test_a_box_that_cuts_units_is_refused():
-    study = find(STUDY).study
-    with pytest.raises(ValueError, match="multiples of 6"):
-        study.config_from({**study.presets["smoke"].to_dict(), "depths": [8]})

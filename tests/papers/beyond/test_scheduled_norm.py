@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from tests.studies.counterfactuals import StudyChecks, const, rows_of
-from theodolite.core import ConfigError, Rows
+from theodolite.core import Rows
 from theodolite_papers.beyond.scheduled_norm.config import (
     METHODS,
     STARTS,
@@ -36,6 +36,9 @@ class TestStudy(StudyChecks):
     verdicts: ClassVar = {case[0]: "UNDECIDED" for case in COUNTERFACTUALS}
     cases = COUNTERFACTUALS
     copies: ClassVar = {case[0]: 3 for case in COUNTERFACTUALS}
+    refused: ClassVar = [
+        ({name: 0}, f"{name} is 0: pass 1 or more") for name in ("width", "steps")
+    ]
 
 
 def test_all_is_measured_of_every_method_and_start(smoke_root):
@@ -88,9 +91,3 @@ def test_settings_are_rates_with_every_decay_or_norm():
     assert len(config.settings("decay", 2)) == len(config.settings("bare", 10)) == 6
     assert config.settings("bare", 10)[0] == (0.003, 400.0)
     assert config.settings("grown", 2) == config.settings("held", 2)
-
-
-@pytest.mark.parametrize("name", ["width", "steps"])
-def test_nothing_to_train_is_refused(name):
-    with pytest.raises(ConfigError, match=f"{name} is 0: pass 1 or more"):
-        Config(**{name: 0})

@@ -1,5 +1,7 @@
 """Figures 5 and 6: verdicts and counterfactuals."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -93,17 +95,7 @@ class TestStudy(StudyChecks):
     study = STUDY
     verdicts = VERDICTS
     cases = COUNTERFACTUALS
-
-
-@pytest.mark.parametrize(
-    "name",
-    [claim.name for claim in find(STUDY).study.claims if claim.name != "ratio-diverges"]
-    + ["ratio-diverges"],
-)
-def test_one_network_decides_nothing(name, smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    alone = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
-    assert claim_of(study, name).rule(alone).outcome == "UNDECIDED"
+    alone: ClassVar = {case[0] for case in COUNTERFACTUALS}
 
 
 def committed():

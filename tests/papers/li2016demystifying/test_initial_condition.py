@@ -1,5 +1,7 @@
 """Figure 4: verdicts and counterfactuals."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -64,17 +66,10 @@ class TestStudy(StudyChecks):
     study = STUDY
     verdicts = VERDICTS
     cases = COUNTERFACTUALS
-
-
-GROWTH = ("two-shortcut-constant", "xavier-explodes", "orthogonal-explodes",
-          "orthogonal-slower", "one-shortcut-is-none")  # fmt: skip
-
-
-@pytest.mark.parametrize("name", GROWTH)
-def test_one_network_decides_no_growth(name, smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    alone = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
-    assert claim_of(study, name).rule(alone).outcome == "UNDECIDED"
+    alone: ClassVar = [
+        "two-shortcut-constant", "xavier-explodes", "orthogonal-explodes",
+        "orthogonal-slower", "one-shortcut-is-none",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["xavier", "orthogonal", "one_shortcut"])

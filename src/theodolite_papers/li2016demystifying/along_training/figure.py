@@ -6,7 +6,14 @@ from typing import Any
 import numpy as np
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
+from theodolite.core import (
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    compared_row,
+    group_means,
+    named_rows,
+)
 
 # "The beginning" ends where this fraction of the excess loss is left.
 BEGINNING = 0.2
@@ -68,11 +75,14 @@ def late(measured: Rows) -> Rows:
         for trial in rows.where(kind=kind).levels("trial"):
             mine = rows.where(kind=kind, trial=trial)
             if mine.levels("fraction") == levels and len(levels) > 1:
-                table.append({**_mean_log(mine), "kind": kind, "trial": trial})
+                number, error = _mean_log(mine)
+                of = {"kind": kind, "trial": trial}
+                table += named_rows({"late_ratio": number}, error, **of)
     return Rows(table)
 
 
-def _mean_log(rows: Rows) -> Row:
+def _mean_log(rows: Rows) -> tuple[float, float]:
+    """Return the mean logarithm over that of the excess loss, and its error."""
     order = np.argsort(rows.values("fraction"))
     x = np.log10(rows.values("fraction")[order])
     value, error = rows.values()[order], rows.values("error")[order]
@@ -80,18 +90,14 @@ def _mean_log(rows: Rows) -> Row:
         logs = np.log10(value)
         bounds = np.where(error < value, -np.log10(1 - error / value), np.inf)
     width = x[-1] - x[0]
-    return {
-        "quantity": "late_ratio",
-        "value": float(np.trapezoid(logs, x) / width),
-        "error": float(np.trapezoid(bounds, x) / width),
-    }
+    mean, error = (float(np.trapezoid(y, x) / width) for y in (logs, bounds))
+    return mean, error
 
 
 def drops(measured: Rows) -> Rows:
     """Return by how much each 2-shortcut network's index falls, early and later."""
-    rows = measured.where(
-        task="levels", kind="two_shortcut", depth=depths_of(measured)[0]
-    ).where(quantity="index")
+    rows = measured.where(task="levels", kind="two_shortcut", quantity="index")
+    rows = rows.where(depth=depths_of(measured)[0])
     table: list[Row] = []
     for trial in rows.levels("trial"):
         mine = sorted(rows.where(trial=trial), key=lambda row: -row["loss"])
@@ -100,18 +106,10 @@ def drops(measured: Rows) -> Rows:
         if start.get("step") != 0 or not after:
             continue
         lowest = min(after, key=lambda row: row["value"])
-        for name, a, b in (
-            ("early_drop", start, after[0]),
-            ("later_drop", after[0], lowest),
-        ):
-            table.append(
-                {
-                    "quantity": name,
-                    "trial": trial,
-                    "value": a["value"] - b["value"],
-                    "error": a["error"] + b["error"],
-                }
-            )
+        pairs = {"early_drop": (start, after[0]), "later_drop": (after[0], lowest)}
+        for name, (a, b) in pairs.items():
+            fall = {name: a["value"] - b["value"]}
+            table += named_rows(fall, a["error"] + b["error"], trial=trial)
     return Rows(table)
 
 
@@ -123,12 +121,11 @@ def peaks(measured: Rows) -> Rows:
     rows = measured.where(task="run")
     table: list[Row] = []
     for trial in rows.levels("trial"):
-        mine = rows.where(trial=trial)
-        table += [{**row, "trial": trial} for row in _peak(mine)]
+        table += _peak(rows.where(trial=trial), trial)
     return Rows(table)
 
 
-def _peak(rows: Rows) -> list[Row]:
+def _peak(rows: Rows, trial: int) -> list[Row]:
     index, gradient = (rows.where(quantity=name) for name in ("index", "gradient"))
     steps, values = index.values("step"), index.values()
     drop = values[0] - values.min()
@@ -136,18 +133,13 @@ def _peak(rows: Rows) -> list[Row]:
     at = int(np.argmax(gradient.values()))
     around = made[max(at - 1, 0) : at + 2]
     unsure = 2 * float(index.values("error").max()) / drop if drop > 0 else np.inf
-    table: list[Row] = [
-        {"quantity": "peak", "value": steps[at], "error": np.diff(steps).max()},
-        {
-            "quantity": "drop_at_peak",
-            "value": made[at],
-            "error": float(np.abs(around - made[at]).max()) + unsure,
-        },
-    ]
+    error = float(np.abs(around - made[at]).max()) + unsure
+    table = named_rows({"peak": steps[at]}, np.diff(steps).max(), trial=trial)
+    table += named_rows({"drop_at_peak": made[at]}, error, trial=trial)
     before = rows.where(quantity="curvature")[: max(at, 0)]
     if len(before):
         mean, error = (float(before.values(n).mean()) for n in ("value", "error"))
-        table.append({"quantity": "curvature_before", "value": mean, "error": error})
+        table += named_rows({"curvature_before": mean}, error, trial=trial)
     return table
 
 

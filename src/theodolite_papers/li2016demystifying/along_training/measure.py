@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import instruments, networks, training
-from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, Status
+from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, Status, named_rows
 
 from ..shared.hessians import measured_hessian
 from ..shared.problems import EPS
@@ -121,14 +121,10 @@ def slope_rows(gradient: np.ndarray, matrix: np.ndarray) -> list[Row]:
     """Return the gradient's norm and the curvature along it."""
     size = float(np.linalg.norm(gradient))
     curvature = float(gradient @ matrix @ gradient) / size**2 if size else 0.0
-    rounding = EPS * len(gradient)
+    rounding, most = EPS * len(gradient), float(np.abs(matrix).max())
     return [
-        {"quantity": "gradient", "value": size, "error": rounding * size},
-        {
-            "quantity": "curvature",
-            "value": curvature,
-            "error": rounding * float(np.abs(matrix).max()),
-        },
+        *named_rows({"gradient": size}, rounding * size),
+        *named_rows({"curvature": curvature}, rounding * most),
     ]
 
 

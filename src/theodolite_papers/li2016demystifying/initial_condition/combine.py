@@ -15,7 +15,7 @@ from theodolite.core import (
 from theodolite.theory import eigenvalues_at_zero, linear_hessian, moments
 
 from ..shared.hessians import gap_row, matrix_spectrum, measured_hessian
-from ..shared.problems import EPS
+from ..shared.problems import EPS, gap
 from ..shared.whitened import whitened
 from .config import Config
 from .measure import built, hessian, readings
@@ -60,12 +60,12 @@ def _rotated(
     other = eigenvalues_at_zero(twin, x, y @ whole)
     straight = eigenvalues_at_zero(twin, x, y)
     scale = float(np.abs(values).max())
-    return {
-        "quantity": "rotated_gap",
-        "value": float(np.abs(values - other).max()) / scale,
-        "error": EPS * len(values),
-        "unrotated": float(np.abs(values - straight).max()) / scale,
-    }
+    (row,) = named_rows(
+        {"rotated_gap": gap(values, other, scale)},
+        EPS * len(values),
+        unrotated=gap(values, straight, scale),
+    )
+    return row
 
 
 def _conventions(config: Config, x: np.ndarray, y: np.ndarray) -> list[Row]:

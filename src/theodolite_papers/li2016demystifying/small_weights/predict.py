@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from theodolite.core import Row, Rows, stream
+from theodolite.core import Row, Rows, named_rows, stream
 from theodolite.theory import (
     interpolating_network,
     minimum_distance,
@@ -78,10 +78,8 @@ def picture() -> list[Row]:
         ("label", 0, y[:1]),
     ]
     angle = np.linspace(0, 2 * np.pi, 200)
-    outline = [
-        _row("globe", 0, step, right=np.cos(a), up=np.sin(a), toward=0.0)
-        for step, a in enumerate(angle)
-    ]
+    globe = np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1)
+    outline = _rows("globe", 0, globe)
     return [*outline, *(row for curve in curves for row in _seen(*curve))]
 
 
@@ -114,25 +112,19 @@ def _seen(name: str, place: int, curve: np.ndarray) -> list[Row]:
     )
     right = np.array([-np.sin(lon), np.cos(lon), 0.0])
     up = np.cross(toward, right)
-    return [
-        _row(name, place, step, right=p @ right, up=p @ up, toward=p @ toward)
-        for step, p in enumerate(curve)
-    ]
+    seen = [(p @ right, p @ up, p @ toward) for p in curve]
+    return _rows(name, place, np.array(seen))
 
 
-def _row(
-    name: str, place: int, step: int, *, right: float, up: float, toward: float
-) -> Row:
-    return {
-        "quantity": "picture",
-        "curve": name,
-        "sample": place,
-        "step": step,
-        "right": float(right),
-        "up": float(up),
-        "value": float(toward),
-        "error": 1e-15,
-    }
+def _rows(curve: str, sample: int, places: np.ndarray) -> list[Row]:
+    """Return places (right, up, toward the eye) as rows of a curve."""
+    of = {"curve": curve, "sample": sample}
+    rows: list[Row] = []
+    for step, (right, up, toward) in enumerate(places.tolist()):
+        rows += named_rows(
+            {"picture": toward}, 1e-15, **of, step=step, right=right, up=up
+        )
+    return rows
 
 
 # Samples and least distances at which orders of magnitude are told apart.

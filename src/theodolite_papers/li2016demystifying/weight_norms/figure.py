@@ -112,15 +112,9 @@ def early(both: PredictedAndMeasured) -> Rows:
         step = max(s for s in here.levels("step") if s < min(gone, default=np.inf))
         for row in here.where(step=step):
             law = both.predicted.value(quantity="early_norm", lr=row["lr"], step=step)
-            table.append(
-                {
-                    **row,
-                    "quantity": "early_ratio",
-                    "value": row["value"] / law,
-                    "error": row["error"] / law,
-                    "growth": row["value"] / start,
-                }
-            )
+            ratio = {key: row[key] / law for key in ("value", "error")}
+            growth = row["value"] / start
+            table.append({**row, "quantity": "early_ratio", **ratio, "growth": growth})
     return Rows(table)
 
 

@@ -48,9 +48,9 @@ def never_below(
     return all_of_them(*(inside(lowest(one), region) for one in rows))
 
 
-def all_of_them(*tests: Test) -> Test:
+def all_of_them(first: Test, *others: Test) -> Test:
     """Return one test of several, or the only one itself."""
-    return every(*tests) if len(tests) > 1 else tests[0]
+    return every(first, *others) if others else first
 
 
 def shifted_up(low: Select, high: Select, *, name: str = "") -> Test:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from theodolite import data
-from theodolite.core import ConfigError, Row, stream
+from theodolite.core import ConfigError, Row, named_rows, stream
 
 from .reads import SHARES
 
@@ -182,15 +182,10 @@ def spectrum_rows(descent: Descent) -> list[Row]:
             "largest": np.mean([spectrum.values[-1] for spectrum in spectra]),
             "mean": np.mean([spectrum.values.mean() for spectrum in spectra]),
         }
-        base = {"metric": metric, "error": error, "norm_mode": "batch"}
-        rows += [
-            {"quantity": "share", "share": i + 1, "value": float(value), **base}
-            for i, value in enumerate(shares)
-        ]
-        rows += [
-            {"quantity": name, "value": float(value), **base}
-            for name, value in ends.items()
-        ]
+        of = {"metric": metric, "norm_mode": "batch"}
+        for i, value in enumerate(shares, start=1):
+            rows += named_rows({"share": value}, error, share=i, **of)
+        rows += named_rows(ends, error, **of)
     return rows
 
 
@@ -201,12 +196,8 @@ def loss_rows(descent: Descent, over: tuple[int, ...]) -> list[Row]:
     """
     eps = float(np.finfo(np.float32).eps)
     logs = np.log10(np.maximum(descent.losses, np.finfo(np.float64).tiny))
-    return [
-        {
-            "quantity": "log_loss",
-            "over": steps,
-            "value": float(logs[1 : steps + 1].mean()),
-            "error": 100 * eps,
-        }
-        for steps in over
-    ]
+    rows: list[Row] = []
+    for steps in over:
+        mean = {"log_loss": logs[1 : steps + 1].mean()}
+        rows += named_rows(mean, 100 * eps, over=steps)
+    return rows

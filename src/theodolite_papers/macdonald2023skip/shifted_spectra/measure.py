@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import networks
-from theodolite.core import Cell, Row, Rows, TwoBlockBlueprint, stream
+from theodolite.core import Cell, Row, Rows, TwoBlockBlueprint, named_rows, stream
 
 from ..shared.reads import SHARES
 from ..shared.spectra import descend, few_images, loss_rows, spectrum_rows
@@ -53,10 +53,8 @@ def singular_values(apply: Any, channels: int, side: int) -> np.ndarray:
 
 def _ends(name: str, values: np.ndarray, **labels: Any) -> list[Row]:
     error = EPS * len(values) * float(values[-1])
-    return [
-        {"quantity": f"{name}_{end}", "value": float(v), "error": error, **labels}
-        for end, v in (("least", values[0]), ("most", values[-1]))
-    ]
+    ends = {f"{name}_least": values[0], f"{name}_most": values[-1]}
+    return named_rows(ends, error, **labels)
 
 
 def _counts(name: str, values: np.ndarray) -> list[Row]:
@@ -88,14 +86,12 @@ def _matrix(size: int, trial: int) -> Rows:
     for shift in (0.0, 1.0):
         values = np.linalg.svd(drawn + shift * np.eye(size), compute_uv=False)[::-1]
         error = EPS * size * float(values[-1])
-        labels = {"shift": shift, "error": error}
         parts = np.array_split(values, SHARES)
-        rows += [
-            {"quantity": "matrix_share", "share": i + 1, "value": part.mean(), **labels}
-            for i, part in enumerate(parts)
-        ]
-        for name, value in (("low_end", values[0]), ("high_end", values[-1])):
-            rows.append({"quantity": name, "value": float(value), **labels})
+        for i, part in enumerate(parts, start=1):
+            share = {"matrix_share": part.mean()}
+            rows += named_rows(share, error, shift=shift, share=i)
+        ends = {"low_end": values[0], "high_end": values[-1]}
+        rows += named_rows(ends, error, shift=shift)
     return Rows(rows)
 
 
@@ -125,8 +121,6 @@ def _network(config: Config, cell: Cell) -> Rows:
     rows = [*spectrum_rows(descent), *loss_rows(descent, tuple({10, steps}))]
     if part == "figure":
         eps = float(np.finfo(np.float32).eps)
-        rows += [
-            {"quantity": "loss", "step": i, "value": float(v), "error": 100 * eps}
-            for i, v in enumerate(descent.losses)
-        ]
+        for step, loss in enumerate(descent.losses):
+            rows += named_rows({"loss": loss}, 100 * eps, step=step)
     return Rows(rows)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import networks, training
-from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, stream
+from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, named_rows, stream
 
 from ..optima import least_loss
 from .config import NETWORKS, RateConfig, inputs
@@ -85,16 +85,9 @@ class Search:
         """Return compact rows: losses at the optimum, the optimum, all means."""
         best, config = self.best, self.config
         rate, error = math.log10(config.rate(best)), self._rate_error()
-        rows: list[Row] = [
-            {
-                "quantity": "log10_rate",
-                "value": rate,
-                "error": error,
-                "edge": self.edge,
-                "runs": self.runs,
-                "method": ", ".join(sorted(self.methods)),
-            }
-        ]
+        method = ", ".join(sorted(self.methods))
+        of = {"edge": self.edge, "runs": self.runs, "method": method}
+        rows = named_rows({"log10_rate": rate}, error, **of)
         for seed in config.seeds:
             own = self._own(seed)
             rows.append(
@@ -121,14 +114,8 @@ class Search:
             first = self._first(seed)
             ends = [runs[seed] for runs in self.losses.values() if seed in runs]
             stayed = sum(_KEPT * first < end <= first * (1 + 1e-9) for end in ends)
-            rows.append(
-                {
-                    "quantity": "stayed",
-                    "trial": seed,
-                    "value": stayed / len(ends),
-                    "error": 1 / len(ends),
-                }
-            )
+            share = {"stayed": stayed / len(ends)}
+            rows += named_rows(share, 1 / len(ends), trial=seed)
         return rows
 
     def _first(self, seed: int) -> float:
@@ -142,23 +129,19 @@ class Search:
 
     def _means(self, quantity: str) -> list[Row]:
         """Return the mean over finished runs at every rate where there are any."""
-        rows = []
+        rows: list[Row] = []
         for rung in sorted(self.losses):
             losses = np.array(list(self.losses[rung].values()))
             alive = losses[np.isfinite(losses)]
             if len(alive):
-                spread = (
-                    alive.std(ddof=1) / math.sqrt(len(alive)) if len(alive) > 1 else 0.0
-                )
-                rows.append(
-                    {
-                        "quantity": quantity,
-                        "rate": round(rung / self.config.rungs, 6),
-                        "value": float(alive.mean()),
-                        "error": float(spread),
-                        "finished": len(alive),
-                        "diverged": len(losses) - len(alive),
-                    }
+                several = len(alive) > 1
+                spread = alive.std(ddof=1) / math.sqrt(len(alive)) if several else 0.0
+                rows += named_rows(
+                    {quantity: alive.mean()},
+                    float(spread),
+                    rate=round(rung / self.config.rungs, 6),
+                    finished=len(alive),
+                    diverged=len(losses) - len(alive),
                 )
         return rows
 

@@ -84,11 +84,7 @@ def split_of(task: str, trial: int, seed: int) -> Split:
 
 
 def trained(
-    config: Config,
-    cell: Cell,
-    split: Split,
-    setting: tuple[float, float],
-    start: float,
+    config: Config, cell: Cell, split: Split, setting: tuple[float, float], start: float
 ) -> End:
     """Train one network and read it."""
     method, trial = cell["method"], cell["trial"]

@@ -57,10 +57,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     return rows
 
 
-PANELS = (
-    ("largest", "largest eigenvalue"),
-    ("condition", "condition number"),
-)
+PANELS = (("largest", "largest eigenvalue"), ("condition", "condition number"))
 
 
 def draw(table: Rows) -> "figures.Figure":

@@ -25,8 +25,8 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
         }
         for setting in dict.fromkeys(gaps.column("setting"))
     ]
-    linear = {"setting": "linear", "kind": "one_shortcut"}
-    ratios = both.measured.where(quantity="ratio", **linear)
+    ratios = both.measured.where(quantity="ratio", kind="one_shortcut")
+    ratios = ratios.where(setting="linear")
     for closed in both.predicted.where(trial=ratios.levels("trial")[0]):
         labels = {"depth": closed["depth"], "trial": closed["trial"]}
         label = "ratio, linear 1-shortcut, depth {depth}, dataset {trial}"

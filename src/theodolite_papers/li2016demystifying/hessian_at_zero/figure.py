@@ -12,10 +12,7 @@ def picture(both: PredictedAndMeasured) -> Rows:
     """Return predicted and measured entries, and the largest magnitude of all."""
     entries = Rows(
         {**row, "road": road}
-        for road, rows in (
-            ("closed form", both.predicted),
-            ("measured", both.measured),
-        )
+        for road, rows in (("closed form", both.predicted), ("measured", both.measured))
         for row in rows.where(quantity="entry")
     )
     limit = max(abs(row["value"]) for row in entries)

@@ -143,12 +143,7 @@ class Settled:
     left: "Tensor"
 
 
-def settle(
-    stack: NormalisedStack,
-    cost: Cost,
-    weights: Weights,
-    steps: int,
-) -> Settled:
+def settle(stack: NormalisedStack, cost: Cost, weights: Weights, steps: int) -> Settled:
     """Let weights settle from where they are."""
     import torch
 

@@ -89,10 +89,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     ]
 
 
-AXES = {
-    "excess": "final loss − optimal loss",
-    "final_loss": "final loss",
-}
+AXES = {"excess": "final loss − optimal loss", "final_loss": "final loss"}
 LABELS = {
     "xavier": "Xavier",
     "orthogonal": "orthogonal",

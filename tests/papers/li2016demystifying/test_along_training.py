@@ -224,7 +224,7 @@ class TestReferenceValues:
         [("two_shortcut", 0.05, 0, [1171, 6038]),
          ("two_shortcut", 0.05, 1, [390.3, 4730]),
          ("orthogonal", 0.01, 0, [254.6, 713]),
-         ("orthogonal", 0.01, 1, [254.0, 682])],
+         ("orthogonal", 0.01, 1, [254.0, 682])]
     )  # fmt: skip
     def test_depth_12(self, kind, rate, seed, wanted):
         data = whitened("mnist5k", 10)

@@ -65,7 +65,7 @@ def test_a_refuted_statement_and_its_correction_are_one_claim(smoke_root):
 @pytest.mark.parametrize(
     ("name", "quantity"),
     [("stationary-order", "order"), ("zero-is-a-saddle", "lower"),
-     ("relu-half-space-moments", "printed")],
+     ("relu-half-space-moments", "printed")]
 )  # fmt: skip
 def test_vague_rows_decide_nothing(name, quantity, smoke_root):
     study, both = rows_of(smoke_root, STUDY)

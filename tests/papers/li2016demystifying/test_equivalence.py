@@ -4,13 +4,7 @@ from typing import ClassVar
 
 import pytest
 
-from tests.studies.counterfactuals import (
-    StudyChecks,
-    const,
-    first,
-    rows_of,
-    shift,
-)
+from tests.studies.counterfactuals import StudyChecks, const, first, rows_of, shift
 
 STUDY = "equivalence"
 LINEAR, RELU = {"setting": "linear"}, {"setting": "relu before"}

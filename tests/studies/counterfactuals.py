@@ -198,22 +198,18 @@ def check_reproduced(name, cell, **chaotic):
         )
 
 
-class StudyChecks:
-    """What every study is tested for; a class of its tests names the study.
+class SmokeChecks:
+    """What the run of a study at SMOKE is tested for; a class of tests names it.
 
     Attributes:
         study: Its name.
-        verdicts: Verdicts at SMOKE of the claims that do not hold.
-        cases: Counterfactuals, each of which turns a verdict.
-        copies: How often networks are counted in those of some claims.
+        verdicts: Verdicts of the claims that do not hold.
         alone: Claims that one network leaves open.
         refused: Settings that cannot be run, and words of the error.
     """
 
     study: str
     verdicts: ClassVar = {}
-    cases: ClassVar = []
-    copies: ClassVar = {}
     alone: ClassVar = ()
     refused: ClassVar = ()
 
@@ -222,13 +218,6 @@ class StudyChecks:
 
     def test_rows_carry_their_error(self, smoke_root):
         check_errors(smoke_root, self.study)
-
-    def test_every_claim_has_a_counterfactual(self):
-        check_all_turn(self.study, self.cases)
-
-    def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
-        copies = self.copies.get(case[0], 1)
-        check_counterfactual(smoke_root, self.study, case, copies=copies)
 
     def test_one_network_decides_nothing(self, smoke_root):
         study, both = rows_of(smoke_root, self.study)
@@ -242,6 +231,25 @@ class StudyChecks:
             with pytest.raises(ConfigError, match=text) as caught:
                 config(**settings)
             assert "\n" not in str(caught.value)
+
+
+class StudyChecks(SmokeChecks):
+    """What a study is tested for whose verdicts turn on counterfactuals of SMOKE.
+
+    Attributes:
+        cases: Counterfactuals, each of which turns a verdict.
+        copies: How often networks are counted in those of some claims.
+    """
+
+    cases: ClassVar = []
+    copies: ClassVar = {}
+
+    def test_every_claim_has_a_counterfactual(self):
+        check_all_turn(self.study, self.cases)
+
+    def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
+        copies = self.copies.get(case[0], 1)
+        check_counterfactual(smoke_root, self.study, case, copies=copies)
 
 
 WITH_MNIST = pytest.mark.skipif(

@@ -50,7 +50,7 @@ def on_scores(test: Test) -> Test:
 
 
 def shares_right(both: PredictedAndMeasured) -> dict[str, Number | float | int]:
-    """Tell how many runs each rule foretells, and how many of each phase happened."""
+    """Return the share of runs that each rule predicts, and of each phase."""
     runs = scored(both)
     shares: dict[str, Number | float | int] = {}
     for name in FORETOLD:

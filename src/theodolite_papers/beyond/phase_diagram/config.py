@@ -106,7 +106,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network: family, kind, depth, initial scale and trial."""
+    """Return one cell per network: family, kind, depth, initial scale and trial."""
     return [
         {"family": family, "kind": kind, "depth": depth, "scale": scale, "trial": seed}
         for depth in sorted(config.depths, reverse=True)

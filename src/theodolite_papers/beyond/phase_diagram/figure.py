@@ -15,7 +15,7 @@ FORETOLD = ("foretold", "by_sharpness", "all_train")
 
 
 def scored(both: PredictedAndMeasured) -> PredictedAndMeasured:
-    """Return the sides with a row a run of what claims select, as 0, 1 or -1.
+    """Return both sides with one row per run and score: 0, 1 or -1.
 
     ``foretold``, ``by_sharpness``, ``all_train``: whether it ended as said.
     ``trained``: whether it trained. ``missed``: 1 for a divergence that was not

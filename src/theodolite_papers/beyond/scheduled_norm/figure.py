@@ -84,7 +84,7 @@ APART = 0.16
 
 
 def draw(table: Rows) -> "figures.Figure":
-    """Draw a panel a quantity, a place a task."""
+    """Draw one panel per quantity and one place per task."""
     figure, panels = figures.new_figure(7.0, 4.2, panels=(1, len(PANELS)))
     tasks, names = table.levels("task"), list(LABELS)
     for panel, (quantity, title) in zip(panels, PANELS.items(), strict=True):

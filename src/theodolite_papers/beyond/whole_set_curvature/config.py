@@ -176,7 +176,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network, or one a moment of it; in a long run the ends come first."""
+    """Return one cell per network, or per moment of it with both ends first."""
     if not config.by_moment:
         return [{"rule": r, "trial": t} for t in config.seeds for r in RULES]
     longest = max(len(config.moments_of(rule)) for rule in RULES)

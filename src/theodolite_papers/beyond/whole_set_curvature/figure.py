@@ -115,7 +115,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Set the late curvature of the whole set, and of batches, beside the edge."""
+    """Return the late curvature of the whole set, and of batches, beside the edge."""
     rows = []
     late = measured("sharpness", lambda row: row["moment"] >= LATE)
     for rule, edge in edges(both).items():

@@ -59,7 +59,7 @@ def correlated(metric: str) -> Test:
 
 
 def _pooled(both: PredictedAndMeasured) -> dict[str, Number]:
-    """Tell rank correlations over all trials and architectures, by length of run."""
+    """Return rank correlations over all trials and datasets, by length of run."""
     numbers = {}
     for metric in METRICS:
         for over in sorted({10, steps_of(both)}):

@@ -69,7 +69,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network."""
+    """Return one cell per network."""
     return [
         {"dataset": dataset, "variant": variant, "trial": trial}
         for dataset in config.datasets

@@ -1,7 +1,5 @@
 """Speed against shift, an intervention a point."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from theodolite import figures
@@ -67,18 +65,15 @@ def rank_correlations(
         )
         names = [name for name in shift if name in speed]
         if len(names) > 2:
-            ranks = [_ranks([part[name] for name in names]) for part in (shift, speed)]
-            correlations[trial] = -float(np.corrcoef(np.array(ranks))[0, 1])
+            values = np.array([[part[n] for n in names] for part in (shift, speed)])
+            ranks = values.argsort(axis=1).argsort(axis=1).astype(float)
+            correlations[trial] = -float(np.corrcoef(ranks)[0, 1])
     return correlations
 
 
 def _gain(rows: Rows, variant: str) -> np.ndarray:
     pair = [by_network(rows.where(variant=name)) for name in (variant, NOTHING)]
     return np.array(list(pair[0].minus(pair[1]).values.values()))
-
-
-def _ranks(values: list[float]) -> np.ndarray:
-    return np.argsort(np.argsort(values)).astype(float)
 
 
 # Points of scaled averages are one series, each isometry or place another.
@@ -106,7 +101,7 @@ def draw(table: Rows) -> "figures.Figure":
         rows = table.where(quantity="point", dataset=dataset, metric=metric)
         for name, label in SERIES.items():
             style = figures.kind_style(KINDS[name])
-            these = rows.where(_of(name))
+            these = rows.where(lambda row, name=name: row["variant"].startswith(name))
             panel.errorbar(
                 these.values("shift"),
                 these.values(),
@@ -135,7 +130,3 @@ def draw(table: Rows) -> "figures.Figure":
         panel.set_ylabel("loss without over with it")
     figures.shared_legend(figure)
     return figure
-
-
-def _of(name: str) -> Callable[[Row], bool]:
-    return lambda row: str(row["variant"]).startswith(name)

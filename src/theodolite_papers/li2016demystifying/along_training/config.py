@@ -91,7 +91,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a run, the deepest first."""
+    """Return one cell per run, the deepest first."""
     all_cells = []
     for depth in config.depths:
         for kind in KINDS if depth == config.depths[0] else PAIR:

@@ -212,7 +212,7 @@ def draw_eigenvalues(table: Rows) -> "figures.Figure":
 
 
 def draw_ratio(table: Rows) -> "figures.Figure":
-    """Draw the condition number at equal loss, a panel a depth."""
+    """Draw the condition number at equal loss, one panel per depth."""
     figure, panels = _by_depth(table)
     panels[0].set_ylabel(r"$|\lambda|_{\max}\,/\,|\lambda|_{(0.1)}$")
     for panel in panels:

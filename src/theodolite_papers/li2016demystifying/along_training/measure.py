@@ -137,7 +137,7 @@ def measure(config: Config, cell: Cell) -> Rows:
 
 
 def by_network(config: Config, cell: Cell) -> bool:
-    """Whether a cell's Hessians are measured by double backward."""
+    """Return whether a cell's Hessians are measured by double backward."""
     return cell["trial"] == config.seed and cell["depth"] <= config.measured_depth
 
 

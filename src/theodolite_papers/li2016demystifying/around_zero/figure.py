@@ -61,7 +61,7 @@ PANELS = (("largest", "largest eigenvalue"), ("condition", "condition number"))
 
 
 def draw(table: Rows) -> "figures.Figure":
-    """Draw measured against printed, one panel a quantity."""
+    """Draw measured against printed numbers, one panel per quantity."""
     figure, panels = figures.new_figure(7.0, 3.4, panels=(1, 2))
     units = table.levels("units")
     for panel, (quantity, title) in zip(panels, PANELS, strict=True):

@@ -101,7 +101,7 @@ def hessian(
 
 
 def drawn_biases(config: Config, trial: int, units: int) -> np.ndarray:
-    """Return constant biases of Eq 3, a row a unit; ReLU stops the last of each."""
+    """Return constant biases of Eq 3, one row per unit; each row's last is negative."""
     drawn = stream(trial, "fixed_bias").normal(1.0, 0.25, size=(units, config.width))
     drawn[:, -1] *= -1
     return drawn
@@ -126,7 +126,7 @@ def relu_near_zero(config: Config, units: int) -> ShortcutBlueprint:
 
 
 def rounding(matrix: np.ndarray, reading: Any) -> float:
-    """What sums over a matrix lose, and the asymmetry found, as a fraction."""
+    """Return the rounding of sums over a matrix plus its asymmetry, as a fraction."""
     return EPS * len(matrix) + reading.asymmetry
 
 

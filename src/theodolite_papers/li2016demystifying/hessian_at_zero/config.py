@@ -37,7 +37,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a shortcut length and dataset, degenerate ones, and the picture."""
+    """Return one cell per shortcut length and dataset, and one for the picture."""
     all_cells = [
         {"data": "random", "n": n, "trial": seed}
         for n in LENGTHS

@@ -72,7 +72,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network, the deepest first, and one for the conventions."""
+    """Return one cell per network, the deepest first, and one for conventions."""
     all_cells = [
         {"kind": kind, "depth": depth, "trial": seed}
         for depth in sorted(config.depths, reverse=True)

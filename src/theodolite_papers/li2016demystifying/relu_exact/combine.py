@@ -67,7 +67,7 @@ def _parts(config: Config, cell: Cell) -> list[Row]:
 
 
 def _limit(config: Config, cell: Cell) -> list[Row]:
-    """Say how far the spectrum is from that of half-space moments."""
+    """Return how far the spectrum is from that of half-space moments."""
     x, y = samples_of(config, cell)
     values = np.linalg.eigvalsh(hessian(config, key(cell))[0])
     first = networks.get_weights(built(config, cell))[::2]

@@ -24,7 +24,7 @@ def measure(config: Config, cell: Cell) -> Rows:
 
 
 def is_measured(config: Config, cell: Cell) -> bool:
-    """Whether a network on digits is measured by double backward."""
+    """Return whether a network on digits is measured by double backward."""
     if cell["kind"] != TWO:
         return True
     early = cell["trial"] in config.seeds[:2]

@@ -71,7 +71,7 @@ SHRINKAGE = measured("end_over_start").out_of(over_start)
 def beside(
     both: PredictedAndMeasured, quantity: str, name: str, **labels: Any
 ) -> list[Row]:
-    """Set a quantity by theory beside the mean over networks, depth by depth."""
+    """Return theory beside the mean over networks, one row per depth."""
     rows: list[Row] = []
     for row in both.predicted.where(quantity=quantity):
         mine = both.measured.where(quantity=quantity, depth=row["depth"], **labels)

@@ -91,7 +91,7 @@ def read_weights(model: Any) -> dict[str, float]:
 
 
 def _rows(result: Any, config: CifarConfig, tested: int) -> list[Row]:
-    """Return a row a quantity and epoch, each with the fate of the run."""
+    """Return one row per quantity and epoch, each with how the run ended."""
     fate = {"status": result.status, "epochs": config.epochs}
     rows: list[Row] = []
     for reading in result.history:

@@ -32,7 +32,7 @@ def random_data(
 def named(
     numbers: Mapping[str, Any], errors: float | Mapping[str, float], **labels: Any
 ) -> list[Row]:
-    """Return a row a quantity, with its error and the circumstances of all."""
+    """Return one row per quantity, with its error and the labels of all."""
     table = errors if isinstance(errors, Mapping) else {}
     default = None if isinstance(errors, Mapping) else errors
     return [
@@ -48,7 +48,7 @@ def named(
 
 
 def entries(matrix: np.ndarray, error: float, **labels: Any) -> list[Row]:
-    """Return a row an entry of a matrix, row by row."""
+    """Return one row per entry of a matrix, row by row."""
     return [
         row
         for (i, j), value in np.ndenumerate(matrix)
@@ -64,7 +64,7 @@ def gap(theory: np.ndarray, measured: np.ndarray, scale: float) -> float:
 def closed(
     numbers: Mapping[str, Any], rounding: float = 1e-12, **labels: Any
 ) -> list[Row]:
-    """Return a row a quantity, its error a fraction of it."""
+    """Return one row per quantity; its error is a fraction of it."""
     return [
         {
             "quantity": name,

@@ -15,7 +15,7 @@ PAPER = config.PRESETS["paper"]
 
 
 def _beyond() -> tuple[str, ...]:
-    """Say which committed networks are not of the paper scale's depths."""
+    """Return a sentence on committed networks of other depths than the paper's."""
     rows = RUN.rows().where(quantity="parameters")
     rows = rows.where(lambda row: row["depth"] not in PAPER.depths)
     if not len(rows):

@@ -67,7 +67,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a trained network, the deepest first, and one a network at the start."""
+    """Return one cell per trained network, deepest first, and per new network."""
     trained = [
         {"task": "trained", "shortcut": 2, "depth": depth, "trial": seed}
         for depth in sorted(config.depths, reverse=True)

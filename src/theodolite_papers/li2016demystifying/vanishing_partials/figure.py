@@ -33,7 +33,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
 
 
 def draw(table: Rows) -> "figures.Figure":
-    """Draw the share of non-zero derivatives by order, a panel a shortcut length."""
+    """Draw the share of non-zero derivatives by order, one panel per length."""
     lengths = table.levels("n")
     figure, panels = figures.new_figure(
         7.0, 2.8, panels=(1, len(lengths)), share_y=True

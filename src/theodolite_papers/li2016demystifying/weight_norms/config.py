@@ -75,7 +75,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network and depth, the dearest first."""
+    """Return one cell per network and depth, the most expensive first."""
     return [
         {"network": name, "depth": depth}
         for name in reversed(NETWORKS)

@@ -28,7 +28,7 @@ def _lost(measured: Rows) -> set[tuple]:
 
 
 def along(measured: Rows) -> Rows:
-    """Return norms at one rate a network: the highest at which no depth diverges."""
+    """Return norms at one rate per network: the highest with no divergence."""
     lost = {(network, rate) for network, _, rate in _lost(measured)}
     norms = measured.where(quantity="norm")
     rows = []
@@ -172,7 +172,7 @@ KINDS = {"linear": "two_shortcut", "relu": "two_shortcut_relu"}
 
 
 def draw_norms(table: Rows) -> "figures.Figure":
-    """Draw the mean norm against the step, one panel a network."""
+    """Draw the mean norm against the step, one panel per network."""
     figure, panels = figures.new_figure(7.0, 3.8, panels=(1, 2), share_y=True)
     for panel, (network, title) in zip(panels, TITLES.items(), strict=True):
         points = table.where(quantity="norm", network=network)

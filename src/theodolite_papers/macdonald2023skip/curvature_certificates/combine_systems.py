@@ -78,6 +78,9 @@ def looseness(config: Config) -> list[Row]:
 
 
 def _system(config: Config, trial: int) -> list[Row]:
+    import torch
+    from torch.nn.utils import vector_to_parameters
+
     drawn = instance(config, trial)
     rng = stream(config.seed, "points", trial)
     bounds = system_bounds(drawn.plan, extent_of(drawn.inputs))
@@ -94,7 +97,7 @@ def _system(config: Config, trial: int) -> list[Row]:
             "hessian_ratio": _hessian_norm(drawn, network) / beta,
         }
         step = rng.normal(size=len(theta)) * 10 ** rng.uniform(-3, 1)
-        _move(network, theta + step)
+        vector_to_parameters(torch.tensor(theta + step), list(network.parameters()))
         there, after = _jacobian(drawn, network), _loss(drawn, network)[0]
         length = float(np.linalg.norm(step))
         moved = np.linalg.norm(here - there, 2) / length
@@ -163,12 +166,6 @@ def _loss(drawn: Instance, network: Any) -> tuple[float, np.ndarray, np.ndarray]
         for parts in (slope, parameters)
     )
     return float(loss.detach()), flat, at
-
-
-def _move(network: Any, theta: np.ndarray) -> None:
-    import torch
-
-    torch.nn.utils.vector_to_parameters(torch.tensor(theta), list(network.parameters()))
 
 
 def _hessian_norm(drawn: Instance, network: Any) -> float:

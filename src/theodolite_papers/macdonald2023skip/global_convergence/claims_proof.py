@@ -32,7 +32,7 @@ LAW = our_margin(0.3, "laws of late steps, read after finitely many", centre=1.0
 
 
 def late(row: Row) -> bool:
-    """Whether a step is late enough for laws of growth to hold."""
+    """Return whether a step is late enough for laws of growth to hold."""
     return row["step"] >= 100
 
 

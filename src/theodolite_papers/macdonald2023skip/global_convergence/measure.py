@@ -63,7 +63,7 @@ def _rival(config: Config, rival: str, data: np.ndarray) -> NormalisedStack:
 
 
 def _where_lost(config: Config, rival: str) -> list[np.ndarray]:
-    """Return weights at which the rival's kernel is singular, a network a dataset.
+    """Return weights at which the rival's kernel is singular, one network per set.
 
     Without skips and with dependent data branches of zero do. A branch that may be
     longer than its skip undoes it in one direction, at outputs of zero.
@@ -115,7 +115,7 @@ def _line() -> list[Row]:
 
 
 def _losses(spectrum: tuple[float, ...], rate: float, steps: int) -> np.ndarray:
-    """Descend from each axis of a quadratic loss; a column an axis."""
+    """Return losses of descent from each axis of a quadratic, one column per axis."""
     import torch
 
     curvatures = torch.tensor(spectrum, dtype=torch.float64)

@@ -144,7 +144,7 @@ class Settled:
 
 
 def settle(stack: NormalisedStack, cost: Cost, weights: Weights, steps: int) -> Settled:
-    """Let weights settle from where they are."""
+    """Return where growing steps lead from given weights."""
     import torch
 
     first, *rest = stack.matrices(weights)

@@ -35,7 +35,7 @@ _ENDED = ("finished", "diverged")
 
 
 def by_run(rows: Rows) -> Rows:
-    """Return what each network comes to: quantities of one number a network.
+    """Return one number per network for each quantity.
 
     ``log_loss`` and ``early_log_loss`` are means of the decimal logarithm of the
     training loss over all epochs and over the first third, before the rate falls;
@@ -77,7 +77,8 @@ def _numbers(run: list[Row]) -> list[Row]:
         stalled = losses[-1] > STALLED * chance
         numbers["lost"] = float(status == "diverged" or stalled)
         for ending in ("", "_batch"):
-            error = _last(run, f"test_error{ending}")
+            tests = (r for r in run if r["quantity"] == f"test_error{ending}")
+            error = {r["epoch"]: r["value"] for r in tests}.get(first["epochs"])
             if status == "diverged" or error is None:
                 error = 1 - 1 / first["classes"]
             numbers[f"accuracy{ending}"] = 100 * (1 - error)
@@ -109,11 +110,6 @@ def _losses(run: list[Row], chance: float) -> list[float]:
 
 def _mean_log(losses: list[float]) -> float:
     return math.fsum(math.log10(loss) for loss in losses) / len(losses)
-
-
-def _last(run: list[Row], quantity: str) -> float | None:
-    numbers = {row["epoch"]: row["value"] for row in run if row["quantity"] == quantity}
-    return numbers.get(run[0]["epochs"])
 
 
 def _error(name: str, value: float) -> float:

@@ -41,7 +41,7 @@ def curve_table(both: PredictedAndMeasured) -> Rows:
 def compare_table(
     table: int, dataset: str
 ) -> Callable[[PredictedAndMeasured], list[Row]]:
-    """Set a table as printed beside ours, cell by cell, and counts of parameters.
+    """Return a function that compares a printed table with ours, cell by cell.
 
     Cells are compared only where networks were trained on the table's images.
     """

@@ -113,7 +113,7 @@ def rows_of(
     status: str,
     note: str = "",
 ) -> list[Row]:
-    """Return a row a quantity and epoch, and last how far the run came.
+    """Return one row per quantity and epoch, and last how far the run came.
 
     Errors are of arithmetic alone: the test images are all that there are.
     """

@@ -192,7 +192,7 @@ def spectrum_rows(descent: Descent) -> list[Row]:
 def loss_rows(descent: Descent, over: tuple[int, ...]) -> list[Row]:
     """Return means of the decimal logarithm of losses over the first steps.
 
-    A loss is exact but for the rounding of single precision.
+    A loss is exact except for the rounding of single precision.
     """
     eps = float(np.finfo(np.float32).eps)
     logs = np.log10(np.maximum(descent.losses, np.finfo(np.float64).tiny))

@@ -72,7 +72,7 @@ def faster(slow: str, fast: str, over: int | None = None, part: str = "figure") 
 
 
 def _asides(both: PredictedAndMeasured) -> dict[str, Number]:
-    """Tell mean singular values of the three networks by both metrics."""
+    """Return mean singular values of the three networks by both metrics."""
     numbers = {}
     for metric in ("composite", "blocks"):
         for kind in ("chain", "res", "average"):

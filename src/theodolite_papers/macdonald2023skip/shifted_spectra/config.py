@@ -104,7 +104,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network, one a matrix, and one for the pools."""
+    """Return one cell per network, one per matrix, and one for the pools."""
     trials = config.seeds
     all_cells: list[dict[str, Any]] = [
         {"part": "figure", "kind": kind, "trial": trial}

@@ -68,7 +68,7 @@ def start_table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Set shares and ends of figure 1 beside their limits."""
+    """Return shares and ends of figure 1 beside their limits."""
     rows: list[Row] = []
     for quantity in ("matrix_share", "low_end", "high_end"):
         by = ("shift", "share") if quantity == "matrix_share" else ("shift",)

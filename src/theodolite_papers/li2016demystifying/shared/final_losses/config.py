@@ -96,7 +96,7 @@ class RateConfig(StudyConfig):
 
 
 def cells(config: RateConfig) -> list[dict[str, Any]]:
-    """One cell a network and depth, the deepest first."""
+    """Return one cell per network and depth, the deepest first."""
     all_cells: list[dict[str, Any]] = [
         {"network": name, "depth": depth}
         for names, depths in (

@@ -74,7 +74,7 @@ def _drawn(both: PredictedAndMeasured, rows: Iterable[Row]) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Set the least loss of a linear map beside what 2-shortcut networks reach."""
+    """Return the least loss of a linear map beside what 2-shortcut networks reach."""
     floor = floor_of(both)
     best = floor or reference(both, "linear_optimum")
     name = "optimal loss" if floor else "best linear map"

@@ -201,12 +201,12 @@ def shallower(rows: Rows) -> Rows:
 
 
 def deep(row: Row) -> bool:
-    """Whether a row is of a deep network."""
+    """Return whether a row is of a deep network."""
     return row["depth"] >= DEEP
 
 
 def rate_matters(row: Row) -> bool:
-    """Whether a row is of a deep network whose final loss depends on the rate."""
+    """Return whether a row is of a deep network whose loss depends on the rate."""
     return deep(row) and not row["flat"]
 
 

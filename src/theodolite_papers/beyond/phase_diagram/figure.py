@@ -76,7 +76,7 @@ def _decade(rate: float) -> int | None:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Share of runs in each phase, foretold beside measured, by seeds."""
+    """Return the share of runs in each phase, predicted beside measured."""
     rows: list[Row] = []
     for family in both.measured.levels("family"):
         for phase in (TRAINS, STUCK, DIVERGES):

@@ -62,7 +62,7 @@ def _tasks(make: Callable[[Any], Test]) -> Test:
 def _less(
     quantity: str, low: str, high: str, *, by: Region | None = None, log: bool = False
 ) -> Test:
-    """The first method has less of a quantity, on every task, split by split."""
+    """Judge whether the first method has less of a quantity on every task."""
     return _tasks(
         lambda task: ordered(
             _of(quantity, low, task), _of(quantity, high, task), by=by, log=log

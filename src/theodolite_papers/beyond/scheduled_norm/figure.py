@@ -57,7 +57,7 @@ def _averaged(rows: Rows) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Norms of networks in training beside the growth that the schedule copies."""
+    """Return norms in training beside the growth that the schedule copies."""
     rows: list[Row] = []
     for row in both.predicted.where(quantity="course"):
         norms = both.measured.where(quantity="course", share=row["share"])

@@ -173,7 +173,7 @@ def run_table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Closed form at zero beside the first state of 2-shortcut networks."""
+    """Return closed forms at zero beside the first state of 2-shortcut networks."""
     starts = both.measured.where(task="levels", kind="two_shortcut", step=0)
     return [
         compared_row(

@@ -11,7 +11,7 @@ from .config import Config
 
 
 def predict(config: Config) -> Rows:
-    """Closed forms at zero weights, the optimal loss, and the rank at an optimum."""
+    """Return closed forms at zero, the optimal loss, and the rank at an optimum."""
     x, y = whitened(config.dataset, config.width)
     data = moments(x, y)
     rows: list[Row] = []

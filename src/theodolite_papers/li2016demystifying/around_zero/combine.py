@@ -40,7 +40,7 @@ def _bias(config: Config, trial: int, units: int) -> list[Row]:
 
 
 def _fixed_bias(config: Config, trial: int, units: int) -> list[Row]:
-    r"""Constant biases: Eq 3 at zero, with $b_r = 0$ and with $b_r$ drawn."""
+    r"""Compare Eq 3 at zero with constant biases: $b_r = 0$, and $b_r$ drawn."""
     x, y = dataset(config, trial)
     plan = with_biases(config, units, "tanh")
     matrix, _, reading, _ = hessian(config, trial, plan, biases="zero")

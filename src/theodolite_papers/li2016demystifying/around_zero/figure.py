@@ -40,7 +40,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Orders of contact beside n, and Eq 9 beside ReLU networks."""
+    """Return orders of contact beside n, and Eq 9 beside ReLU networks."""
     rows: list[Row] = []
     orders = both.measured.where(quantity="order")
     for n in orders.levels("n"):

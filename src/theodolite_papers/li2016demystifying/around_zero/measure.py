@@ -24,7 +24,7 @@ def measure(config: Config, cell: Cell) -> Rows:
 
 
 def _contact(config: Config, trial: int) -> list[Row]:
-    """Order of contact along a random direction, and the change along its mirror."""
+    """Measure the order of contact along a random direction and its mirror."""
     rows: list[Row] = []
     for n, setting in product(ORDERS, ("linear", "tanh")):
         plan = ShortcutBlueprint(
@@ -131,7 +131,7 @@ def rounding(matrix: np.ndarray, reading: Any) -> float:
 
 
 def _bias(config: Config, trial: int, units: int) -> list[Row]:
-    """Flat directions of Eq 3, biases being parameters, a unit and coordinate."""
+    """Return flat directions of Eq 3 per unit and coordinate, biases trained."""
     smooth = with_biases(config, units, "tanh")
     near = relu_near_zero(config, units).with_(bias=True)
     rows: list[Row] = []
@@ -144,7 +144,7 @@ def _bias(config: Config, trial: int, units: int) -> list[Row]:
 
 
 def _fixed_bias(config: Config, trial: int, units: int) -> list[Row]:
-    """What constant biases leave of theorem 2's form."""
+    """Return what constant biases leave of theorem 2's form."""
     plan = with_biases(config, units, "relu")
     matrix, values, reading, _ = hessian(config, trial, plan, biases="drawn")
     outside, size = matrix.copy(), config.width**2
@@ -165,7 +165,7 @@ def _fixed_bias(config: Config, trial: int, units: int) -> list[Row]:
 
 
 def _relu(config: Config, trial: int, units: int) -> list[Row]:
-    """The spectrum of ReLU networks at small weights."""
+    """Return largest eigenvalue and condition of ReLU networks at small weights."""
     matrix, values, reading, _ = hessian(config, trial, relu_near_zero(config, units))
     condition = condition_of(values, quantile=0.0)
     error = rounding(matrix, reading) * condition.largest

@@ -10,7 +10,7 @@ from .config import Config, dataset
 
 
 def predict(config: Config) -> Rows:
-    """What the smooth formula says of ReLU networks, and why it cannot."""
+    """Return the smooth formula for ReLU networks, and ReLU's local quadratics."""
     rows: list[Row] = []
     for trial in config.seeds:
         plan = ShortcutBlueprint(width=config.width, depth=2, mid="relu")

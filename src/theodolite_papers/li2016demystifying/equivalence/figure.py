@@ -14,7 +14,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Deviations of spectra, which equivalence sets to nothing, and closed forms."""
+    """Return deviations of spectra, which should be zero, and closed forms."""
     gaps = both.measured.where(quantity="spectrum_gap")
     rows: list[Row] = [
         {

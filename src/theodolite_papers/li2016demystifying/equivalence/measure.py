@@ -33,7 +33,7 @@ def _pair(
 
 
 def _identity(config: Config, trial: int) -> list[Row]:
-    """A 1-shortcut network at W, and a plain one at I + W."""
+    """Compare Hessians of a 1-shortcut network at W and a plain one at I + W."""
     rows: list[Row] = []
     x, y = dataset(config, trial)
     for setting, names, depth in config.settings:
@@ -53,7 +53,7 @@ def _identity(config: Config, trial: int) -> list[Row]:
 
 
 def _rotation(config: Config, trial: int) -> list[Row]:
-    r"""A plain orthogonal network, and a 1-shortcut one at zero with turned labels.
+    r"""Compare a plain orthogonal network with a 1-shortcut one, labels turned.
 
     With $Q_r = O_r \cdots O_1$ and $W_r = Q_r(I + V_r)Q_{r-1}^T$ the plain map is
     $Q_R\prod(I + V_r)$, so $\mathrm{vec}\,W_r$ turns with $Q_{r-1} \otimes Q_r$.
@@ -111,7 +111,7 @@ def _turned(matrix: np.ndarray, turns: list[np.ndarray]) -> np.ndarray:
 
 
 def _training(config: Config, trial: int) -> list[Row]:
-    """Loss along gradient descent, of four networks on one dataset."""
+    """Return losses along gradient descent of four networks on one dataset."""
     rows: list[Row] = []
     x, y = dataset(config, trial)
     shortcut, plain = _pair(config, config.trained)

@@ -85,7 +85,7 @@ def near_optimum(network: str, depth: int) -> Read:
 
 
 def as_deepest(depth: int) -> Test:
-    """The excess of 2-shortcut networks is as at the greatest depth."""
+    """Judge whether the excess of 2-shortcut networks is as at the greatest depth."""
     last = loss("two_shortcut").keeping(deepest)
     read = difference(loss("two_shortcut").at(depth=depth), last, log=True)
     return inside(read, HALF_A_DECADE)

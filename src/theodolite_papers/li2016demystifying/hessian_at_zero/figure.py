@@ -34,7 +34,7 @@ def unit(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Condition number of Eq 9 beside the measured one, deepest network."""
+    """Return Eq 9 beside the measured condition number of the deepest network."""
     rows: list[Row] = []
     closed = both.predicted.where(quantity="condition")
     measured = both.measured.where(quantity="condition")

@@ -109,7 +109,7 @@ def _rows(network: Measured, data: str) -> list[Row]:
 
 
 def _two_shortcut(network: Measured) -> dict[str, float]:
-    """Entries outside Eq 8's pattern, and how units differ within it."""
+    """Return entries outside Eq 8's pattern, and how units differ within it."""
     blocks, units = network.blocks, range(network.plan.units)
     lower = [blocks[2 * r + 1, 2 * r].copy() for r in units]
     for r in units:
@@ -121,7 +121,7 @@ def _two_shortcut(network: Measured) -> dict[str, float]:
 
 
 def _one_shortcut(network: Measured) -> dict[str, float]:
-    """How blocks differ on one side of the diagonal, and across it."""
+    """Return how blocks differ on one side of the diagonal, and across it."""
     blocks, units, scale = network.blocks, network.plan.units, network.scale
     sides = {
         "diagonal": [blocks[r, r] for r in range(units)],

@@ -8,7 +8,7 @@ from .config import Config, dataset
 
 
 def predict(config: Config) -> Rows:
-    """Eq 9 and Eq 26 for every dataset, and the picture's closed form."""
+    """Return Eqs 9 and 26 for every dataset, and the picture's closed form."""
     rows: list[Row] = []
     for trial in config.seeds:
         x, y = dataset(config, "random", trial)

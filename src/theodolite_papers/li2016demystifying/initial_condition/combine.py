@@ -69,7 +69,7 @@ def _rotated(
 
 
 def _conventions(config: Config, x: np.ndarray, y: np.ndarray) -> list[Row]:
-    """How much of the number is a choice of percentile, of signs and of orders."""
+    """Return the number by choice of percentile, of signs and of orders."""
     plan = ShortcutBlueprint(width=config.width, depth=2)
     values = eigenvalues_at_zero(plan, x, y)
     rows: list[Row] = []

@@ -21,7 +21,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Closed form at zero beside the mean over networks at small weights."""
+    """Return closed forms at zero beside means over networks at small weights."""
     closed = both.predicted.where(quantity="ratio")
     ratios = group_means(both.measured.where(quantity="ratio"), ("kind", "depth"))
     return [

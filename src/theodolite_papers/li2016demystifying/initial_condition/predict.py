@@ -11,7 +11,7 @@ from .config import Config
 
 
 def predict(config: Config) -> Rows:
-    """Closed forms at zero weights, for 1- and 2-shortcut networks."""
+    """Return closed forms at zero weights, for 1- and 2-shortcut networks."""
     x, y = whitened(config.dataset, config.width)
     rows: list[Row] = []
     for kind, n in (("one_shortcut", 1), ("two_shortcut", 2)):
@@ -26,7 +26,7 @@ def predict(config: Config) -> Rows:
 
 
 def _toeplitz(config: Config, x: np.ndarray, y: np.ndarray) -> list[Row]:
-    """Numbers of the growth argument for n = 1."""
+    """Return the numbers of the growth argument for n = 1."""
     plan = ShortcutBlueprint(width=config.width, depth=1, shortcut=1)
     a, b = unit_blocks(plan, x, y)
     k = a - b

@@ -29,7 +29,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Closed forms at zero beside means at small weights."""
+    """Return closed forms at zero beside means at small weights."""
     at_zero = both.predicted.where(quantity="ratio")
     ratios = group_means(both.measured.where(quantity="ratio"), ("kind", "depth"))
     return [

@@ -11,7 +11,7 @@ from .config import ONE, TWO, Config, plan_of
 
 
 def predict(config: Config) -> Rows:
-    """Condition numbers at zero where it is no kink, and a bound on eigenvalues."""
+    """Return condition numbers where zero is no kink, and a bound on eigenvalues."""
     x, y = whitened(config.dataset, config.width)
     rows: list[Row] = []
     for kind in ONE:

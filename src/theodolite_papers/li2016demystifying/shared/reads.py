@@ -21,7 +21,7 @@ from theodolite.core import (
 
 
 def always(rows: Select, region: Region) -> Test:
-    """Every row lies in a region, its error included."""
+    """Judge whether every row lies in a region, its error included."""
     return every(inside(highest(rows), region), inside(lowest(rows), region))
 
 
@@ -31,7 +31,7 @@ def narrowed(keep: Callable[[Rows], Rows], test: Test) -> Test:
 
 
 def falling(rows: Select, over: str) -> Test:
-    """From each value of a label to the next the mean over networks falls."""
+    """Judge whether the mean falls from each value of a label to the next."""
 
     def test(both: PredictedAndMeasured) -> Judgement:
         levels = rows(both).levels(over)

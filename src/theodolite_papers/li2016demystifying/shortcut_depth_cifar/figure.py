@@ -24,7 +24,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Parameters by formula beside those counted."""
+    """Return parameters by formula beside those counted."""
     return beside(both, "parameters", "parameters")
 
 

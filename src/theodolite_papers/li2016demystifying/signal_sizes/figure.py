@@ -27,7 +27,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Variances by theory beside means of the decimal logarithm."""
+    """Return variances by theory beside means of the decimal logarithm."""
     variances = both.measured.where(quantity="variance")
     rows: list[Row] = []
     for row in group_means(variances, ("kind", "units"), log=True):

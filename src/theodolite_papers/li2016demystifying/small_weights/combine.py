@@ -73,7 +73,7 @@ def _counted(
 
 
 def _one_unit(config: Config, cell: Cell) -> list[Row]:
-    """One unit of lemma 1: what it moves, and what it leaves alone."""
+    """Return what one unit of lemma 1 moves, and what it leaves alone."""
     rows: list[Row] = []
     x, y = points("6,4", cell["trial"])
     here, side = x[0], unit_rows((y[0] - (y[0] @ x[0]) * x[0])[None])[0]
@@ -104,7 +104,7 @@ def _chord(here: np.ndarray, side: np.ndarray, chord: float) -> np.ndarray:
 
 
 def _rounding(config: Config, cell: Cell) -> list[Row]:
-    """Rounding along a path: weights from the path alone, and from the samples."""
+    """Return errors of weights built from the path alone, and from the samples."""
     rows: list[Row] = []
     for rho in config.distances:
         x, y = close_pair(rho, config.length, cell["trial"])
@@ -133,7 +133,7 @@ def _miss(made: np.ndarray, y: np.ndarray) -> float:
 
 
 def _digits(config: Config, cell: Cell) -> list[Row]:
-    """Digits divided by their norm, with labels moved apart, as is right."""
+    """Return the error on digits of norm one with labels moved apart."""
     x, y = whitened(config.dataset, 10)
     chosen, labels = unit_rows(x[: config.samples]), y[: config.samples]
     built = interpolating_network(

@@ -63,7 +63,7 @@ VIEW = (0.0, 14.0)
 
 
 def picture() -> list[Row]:
-    """Rows of the first sample's path, the straight arc, caps and points."""
+    """Return rows of the first sample's path, the straight arc, caps and points."""
     x, y = points("detour", 0)
     network = interpolating_network(x, y, STEPS * len(x))
     cap = network.rho / 2
@@ -132,7 +132,7 @@ ORDERS = ((10, 0.1), (100, 0.03), (1000, 0.01), (10000, 0.001))
 
 
 def predict(config: Config) -> Rows:
-    """Bounds, limits and lengths of every case, and the picture of lemma 2."""
+    """Return bounds, limits and lengths of every case, and lemma 2's picture."""
     rows: list[Row] = []
     for cell in cells(config):
         if cell["task"] == "walk":
@@ -161,7 +161,7 @@ def _walk(config: Config, case: str, trial: int) -> list[Row]:
 
 
 def _orders() -> list[Row]:
-    """What the lemmas give, over what is printed and over what is right."""
+    """Return the lemmas' bound over the printed and over the corrected one."""
     rows: list[Row] = []
     for m, rho in ORDERS:
         bound = weight_norm_bound(rho=rho, samples=m, units=m)
@@ -175,7 +175,7 @@ def _orders() -> list[Row]:
 
 
 def _circle() -> list[Row]:
-    """On a circle both ways from a point to its antipode are barred."""
+    """Return how near both ways to an antipode come to others on a circle."""
     angle = np.linspace(0, np.pi, 2001)
     ways = [np.stack([np.cos(angle), s * np.sin(angle)], axis=1) for s in (1, -1)]
     bars = np.array([[0.0, 1.0], [0.0, -1.0]])

@@ -21,7 +21,7 @@ def shares(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Share of non-zero derivatives beside what lemma 3 allows."""
+    """Return the share of non-zero derivatives beside what lemma 3 allows."""
     return [
         compared_row(
             "non-zero derivatives of order {order}, n = {n} (at most)".format(**row),

@@ -28,7 +28,7 @@ def measure(config: Config, cell: Cell) -> Rows:
 
 
 def _partials(config: Config, n: int, trial: int) -> list[Row]:
-    """All derivatives up to an order, sorted by what lemma 3 says of them."""
+    """Return derivatives up to an order, sorted by what lemma 3 says of them."""
     rows: list[Row] = []
     for setting, names in SETTINGS.items():
         plan = ShortcutBlueprint(
@@ -72,7 +72,7 @@ def _sorted(loss: "_Loss", n: int, order: int) -> dict[str, list[float]]:
 
 
 def _translation(config: Config, n: int, trial: int) -> list[Row]:
-    """Two matrices in any two units: the loss itself, and its second derivative."""
+    """Return how loss and second derivative change as two matrices change units."""
     rows: list[Row] = []
     for setting, names in SETTINGS.items():
         plan = ShortcutBlueprint(
@@ -134,7 +134,7 @@ class _Loss:
         return instruments.HalfSquareLoss()(made, self._batch[1])
 
     def value(self, chosen: tuple[int, ...]) -> float:
-        """The loss with the chosen matrices moved."""
+        """Return the loss with the chosen matrices moved."""
         if chosen not in self._values:
             with self._torch.no_grad():
                 loss = self._at(chosen, [self._config.size] * len(chosen))
@@ -142,7 +142,7 @@ class _Loss:
         return self._values[chosen]
 
     def partial(self, chosen: tuple[int, ...]) -> float:
-        """The mixed derivative at zero along the chosen matrices."""
+        """Return the mixed derivative at zero along the chosen matrices."""
         if chosen not in self._partials:
             self._partials[chosen] = self._derivative(chosen)
         return self._partials[chosen]

@@ -7,7 +7,7 @@ from .config import LENGTHS, Config, complete, patterns
 
 
 def predict(config: Config) -> Rows:
-    """Which share of derivatives lemma 3 lets be non-zero, order by order."""
+    """Return the share of derivatives that lemma 3 lets be non-zero, by order."""
     rows: list[Row] = []
     for n in LENGTHS:
         for order in range(1, config.order + 1):

@@ -155,7 +155,7 @@ def scaling_table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Norms near zero beside their law."""
+    """Return norms near zero beside their law."""
     return [
         compared_row(
             f"norm near zero over its law, linear, depth {row['depth']}, "

@@ -72,7 +72,7 @@ def trained(config: Config, key: tuple[tuple[str, Any], ...]) -> tuple[Rows, End
 
 
 def mean_norm(snapshot: Any) -> float:
-    """Mean Frobenius norm over matrices."""
+    """Return the mean Frobenius norm over matrices."""
     weights = networks.get_weights(snapshot.model)
     return float(np.linalg.norm(weights, axis=(1, 2)).mean())
 

@@ -11,7 +11,7 @@ from .config import Config
 
 
 def predict(config: Config) -> Rows:
-    r"""Growth near zero at each rate, first and optimal loss, and ranks.
+    r"""Return growth near zero at each rate, first and optimal loss, and ranks.
 
     Near zero a 2-shortcut linear network descends by $W_1 \leftarrow W_1 - \eta
     W_2^\top M$, $W_2 \leftarrow W_2 - \eta M W_1^\top$: along the singular vectors of

@@ -20,7 +20,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Norms of He's initialisation beside those at the start."""
+    """Return norms of He's initialisation beside those at the start."""
     return beside(both, "norm", "mean norm at the start", epoch=0)
 
 

@@ -42,7 +42,7 @@ def lemmas(config: Config) -> list[Row]:
 
 
 def _affine(rng: np.random.Generator) -> dict[str, float]:
-    """Equations 17, 18, 20 and 21, vectorised by rows, and by columns."""
+    """Return gaps of equations 17, 18, 20 and 21, rows first and columns first."""
     import torch
 
     a, b, x = (rng.normal(size=s) for s in ((2, 3), (2, 1), (3, 4)))
@@ -68,7 +68,7 @@ def _affine(rng: np.random.Generator) -> dict[str, float]:
 
 
 def _batch_norm(x: np.ndarray, eps: float) -> dict[str, float]:
-    """Lemma B.2: v, m and their derivatives."""
+    """Return gaps of lemma B.2: v, m and their derivatives."""
     import torch
 
     count = x.shape[1]
@@ -96,7 +96,7 @@ def _batch_norm(x: np.ndarray, eps: float) -> dict[str, float]:
 
 
 def _weight_norm(w: np.ndarray, eps: float) -> dict[str, float]:
-    """Lemma B.3: equations 30 and 31."""
+    """Return gaps of lemma B.3, equations 30 and 31."""
 
     def run(a: Any) -> Any:
         return a * (eps + a.square().sum(1, keepdim=True)) ** -0.5
@@ -106,7 +106,7 @@ def _weight_norm(w: np.ndarray, eps: float) -> dict[str, float]:
 
 
 def _entry_norm(w: np.ndarray, eps: float) -> dict[str, float]:
-    """Lemma B.3: equations 32 and 33, the latter as printed and corrected."""
+    """Return gaps of lemma B.3, equations 32 and 33, printed and corrected."""
     import torch
 
     def run(a: Any) -> Any:
@@ -174,7 +174,7 @@ def _certify(network: Any, inputs: np.ndarray, cost: str, targets: Any) -> Any:
 
 
 def _bounds(drawn: Instance, trial: int) -> list[Row]:
-    """Bound over kernel, and the gradient's square over what theorem 2.4 says."""
+    """Return the bound over the kernel, and theorem 2.4's gradient ratio."""
     network = network_of(drawn, trial)
     outputs = drawn.plan.shapes[-1][0]
     targets = {
@@ -224,7 +224,7 @@ def _grown(drawn: Instance, trial: int) -> list[Row]:
 
 
 def _rivals(config: Config, drawn: Instance, trial: int) -> list[Row]:
-    """Equal samples; fewer parameters than outputs; a batch norm at the end."""
+    """Return kernels of equal samples, of few parameters, and before a batch norm."""
     rng = stream(config.seed, "rivals", trial)
     twice = np.concatenate([drawn.inputs[:1], drawn.inputs[:1]])
     same = _certify(network_of(drawn, trial), twice, "cross_entropy", [0, 0])

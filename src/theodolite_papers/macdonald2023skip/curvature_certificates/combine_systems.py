@@ -39,7 +39,7 @@ def systems(config: Config) -> list[Row]:
 
 
 def _behind_norm(config: Config, trial: int) -> list[Row]:
-    """Plain weights of any size in front of a batch norm, on few fixed samples."""
+    """Return a Hessian norm over its bound, plain weights before a batch norm."""
     rng = stream(config.seed, "behind", trial)
     eps = float(10 ** rng.uniform(-0.5, 0.5))
     plan = SystemBlueprint(

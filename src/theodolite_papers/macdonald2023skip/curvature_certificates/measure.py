@@ -53,7 +53,7 @@ def _descent(config: Config, trial: int) -> list[Row]:
 
 
 def _norms(config: Config, trial: int) -> list[Row]:
-    """Stretch of a quadratic's gradient, over two norms of its Hessian."""
+    """Return the stretch of a quadratic's gradient over two norms of its Hessian."""
     rng, size = stream(config.seed, "norms", trial), 2 + trial % 4
     ones = np.ones((size, size))
     drawn = rng.normal(size=(size, size))
@@ -147,7 +147,7 @@ def _cycles() -> list[Row]:
 
 
 def _costs(config: Config, trial: int) -> list[Row]:
-    """Gradients of two costs on a sublevel set, over what bounds them there."""
+    """Return gradients of two costs on a sublevel set over their bounds."""
     rng, level = stream(config.seed, "costs", trial), 3.0
     z, w = (rng.normal(scale=2.0, size=(2000, 4)) for _ in range(2))
 
@@ -177,7 +177,7 @@ def _costs(config: Config, trial: int) -> list[Row]:
 
 
 def _batch_norms(config: Config, trial: int) -> list[Row]:
-    """Jacobian of a batch norm behind weights along the data's least variance."""
+    """Return Jacobian norms of a batch norm along the data's least variance."""
     import torch
 
     rng, features, count = stream(config.seed, "norms of norms", trial), 2, 8
@@ -208,7 +208,7 @@ def _batch_norms(config: Config, trial: int) -> list[Row]:
 
 
 def _plain(config: Config, trial: int) -> list[Row]:
-    """Hessian norms of two plain layers, as their weights grow."""
+    """Return Hessian norms of two plain layers as their weights grow."""
     import torch
 
     from theodolite.instruments import HalfSquareLoss, hessian
@@ -259,7 +259,7 @@ def network_of(drawn: Instance, seed: int, factor: float = 1.0) -> Any:
 
 
 def _lipschitz(config: Config, trial: int) -> list[Row]:
-    """Three matrices that move with a vector: their product against lemma B.1."""
+    """Return a product of three moving matrices over the bounds of lemma B.1."""
     rng = stream(config.seed, "products", trial)
     shapes = [(2, 3), (3, 3), (3, 2)]
     fixed, moving = ([rng.normal(size=s) for s in shapes] for _ in range(2))
@@ -297,7 +297,7 @@ def _lipschitz(config: Config, trial: int) -> list[Row]:
 
 
 def _blocks(drawn: Instance, trial: int) -> list[Row]:
-    """Least singular values of residual blocks, over one less the branch's norm."""
+    """Return least singular values of residual blocks less lemma B.4's bound."""
     import torch
 
     network = network_of(drawn, trial)
@@ -338,7 +338,7 @@ def _jacobian(module: Any, z: Any) -> np.ndarray:
 
 
 def _first_layer(drawn: Instance, trial: int) -> list[Row]:
-    """Df and DP of the first layer, by autodiff, with no more samples than inputs."""
+    """Return Df against DP of the first layer, by autodiff, on few samples."""
     import torch
 
     layer = network_of(drawn, trial).layers[0]
@@ -370,7 +370,7 @@ def _first_layer(drawn: Instance, trial: int) -> list[Row]:
 
 
 def _tall() -> list[Row]:
-    """One input, two equal samples, and a matrix of one entry w₁ + 2w₂."""
+    """Return lemma B.5's slack for two equal samples and the matrix w₁ + 2w₂."""
     samples, slope = np.array([[1.0, 1.0]]), np.array([[1.0, 2.0]])
     whole = samples.T @ slope
     values = [np.linalg.svd(a, compute_uv=False)[-1] for a in (whole, samples, slope)]

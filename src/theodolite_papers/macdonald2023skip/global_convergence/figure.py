@@ -84,7 +84,7 @@ def _row(panel: str, name: str, step: float, value: float, error: float) -> Row:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Limits of networks that stall, and the law of one layer, beside descent."""
+    """Return limits of networks that stall, and one layer's law, beside descent."""
     rows: list[Row] = []
     for row in both.predicted.where(quantity="stall"):
         labels = {key: row[key] for key in ("gate", "cost", "layers")}

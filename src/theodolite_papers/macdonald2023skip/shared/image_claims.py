@@ -162,17 +162,17 @@ def modified_less_original(rows: Select, **labels: Any) -> Read:
 
 
 def faster(rows: Select, **labels: Any) -> Test:
-    """The modified network is at the lower loss, on average over epochs."""
+    """Judge whether the modified network is at the lower loss over all epochs."""
     return inside(modified_less_original(rows, **labels), below(0))
 
 
 def faster_at_each_rate(rows: Select) -> Test:
-    """The modified network is at the lower loss at every rate of the paper."""
+    """Judge whether the modified network is at the lower loss at every rate."""
     return each("rate", rows, lambda rate: faster(rows, rate=rate), least=len(RATES))
 
 
 def same_accuracy(*rates: float, **labels: Any) -> Test:
-    """Accuracies differ by less than a margin, whichever way they are tested."""
+    """Judge whether accuracies differ by less than a margin, tested either way."""
     return every(
         inside(modified_less_original(rows, rate=rate, **labels), SAME_ACCURACY)
         for rate in rates
@@ -181,7 +181,7 @@ def same_accuracy(*rates: float, **labels: Any) -> Test:
 
 
 def lost_share(model: float, region: Region, **labels: Any) -> Test:
-    """The share of runs that diverged or stalled lies in a region."""
+    """Judge whether the share of runs that diverged or stalled is in a region."""
     at = f", rate {labels['rate']:g}" if "rate" in labels else ""
     name = f"share of {'modified' if model else 'original'} runs that are lost{at}"
     rows = LOST.at(added_identity=model, **labels)

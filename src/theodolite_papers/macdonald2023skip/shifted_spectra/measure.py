@@ -80,7 +80,7 @@ def measure(config: Config, cell: Cell) -> Rows:
 
 
 def _matrix(size: int, trial: int) -> Rows:
-    """Singular values of one random matrix, and of the same plus the identity."""
+    """Return singular values of a random matrix, and of it plus the identity."""
     drawn = stream(trial, "matrix").uniform(-1, 1, size=(size, size)) / np.sqrt(size)
     rows: list[Row] = []
     for shift in (0.0, 1.0):

@@ -231,13 +231,13 @@ BEYOND = above(SAME, source="ours", why=WITHIN.why)
 
 
 def lowest(rivals: Iterable[str]) -> Test:
-    """2-shortcut networks end lower than each rival."""
+    """Judge whether 2-shortcut networks end lower than each rival."""
     tests = [inside(gap(name, "two_shortcut"), above(0)) for name in rivals]
     return on_losses(every(*tests))
 
 
 def faster(rivals: Iterable[str]) -> Test:
-    """Deep 2-shortcut networks take higher rates than each rival."""
+    """Judge whether deep 2-shortcut networks take higher rates than each rival."""
     tests = [
         inside(gap("two_shortcut", name, quantity="rate", least=DEEP), above(0))
         for name in rivals
@@ -246,7 +246,7 @@ def faster(rivals: Iterable[str]) -> Test:
 
 
 def any_rate(network: str, depth: int) -> Test:
-    """All rates end alike at a depth; at the least depth the lowest rate does not."""
+    """Judge whether all rates end alike at a depth, but not at the least depth."""
     rows = measured("mean", lambda row: row["finished"] > 1, network=network)
     same = each(
         "rate",

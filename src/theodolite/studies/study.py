@@ -1,9 +1,11 @@
 """What a study is: one figure, table or theorem of one paper."""
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core import (
@@ -182,11 +184,15 @@ def gather_study(package: str, **words: Any) -> Study:
     They are ``config`` with ``PRESETS`` and ``cells``, ``claims`` with ``CLAIMS``,
     ``figure`` with ``compare``, and ``predict``, ``measure`` and ``combine`` with a
     function of the same name. What a package lacks is passed, or left at its default.
+    Title and summary are the first two paragraphs of the package's docstring.
 
     Args:
         package: Name of the package: ``__name__`` in its ``__init__``.
-        words: Everything else that a study has, from ``title`` to ``departures``.
+        words: Everything else that a study has, such as ``departures``.
     """
+    text = cleandoc(sys.modules[package].__doc__ or package).split("\n\n")
+    title, summary = (" ".join(part.split()) for part in (*text, "")[:2])
+    words = {"title": title.removesuffix("."), "summary": summary, **words}
     for part, (module, name) in _PARTS.items():
         if part not in words and find_spec(f"{package}.{module}"):
             names = vars(import_module(f"{package}.{module}"))

@@ -1,4 +1,9 @@
-r"""Which networks train: a phase diagram, foretold at the start and measured.
+r"""Beyond the paper: which networks train, foretold at the first step.
+
+Every run trains, stays where it started, or diverges. Gradient descent on the quadratic
+model $L_0 + g^\top w + \frac12 w^\top H w$ of the start says which, with no training: a
+run diverges where the model does, trains where the model falls by nine tenths of what
+there is to gain, and stays otherwise.
 
 Beyond Li et al. (2016), Demystifying ResNet, whose figures 7 and 8 fix the scale of the
 initial weights and keep the best learning rate. Here depth, shortcut length, initial
@@ -14,11 +19,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Beyond the paper: which networks train, foretold at the first step",
-    summary="Every run trains, stays where it started, or diverges. Gradient descent "
-    "on the quadratic model $L_0 + g^\\top w + \\frac12 w^\\top H w$ of the start "
-    "says which, with no training: a run diverges where the model does, trains where "
-    "the model falls by nine tenths of what there is to gain, and stays otherwise.",
     drawings=(
         Drawing(
             "phases",

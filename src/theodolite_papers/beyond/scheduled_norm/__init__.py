@@ -1,4 +1,9 @@
-r"""Section 6.1: norms on a schedule, beside batch norm and weight decay.
+r"""Section 6.1: norms on a schedule.
+
+Can the norm $\rho(t)$ be controlled apart from the directions $V_k$ so that training
+leads to good solutions from any start? An optimiser that keeps directions on spheres is
+compared with batch norm and weight decay: held-out error, margins, and what different
+starts lead to.
 
 Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
 loss, section 6.1, first remark: "Suppose we control $\rho_k$ independently of $V_k$ and
@@ -13,11 +18,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Section 6.1: norms on a schedule",
-    summary="Can the norm $\\rho(t)$ be controlled apart from the directions $V_k$ so "
-    "that training leads to good solutions from any start? An optimiser that keeps "
-    "directions on spheres is compared with batch norm and weight decay: held-out "
-    "error, margins, and what different starts lead to.",
     committed=Committed(
         CommittedRun.of_study(__name__), ("quantity", "setting", "start", "share")
     ),

@@ -1,4 +1,11 @@
-"""Is the curvature that batches show that of the whole set?
+r"""Beyond theorem 4.5: curvature of the whole set, and what batches show of it.
+
+Batch normalisation couples samples: a loss over all of them by statistics of all of
+them is not a mean of losses of batches, so that no theorem says how the largest
+eigenvalues $\lambda_{\max}$ of batches compare with that of the whole set. We read both
+along full-batch and stochastic descent, tell what is due to few samples from what is
+due to their statistics, and ask which of the two sits at the edge of stability, $2(1 +
+\mu)/\eta$.
 
 Beyond MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation: batch normalisation of its theory (example A.3, theorem 4.5) takes the
@@ -17,13 +24,6 @@ from .config import RUN
 STUDY = gather_study(
     __name__,
     revision=2,
-    title="Beyond theorem 4.5: curvature of the whole set, and what batches show of it",
-    summary="Batch normalisation couples samples: a loss over all of them by "
-    "statistics of all of them is not a mean of losses of batches, so that no "
-    r"theorem says how the largest eigenvalues $\lambda_{\max}$ of batches compare "
-    "with that of the whole set. We read both along full-batch and stochastic "
-    "descent, tell what is due to few samples from what is due to their statistics, "
-    r"and ask which of the two sits at the edge of stability, $2(1 + \mu)/\eta$.",
     datasets=lambda config: (config.dataset,),
     splits=("train", "test"),
     committed=Committed(RUN, ("quantity", "reading", "moment"), on="CIFAR-10"),

@@ -1,4 +1,10 @@
-"""Does $I + A$ help because of spectra? Interventions on the added map.
+"""Beyond hypothesis 6.1: does I + A help because of spectra?
+
+The paper's reason for adding $I$ to a projection is causal: spectra shift upwards,
+hence training is faster. So we intervene on the same networks, from the same weights
+and images: $I$ is scaled from 0 to 2, replaced by others that keep more than averages
+or have random directions, and moved into the branch. If the reason is right, speed
+follows the shift of the singular values, whatever made it.
 
 Beyond MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation, hypothesis 6.1 and equation 15: the added map is scaled, turned and moved,
@@ -12,13 +18,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Beyond hypothesis 6.1: does I + A help because of spectra?",
-    summary="The paper's reason for adding $I$ to a projection is causal: spectra "
-    "shift upwards, hence training is faster. So we intervene on the same networks, "
-    "from the same weights and images: $I$ is scaled from 0 to 2, replaced by others "
-    "that keep more than averages or have random directions, and moved into the "
-    "branch. If the reason is right, speed follows the shift of the singular values, "
-    "whatever made it.",
     datasets=lambda config: config.datasets,
     drawings=(
         Drawing(

@@ -1,5 +1,14 @@
 r"""Figures 5 and 6: eigenvalues, index and gradient along training.
 
+A good start does not make an easy trip. Networks are trained by full-batch gradient
+descent on whitened digits; at common levels of the loss the Hessian is taken, and its
+largest magnitude, its 10th percentile and its fraction of negative eigenvalues (the
+index) are interpolated for each run. Theory knows both ends. At zero weights a
+2-shortcut network has the condition number of the data and index $1/2$. At an optimum
+the Hessian is $J^T J$, whose rank is at most $d^2$ of $L\,d^2$ parameters, so that the
+10th percentile goes to zero and the ratio to infinity, for every linear network of two
+layers or more.
+
 Li et al. (2016), Demystifying ResNet, figures 5 and 6, section 5.2 and appendix B.
 Cost: about 20 s of processor time at QUICK, a quarter of an hour at PAPER, nearly all
 of it eigenvalues of 1600 parameters.
@@ -11,16 +20,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Figures 5 and 6: eigenvalues, index and gradient along training",
-    summary="A good start does not make an easy trip. Networks are trained by "
-    "full-batch gradient descent on whitened digits; at common levels of the loss the "
-    "Hessian is taken, and its largest magnitude, its 10th percentile and its "
-    "fraction of negative eigenvalues (the index) are interpolated for each run. "
-    "Theory knows both ends. At zero weights a 2-shortcut network has the condition "
-    "number of the data and index $1/2$. At an optimum the Hessian is $J^T J$, whose "
-    "rank is at most $d^2$ of $L\\,d^2$ parameters, so that the 10th percentile goes "
-    "to zero and the ratio to infinity, for every linear network of two layers or "
-    "more.",
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(

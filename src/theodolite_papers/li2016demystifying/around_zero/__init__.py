@@ -1,4 +1,10 @@
-"""Around theorem 2: order of contact, biases, ReLU, and whether zero is a minimum.
+"""Around zero: order of contact, biases, ReLU, and whether it is a minimum.
+
+The loss moves only when all $n$ matrices of some unit move, so it leaves zero at order
+$t^n$: zero is a stationary point of order $n-1$. The paper goes on to carry theorem 2
+over to units with biases (Eq 3) and to ReLU, and calls zero a local minimum. Eq 3 does
+not say whether its biases are parameters or constants: Hessians are measured under both
+readings, those of ReLU networks at small weights, and the loss on both sides of zero.
 
 Li et al. (2016), Demystifying ResNet, theorem 2.1, definition 4, assumption 3, Eq 3 and
 the prose of sections 2 and 4. Cost: seconds.
@@ -10,13 +16,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Around zero: order of contact, biases, ReLU, and whether it is a minimum",
-    summary="The loss moves only when all $n$ matrices of some unit move, so it "
-    "leaves zero at order $t^n$: zero is a stationary point of order $n-1$. The paper "
-    "goes on to carry theorem 2 over to units with biases (Eq 3) and to ReLU, and "
-    "calls zero a local minimum. Eq 3 does not say whether its biases are parameters "
-    "or constants: Hessians are measured under both readings, those of ReLU networks "
-    "at small weights, and the loss on both sides of zero.",
     drawings=(
         Drawing(
             "relu",

@@ -1,4 +1,10 @@
-"""Is a shortcut of length 1 the same as no shortcut? Where yes, and where no.
+"""Shortcuts of length 1 and no shortcuts: where they are the same.
+
+The paper calls a shortcut of length 1 essentially equivalent to none. For linear
+networks that has an exact form: $I + V$ is just another matrix, and a plain network
+with orthogonal weights is a 1-shortcut network at zero in other coordinates, labels
+included. Hessians, spectra and whole training runs are compared there, and condition
+numbers where Xavier weights or an activation take the coordinates away.
 
 Li et al. (2016), Demystifying ResNet, abstract and section 5: shortcuts of length 1 are
 "essentially equivalent" to none, and train like orthogonal initialisation. Cost:
@@ -11,13 +17,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Shortcuts of length 1 and no shortcuts: where they are the same",
-    summary="The paper calls a shortcut of length 1 essentially equivalent to none. "
-    "For linear networks that has an exact form: $I + V$ is just another matrix, and "
-    "a plain network with orthogonal weights is a 1-shortcut network at zero in other "
-    "coordinates, labels included. Hessians, spectra and whole training runs are "
-    "compared there, and condition numbers where Xavier weights or an activation take "
-    "the coordinates away.",
     drawings=(
         Drawing(
             "equivalence",

@@ -1,4 +1,13 @@
-"""Figure 7: optimal final losses and learning rates of linear networks against depth.
+r"""Figure 7: final losses and best learning rates of linear networks.
+
+Given its best learning rate, how far does a linear network of a given depth get in
+1,000 steps of gradient descent on whitened digits? The least loss is known exactly,
+$\frac12(\mathrm{tr}\,\Sigma^{YY} -
+\mathrm{tr}\,\Sigma^{YX}(\Sigma^{XX})^{-1}\Sigma^{XY})$, so what is shown is the excess
+over it. Every network is trained from ten seeds at ten rates a decade over five
+decades; the rate with the least mean loss over seeds is the best one. A linear network
+sees the samples through their second moments alone, which is how tens of thousands of
+runs take minutes.
 
 Li et al. (2016), Demystifying ResNet, figure 7, section 5.3.1 and appendix B. Cost:
 about 12 seconds of processor time at QUICK and 200 at PAPER: the samples enter by their
@@ -12,15 +21,6 @@ from ..shared.final_losses.search import measure
 
 STUDY = gather_study(
     __name__,
-    title="Figure 7: final losses and best learning rates of linear networks",
-    summary="Given its best learning rate, how far does a linear network of a given "
-    "depth get in 1,000 steps of gradient descent on whitened digits? The least loss "
-    "is known exactly, $\\frac12(\\mathrm{tr}\\,\\Sigma^{YY} - "
-    "\\mathrm{tr}\\,\\Sigma^{YX}(\\Sigma^{XX})^{-1}\\Sigma^{XY})$, so what is shown "
-    "is the excess over it. Every network is trained from ten seeds at ten rates a "
-    "decade over five decades; the rate with the least mean loss over seeds is the "
-    "best one. A linear network sees the samples through their second moments alone, "
-    "which is how tens of thousands of runs take minutes.",
     measure=measure,
     compare=figure.compare,
     datasets=lambda config: (config.dataset,),

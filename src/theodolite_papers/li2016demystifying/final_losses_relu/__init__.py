@@ -1,4 +1,11 @@
-"""Figure 8: optimal final losses and learning rates of ReLU-mid networks.
+"""Figure 8: final losses and best learning rates with ReLUs at mid positions.
+
+The same question as for linear networks, with a ReLU between the two matrices of every
+unit, and in plain networks at the same places: after every odd matrix, so that networks
+of one depth have as many ReLUs. The optimal loss is not known and differs from depth to
+depth, so what is shown is the final loss itself. A few seeds look for the best rate on
+a coarse grid; then all seeds are trained at ten rates a decade around it, and further
+while the optimum moves, until it lies inside.
 
 Li et al. (2016), Demystifying ResNet, figure 8, section 5.3.1 and appendix B. Cost:
 about 15 seconds of processor time at QUICK; six minutes of an H200 at PAPER.
@@ -11,14 +18,6 @@ from ..shared.final_losses.search import measure
 
 STUDY = gather_study(
     __name__,
-    title="Figure 8: final losses and best learning rates with ReLUs at mid positions",
-    summary="The same question as for linear networks, with a ReLU between the two "
-    "matrices of every unit, and in plain networks at the same places: after every "
-    "odd matrix, so that networks of one depth have as many ReLUs. The optimal loss "
-    "is not known and differs from depth to depth, so what is shown is the final loss "
-    "itself. A few seeds look for the best rate on a coarse grid; then all seeds are "
-    "trained at ten rates a decade around it, and further while the optimum moves, "
-    "until it lies inside.",
     measure=measure,
     compare=figure.compare,
     datasets=lambda config: (config.dataset,),

@@ -1,4 +1,11 @@
-"""Theorem 2: the Hessian of an n-shortcut network at zero weights.
+r"""The Hessian at zero: structure and condition for n = 1, 2, 3 and up.
+
+Where all weights of an $n$-shortcut network are zero it is the identity map. For $n=2$
+its Hessian is one $d^2 \times d^2$ block $A$ and its transpose, repeated in every unit,
+with eigenvalues $\pm$ the singular values of $M=\Sigma^{XX}-\Sigma^{YX}$, whatever the
+depth; for $n=1$ all units couple; for $n \geq 3$ the Hessian vanishes. Each closed form
+is compared with the Hessian of a real network, measured by double backward, and data
+are made on which $M$ is singular or zero.
 
 Li et al. (2016), Demystifying ResNet, theorem 2, Eqs 8–10 and 21–32, definitions 1, 2
 and 5, figures 1 and 11. Cost: seconds at QUICK.
@@ -10,14 +17,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="The Hessian at zero: structure and condition for n = 1, 2, 3 and up",
-    summary="Where all weights of an $n$-shortcut network are zero it is the identity "
-    "map. For $n=2$ its Hessian is one $d^2 \\times d^2$ block $A$ and its transpose, "
-    "repeated in every unit, with eigenvalues $\\pm$ the singular values of "
-    "$M=\\Sigma^{XX}-\\Sigma^{YX}$, whatever the depth; for $n=1$ all units couple; "
-    "for $n \\geq 3$ the Hessian vanishes. Each closed form is compared with the "
-    "Hessian of a real network, measured by double backward, and data are made on "
-    "which $M$ is singular or zero.",
     drawings=(
         Drawing(
             "unit",

@@ -1,4 +1,13 @@
-"""Figure 4: initial condition numbers of linear networks against depth.
+r"""Figure 4: condition numbers at initialisation against depth.
+
+How badly conditioned is a linear network before the first step? The measure is
+$|\lambda|_{\max}/|\lambda|_{(0.1)}$ of the Hessian of the square loss on whitened
+digits. For 2-shortcut networks theory says it is a property of the data alone; for
+1-shortcut and orthogonal networks it grows in proportion to depth; for Xavier networks
+it grows exponentially, since the singular values of a product of random matrices spread
+at a constant rate a layer. Networks are built and their Hessians measured by double
+backward, on twenty samples that have the second moments of all: to a linear network
+they are the same data. The deepest are computed from those moments.
 
 Li et al. (2016), Demystifying ResNet, figure 4, section 5.1 and appendix B. Cost: about
 a minute of processor time at QUICK and an hour at PAPER, most of it in the eigenvalues
@@ -11,16 +20,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Figure 4: condition numbers at initialisation against depth",
-    summary="How badly conditioned is a linear network before the first step? The "
-    "measure is $|\\lambda|_{\\max}/|\\lambda|_{(0.1)}$ of the Hessian of the square "
-    "loss on whitened digits. For 2-shortcut networks theory says it is a property of "
-    "the data alone; for 1-shortcut and orthogonal networks it grows in proportion to "
-    "depth; for Xavier networks it grows exponentially, since the singular values of "
-    "a product of random matrices spread at a constant rate a layer. Networks are "
-    "built and their Hessians measured by double backward, on twenty samples that "
-    "have the second moments of all: to a linear network they are the same data. The "
-    "deepest are computed from those moments.",
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(

@@ -1,4 +1,13 @@
-"""Activations: the condition number of nonlinear networks near zero, by depth.
+r"""Activations: condition numbers of nonlinear networks near zero.
+
+The measure is that of figure 4, $|\lambda|_{\max}/|\lambda|_{(0.1)}$ on whitened
+digits, now of 2-shortcut networks with ReLU at mid and of 1-shortcut networks with
+activations, at small weights. ReLU bends only at its kinks: with its gates frozen a
+2-shortcut network is multilinear in its matrices, so its Hessian is a Gauss–Newton part
+and a part that joins two different matrices through the error: exact at any weights.
+Near zero it tends to blocks of half-space moments, one for each hidden unit. They are
+independent draws, so a deeper network has more of them from the same distribution: its
+bulk does not see depth, its extremes a little.
 
 Li et al. (2016), Demystifying ResNet, abstract ("with or without nonlinearities"),
 theorem 2 with assumption 3, section 5.3.1, which trains such networks. That small
@@ -12,16 +21,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Activations: condition numbers of nonlinear networks near zero",
-    summary="The measure is that of figure 4, $|\\lambda|_{\\max}/|\\lambda|_{(0.1)}$ "
-    "on whitened digits, now of 2-shortcut networks with ReLU at mid and of "
-    "1-shortcut networks with activations, at small weights. ReLU bends only at its "
-    "kinks: with its gates frozen a 2-shortcut network is multilinear in its "
-    "matrices, so its Hessian is a Gauss–Newton part and a part that joins two "
-    "different matrices through the error: exact at any weights. Near zero it tends "
-    "to blocks of half-space moments, one for each hidden unit. They are independent "
-    "draws, so a deeper network has more of them from the same distribution: its bulk "
-    "does not see depth, its extremes a little.",
     datasets=lambda config: (config.dataset,),
     committed=Committed(
         CommittedRun.of_study(__name__, free=("depths", "one_depths")), ("quantity",)

@@ -1,4 +1,9 @@
-"""Figure 9: test error on CIFAR-10 against depth, by shortcut depth.
+"""Figure 9: CIFAR-10 error against depth, by shortcut depth.
+
+Does it matter how many layers a shortcut skips? Pre-activation residual networks with
+units of 1, 2, 3, 4, 6 and 12 layers have exactly the same parameters and start at the
+same weights; only the identity paths differ. They are trained on the same batches and
+compared pair by pair.
 
 Li et al. (2016), Demystifying ResNet, figure 9 and section 5.3.2. Cost: about 20 s at
 QUICK; the committed run at PAPER, 38 networks four at a time, took 12 minutes of an
@@ -33,11 +38,6 @@ def _beyond() -> tuple[str, ...]:
 
 STUDY = gather_study(
     __name__,
-    title="Figure 9: CIFAR-10 error against depth, by shortcut depth",
-    summary="Does it matter how many layers a shortcut skips? Pre-activation residual "
-    "networks with units of 1, 2, 3, 4, 6 and 12 layers have exactly the same "
-    "parameters and start at the same weights; only the identity paths differ. They "
-    "are trained on the same batches and compared pair by pair.",
     cells=training_cells,
     measure=measure_cell,
     datasets=lambda config: (config.dataset,),

@@ -1,4 +1,10 @@
-"""Section 4.1: how large signals are, at the start and after training.
+"""Section 4.1: output variances at the start, responses after training.
+
+Why start at zero? He's initialisation keeps the variance of a signal along a branch;
+with the shortcut, which brings the input unchanged, each unit about doubles it. Closed
+forms follow the mean square of every pixel through the units. Batch normalisation makes
+each branch add a constant instead. The same networks with the weights of their units at
+zero add nothing. After training the deviation of what a branch adds is its response.
 
 Li et al. (2016), Demystifying ResNet, section 4.1. Cost: about 10 s at QUICK.
 """
@@ -9,13 +15,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Section 4.1: output variances at the start, responses after training",
-    summary="Why start at zero? He's initialisation keeps the variance of a signal "
-    "along a branch; with the shortcut, which brings the input unchanged, each unit "
-    "about doubles it. Closed forms follow the mean square of every pixel through the "
-    "units. Batch normalisation makes each branch add a constant instead. The same "
-    "networks with the weights of their units at zero add nothing. After training the "
-    "deviation of what a branch adds is its response.",
     datasets=lambda config: (config.dataset,),
     splits=("train", "test"),
     committed=Committed(

@@ -1,4 +1,10 @@
-"""Theorem 1: deep residual networks that fit any data have small weights.
+r"""Theorem 1: interpolation with weights that shrink as depth grows.
+
+Samples and labels are points on the unit sphere, at least $\rho$ apart. A unit $x +
+W_2\,\mathrm{ReLU}(W_1 x + b)$ can move one of them a short step and leave the others
+alone, so a chain of units walks each sample to its label, around the caps of the
+others. More units, shorter steps: the weights shrink like $R^{-1/2}$. Here the network
+is built for given points, run in torch, and its norms are set beside the bound.
 
 Li et al. (2016), Demystifying ResNet, theorem 1, lemmas 1 and 2, definition 3,
 assumptions 1 and 2, Eqs 3–7 and 11–20, figure 10. Cost: seconds at QUICK, minutes at
@@ -11,13 +17,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Theorem 1: interpolation with weights that shrink as depth grows",
-    summary="Samples and labels are points on the unit sphere, at least $\\rho$ "
-    "apart. A unit $x + W_2\\,\\mathrm{ReLU}(W_1 x + b)$ can move one of them a short "
-    "step and leave the others alone, so a chain of units walks each sample to its "
-    "label, around the caps of the others. More units, shorter steps: the weights "
-    "shrink like $R^{-1/2}$. Here the network is built for given points, run in "
-    "torch, and its norms are set beside the bound.",
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(

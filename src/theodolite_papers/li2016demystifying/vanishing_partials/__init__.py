@@ -1,4 +1,9 @@
-"""Lemmas 3 and 4: which mixed derivatives vanish at zero, and which are the same.
+"""Lemmas 3 and 4: which derivatives vanish at zero, and which coincide.
+
+A unit with one matrix at zero is the identity, whatever its others are. So a derivative
+at zero sees a unit only if it goes through all of its matrices (lemma 3), and units
+that are not touched may be left out or moved (lemma 4). All sets of matrices up to an
+order are tried, along random directions.
 
 Li et al. (2016), Demystifying ResNet, lemmas 3 and 4, definitions 4 and 5. Cost:
 seconds.
@@ -10,11 +15,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Lemmas 3 and 4: which derivatives vanish at zero, and which coincide",
-    summary="A unit with one matrix at zero is the identity, whatever its others are. "
-    "So a derivative at zero sees a unit only if it goes through all of its matrices "
-    "(lemma 3), and units that are not touched may be left out or moved (lemma 4). "
-    "All sets of matrices up to an order are tried, along random directions.",
     drawings=(
         Drawing(
             "partials",

@@ -1,4 +1,11 @@
-r"""Figure 3: mean Frobenius norm of the weights along training, by depth.
+"""Figure 3: norms of the weights along training, by depth.
+
+How far does a 2-shortcut network travel from zero? The measure is the mean Frobenius
+norm of its matrices along full-batch gradient descent on whitened digits, from a
+hundredth of Xavier weights. Theory says that all depths leave zero alike, along the
+singular vectors of $M$, and that a network of $R$ units needs norms of order
+$R^{-1/2}$: each unit does a share $1/R$ of the work, with two matrices. Networks are
+trained at rates up to those that lose them.
 
 Li et al. (2016), Demystifying ResNet, figure 3, section 4.1 and appendix B. Cost: about
 15 s of processor time at QUICK; at PAPER five minutes for linear networks, and three
@@ -11,13 +18,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Figure 3: norms of the weights along training, by depth",
-    summary="How far does a 2-shortcut network travel from zero? The measure is the "
-    "mean Frobenius norm of its matrices along full-batch gradient descent on "
-    "whitened digits, from a hundredth of Xavier weights. Theory says that all depths "
-    "leave zero alike, along the singular vectors of $M$, and that a network of $R$ "
-    "units needs norms of order $R^{-1/2}$: each unit does a share $1/R$ of the work, "
-    "with two matrices. Networks are trained at rates up to those that lose them.",
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(

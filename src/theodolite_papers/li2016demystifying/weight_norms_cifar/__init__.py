@@ -1,4 +1,10 @@
-"""Figure 2: mean Frobenius norms of residual networks by depth, along training.
+"""Figure 2: weight norms of residual networks along training, by depth.
+
+How large are the weights of a trained residual network? The mean Frobenius norm of its
+convolutions is taken at the start, where it follows from the initialisation, and after
+every epoch. The paper argues that deeper networks have smaller weights, so that zero is
+the point to study. Each seed gives a family of networks of all depths; the exponent of
+the norm in depth is fitted family by family, and its error is over families.
 
 Li et al. (2016), Demystifying ResNet, figure 2 and section 4.1. Cost: about 10 s at
 QUICK; the committed run at PAPER, these networks and those of figure 9, took 12 minutes
@@ -15,13 +21,6 @@ PAPER = config.PRESETS["paper"]
 
 STUDY = gather_study(
     __name__,
-    title="Figure 2: weight norms of residual networks along training, by depth",
-    summary="How large are the weights of a trained residual network? The mean "
-    "Frobenius norm of its convolutions is taken at the start, where it follows from "
-    "the initialisation, and after every epoch. The paper argues that deeper networks "
-    "have smaller weights, so that zero is the point to study. Each seed gives a "
-    "family of networks of all depths; the exponent of the norm in depth is fitted "
-    "family by family, and its error is over families.",
     cells=training_cells,
     measure=measure_cell,
     datasets=lambda config: (config.dataset,),

@@ -1,4 +1,11 @@
-"""Sections 2 and 4, appendices A and B: curvature and regularity, certified.
+r"""Sections 2 and 4: curvature and regularity from layers, certified.
+
+A loss has a Lipschitz gradient if every layer and its derivatives are bounded and
+Lipschitz, and constants of the whole follow from those of the layers. We make every
+constant explicit, so that a network has a number $\beta$ that no Hessian may pass and a
+number that the least eigenvalue of its tangent kernel may not fall below, and look for
+networks and weights that break them. Formulas of the appendices meet automatic
+differentiation.
 
 MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation, definitions 2.1 and 2.2, theorems 2.3, 2.4, 4.5 and 4.7, propositions 4.2,
@@ -13,13 +20,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Sections 2 and 4: curvature and regularity from layers, certified",
-    summary="A loss has a Lipschitz gradient if every layer and its derivatives are "
-    "bounded and Lipschitz, and constants of the whole follow from those of the "
-    "layers. We make every constant explicit, so that a network has a number $\\beta$ "
-    "that no Hessian may pass and a number that the least eigenvalue of its tangent "
-    "kernel may not fall below, and look for networks and weights that break them. "
-    "Formulas of the appendices meet automatic differentiation.",
     drawings=(
         Drawing(
             "certified_and_true",

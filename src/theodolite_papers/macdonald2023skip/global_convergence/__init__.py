@@ -1,4 +1,9 @@
-r"""Theorem 5.1: does gradient descent reach the infimum from any initialisation?
+r"""Theorem 5.1: does descent reach the infimum from anywhere?
+
+Normalised residual networks $f_1 = \mathrm{en}(W)X$, $f_l = Z + g(Z)$ are descended at
+their certified step $1/\beta$ and at multiples of it, from tiny, normal, huge and
+adversarial starts; limits at infinity are found in coordinates that end there, and the
+proof is read line by line.
 
 MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation, section 5 and the proof in appendix B, Eqs 13 and 36–45. What holds under
@@ -11,11 +16,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Theorem 5.1: does descent reach the infimum from anywhere?",
-    summary="Normalised residual networks $f_1 = \\mathrm{en}(W)X$, $f_l = Z + g(Z)$ "
-    "are descended at their certified step $1/\\beta$ and at multiples of it, from "
-    "tiny, normal, huge and adversarial starts; limits at infinity are found in "
-    "coordinates that end there, and the proof is read line by line.",
     drawings=(
         Drawing(
             "above_the_infimum",

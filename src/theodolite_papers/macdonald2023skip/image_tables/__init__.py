@@ -1,4 +1,9 @@
-"""Table 1 and figures 3 and 4: does an added identity train ResNets faster?
+"""Table 1 and figures 3, 4: original and modified ResNets on CIFAR-10.
+
+Hypothesis 6.1 says that skips with singular values 1 speed up training. PreAct-ResNet18
+has three skips that are projections $A$. The modified one has $I + A$ there, with $I$
+an average pool scaled to singular values 1. Both start at the same weights and see the
+same batches; losses are compared epoch by epoch, and no run is left out.
 
 MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation, section 6.3 and appendix C. Cost: 10 s of processor time at QUICK; a
@@ -24,12 +29,6 @@ def _committed_pairs() -> str:
 
 STUDY = gather_study(
     __name__,
-    title="Table 1 and figures 3, 4: original and modified ResNets on CIFAR-10",
-    summary="Hypothesis 6.1 says that skips with singular values 1 speed up training. "
-    "PreAct-ResNet18 has three skips that are projections $A$. The modified one has "
-    "$I + A$ there, with $I$ an average pool scaled to singular values 1. Both start "
-    "at the same weights and see the same batches; losses are compared epoch by "
-    "epoch, and no run is left out.",
     cells=image_cells,
     predict=predict_table(1, 2, 3),
     measure=measure_cell,

@@ -1,5 +1,9 @@
 """Table 2 and figure 5: original and modified ResNets on CIFAR-100.
 
+The networks and the training of table 1 with a hundred classes. The quick scale trains
+small networks on digits to show that all of it runs; only networks trained on CIFAR-100
+are judged.
+
 MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation, section 6.3 and appendix C. Table 2's rows are what ``image_tables``
 examines in print; here its networks can be trained, at rates that do differ. Cost:
@@ -15,10 +19,6 @@ from ..shared.printed_tables import predict_table
 
 STUDY = gather_study(
     __name__,
-    title="Table 2 and figure 5: original and modified ResNets on CIFAR-100",
-    summary="The networks and the training of table 1 with a hundred classes. The "
-    "quick scale trains small networks on digits to show that all of it runs; only "
-    "networks trained on CIFAR-100 are judged.",
     cells=image_cells,
     predict=predict_table(2),
     measure=measure_cell,

@@ -1,5 +1,9 @@
 """Table 3 and figure 6: original and modified ResNets on ImageNet.
 
+PreAct-ResNet50 with momentum and weight decay. The quick scale trains small bottleneck
+networks on digits to show that all of it runs; only networks trained on a folder of
+images are judged.
+
 MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation, section 6.3 and appendix C: PreAct-ResNet50, momentum 0.9, weight decay
 0.0001, batches of 256. Cost: seconds at QUICK; the paper scale wants the images, and
@@ -15,10 +19,6 @@ from ..shared.printed_tables import predict_table
 
 STUDY = gather_study(
     __name__,
-    title="Table 3 and figure 6: original and modified ResNets on ImageNet",
-    summary="PreAct-ResNet50 with momentum and weight decay. The quick scale trains "
-    "small bottleneck networks on digits to show that all of it runs; only networks "
-    "trained on a folder of images are judged.",
     cells=image_cells,
     predict=predict_table(3),
     measure=measure_cell,

@@ -1,4 +1,12 @@
-"""Figures 1 and 2 and hypothesis 6.1: do skips shift singular values, and speed?
+"""Figures 1 and 2: skips, singular values and speed.
+
+The paper's hypothesis: a skip whose singular values are 1 shifts those of a composite
+Jacobian upwards, and that training is faster for it. Figure 1 shows it for a random
+matrix, whose law we know in the limit. Figure 2 has three networks that start at the
+same weights: a chain, one with skips, and one whose projection $A$ is replaced by $I +
+A$. All 320 singular values of the Jacobian from behind the stem to the scores are taken
+in train mode over the first ten steps, and those of the two blocks without the readout
+beside them, paired over trials; then from other initialisations.
 
 MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation, sections 6.1 and 6.2. Cost: half a minute of processor time at QUICK and
@@ -11,15 +19,6 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
-    title="Figures 1 and 2: skips, singular values and speed",
-    summary="The paper's hypothesis: a skip whose singular values are 1 shifts those "
-    "of a composite Jacobian upwards, and that training is faster for it. Figure 1 "
-    "shows it for a random matrix, whose law we know in the limit. Figure 2 has three "
-    "networks that start at the same weights: a chain, one with skips, and one whose "
-    "projection $A$ is replaced by $I + A$. All 320 singular values of the Jacobian "
-    "from behind the stem to the scores are taken in train mode over the first ten "
-    "steps, and those of the two blocks without the readout beside them, paired over "
-    "trials; then from other initialisations.",
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(

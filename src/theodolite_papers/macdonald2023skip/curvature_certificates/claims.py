@@ -11,9 +11,9 @@ from theodolite.core import (
     every,
     inside,
     largest,
-    largest_distance,
     mean,
     measured,
+    meets,
     near,
     our_margin,
     predicted,
@@ -174,9 +174,11 @@ SMOOTHNESS = (
             largest(measured("amplitude")),
             near(0, 1e-9, source="rounding", why=ROUNDED),
         ),
-        corrected_test=inside(
-            largest_distance(predicted("cycle"), measured("amplitude"), ("rate",)),
+        corrected_test=meets(
+            "amplitude",
+            ("rate",),
             below(1e-6, source="rounding", why="thousands of steps"),
+            formula="cycle",
         ),
         rival="oscillations that die out",
         choices=(

@@ -12,6 +12,7 @@ from theodolite.core import (
     largest_distance,
     lowest,
     measured,
+    meets,
     our_margin,
     predicted,
     trend,
@@ -103,20 +104,10 @@ PROOF_CLAIMS = (
         corrected="from $r(\\eta t) = (4\\eta C\\epsilon t + 1)^{1/4}$; over the "
         "printed one the ratio tends to $\\eta^{1/4}$. For $\\eta \\leq 1$ the "
         "printed one is still an upper bound",
-        test=inside(
-            largest_distance(
-                predicted("printed_growth", late),
-                measured("growth", late),
-                ("rate", "step"),
-            ),
-            GROWN,
+        test=meets(
+            "growth", ("rate", "step"), GROWN, formula="printed_growth", test=late
         ),
-        corrected_test=inside(
-            largest_distance(
-                predicted("growth", late), measured("growth", late), ("rate", "step")
-            ),
-            GROWN,
-        ),
+        corrected_test=meets("growth", ("rate", "step"), GROWN, test=late),
         rival="a distance that stays bounded at every step length",
     ),
     erratum(

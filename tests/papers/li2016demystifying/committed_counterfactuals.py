@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from tests.studies.counterfactuals import claim_of
+from tests.studies.counterfactuals import check_errors, claim_of
 from theodolite import figures
 from theodolite.core import Kind, PredictedAndMeasured, Rows
 from theodolite.studies import find
@@ -101,6 +101,9 @@ class CommittedChecks:
     @property
     def claims(self):
         return {claim.name: claim for claim in find(self.study).study.claims}
+
+    def test_rows_at_smoke_carry_their_error(self, smoke_root):
+        check_errors(smoke_root, self.study)
 
     def test_verdicts_of_the_committed_run(self):
         for name in self.claims:

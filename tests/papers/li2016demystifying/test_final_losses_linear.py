@@ -17,7 +17,7 @@ from tests.papers.li2016demystifying.committed_counterfactuals import (
     power,
     times,
 )
-from tests.studies.counterfactuals import check_errors, rows_of
+from tests.studies.counterfactuals import rows_of
 from theodolite.studies import find
 from theodolite_papers.li2016demystifying.shared.final_losses.config import inputs
 from theodolite_papers.li2016demystifying.shared.final_losses.figure import DIVERGES
@@ -127,10 +127,6 @@ def test_a_loss_that_overflows_leaves_its_share_open(name, kind, both):
     lost = {"network": kind, "depth": 96, "trial": 3}
     gone = [(("excess", part), lost, lambda row: None) for part in ("value", "error")]
     assert outcome(STUDY, name, changed(both, gone)) == "UNDECIDED"
-
-
-def test_rows_at_smoke_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
 
 
 def test_the_caption_is_judged_at_its_own_depth(smoke_root):

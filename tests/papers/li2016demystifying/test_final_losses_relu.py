@@ -14,7 +14,6 @@ from tests.papers.li2016demystifying.committed_counterfactuals import (
     outcome,
     power,
 )
-from tests.studies.counterfactuals import check_errors
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured
 from theodolite.studies import find
@@ -98,10 +97,6 @@ def test_networks_beside_enter_no_claim(both):
         assert claim.rule(PredictedAndMeasured(both.predicted, paper)) == claim.rule(
             both
         )
-
-
-def test_rows_at_smoke_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
 
 
 def test_networks_beside_are_marked(both):

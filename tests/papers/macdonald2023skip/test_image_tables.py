@@ -14,14 +14,13 @@ from tests.papers.macdonald2023skip.image_counterfactuals import (
     verdict,
 )
 from tests.studies.counterfactuals import (
-    check_errors,
+    SmokeChecks,
     check_verdicts,
     claim_of,
     rows_of,
 )
-from theodolite.core import ConfigError, PredictedAndMeasured, Rows
+from theodolite.core import PredictedAndMeasured, Rows
 from theodolite_papers.macdonald2023skip.image_tables import STUDY
-from theodolite_papers.macdonald2023skip.image_tables.config import Config
 from theodolite_papers.macdonald2023skip.image_tables.figure import compare
 from theodolite_papers.macdonald2023skip.shared.image_claims import by_run
 from theodolite_papers.macdonald2023skip.shared.image_figure import curve_table
@@ -199,22 +198,22 @@ def test_what_is_committed_can_be_run_again():
     assert len(networks.where(added_identity=0.0)) == len(networks) / 2
 
 
-def test_verdicts_at_smoke(smoke_root):
-    wanted = dict.fromkeys((w[0] for w in COUNTERFACTUALS), "UNDECIDED")
-    wanted |= {
-        "ends-lower-in-print": "FAILS",
-        "one-rate-in-table-2": ("FAILS", "HOLDS"),
-        "accuracies-differ-in-print": ("FAILS", "HOLDS"),
-        "trials-left-out": ("FAILS", None),
-    }
-    study, both = rows_of(smoke_root, NAME)
-    claim = claim_of(study, "faster-at-first")  # of three epochs of tiny networks
-    wanted[claim.name] = str(claim.rule(both).outcome)
-    check_verdicts(smoke_root, NAME, wanted)
+class TestSmoke(SmokeChecks):
+    study = NAME
+    refused = (({"epochs": 91}, "multiple of 3"),)
 
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, NAME)
+    def test_verdicts_at_smoke(self, smoke_root):
+        wanted = dict.fromkeys((w[0] for w in COUNTERFACTUALS), "UNDECIDED")
+        wanted |= {
+            "ends-lower-in-print": "FAILS",
+            "one-rate-in-table-2": ("FAILS", "HOLDS"),
+            "accuracies-differ-in-print": ("FAILS", "HOLDS"),
+            "trials-left-out": ("FAILS", None),
+        }
+        study, both = rows_of(smoke_root, NAME)
+        claim = claim_of(study, "faster-at-first")  # of three epochs of tiny networks
+        wanted[claim.name] = str(claim.rule(both).outcome)
+        check_verdicts(smoke_root, NAME, wanted)
 
 
 def test_original_and_modified_are_pairs(smoke_root):
@@ -247,8 +246,3 @@ def test_cells_of_table_1_stand_beside_ours(smoke_root):
     assert len(table) == 16 + 2
     # Digits are no CIFAR-10.
     assert len(study.compare(both)) == 2
-
-
-def test_epochs_that_no_third_divides_are_refused():
-    with pytest.raises(ConfigError, match="multiple of 3"):
-        Config(epochs=91)

@@ -67,6 +67,7 @@ from .process import exclusive as exclusive
 from .process import safe_point as safe_point
 from .reading import Reading as Reading
 from .reading import SampledReading as SampledReading
+from .rows import Cell as Cell
 from .rows import Row as Row
 from .rows import Rows as Rows
 from .rows import compared_row as compared_row

@@ -148,9 +148,10 @@ def test_signed_extremes_cover_the_error_of_every_row(read, value, reach):
     assert number.value == value
     end = number.upper(0.05) if reach > value else number.lower(0.05)
     assert end == reach
-    unknown = Rows([*rows, {"quantity": "y", "value": 0.0, "error": None}])
-    open_ = read(measured("y"))(PredictedAndMeasured(Rows(), unknown))
-    assert math.isinf(open_.error)
+    for error in (None, math.nan, math.inf):
+        unknown = Rows([*rows, {"quantity": "y", "value": 0.0, "error": error}])
+        open_ = read(measured("y"))(PredictedAndMeasured(Rows(), unknown))
+        assert math.isinf(open_.error)
     assert math.isnan(read(measured("z"))(PredictedAndMeasured(Rows(), unknown)).value)
 
 

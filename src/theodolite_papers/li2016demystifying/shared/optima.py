@@ -1,4 +1,4 @@
-r"""From trained weights to an exact global minimum of a linear network."""
+"""Optima of linear maps and networks, fitted to samples or made exact."""
 
 import numpy as np
 
@@ -32,7 +32,18 @@ def exact_optimum(
 
 
 def _product(matrices: np.ndarray, eye: np.ndarray) -> np.ndarray:
-    found = eye
+    product = eye
     for matrix in matrices:
-        found = matrix @ found
-    return found
+        product = matrix @ product
+    return product
+
+
+def least_loss(x: np.ndarray, y: np.ndarray) -> float:
+    """Return half the mean squared distance that least squares leaves.
+
+    Example:
+        >>> least_loss(np.array([[1.0], [1.0]]), np.array([[0.0], [2.0]]))
+        0.5
+    """
+    fitted = np.linalg.lstsq(x, y, rcond=None)[0]
+    return 0.5 * float(np.mean(np.sum((x @ fitted - y) ** 2, axis=1)))

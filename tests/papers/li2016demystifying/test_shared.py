@@ -1,9 +1,35 @@
-"""The data of appendix B: white inputs and one-hot labels, all or few of them."""
+"""What several studies share: tests on all rows, and the data of appendix B."""
 
 import numpy as np
 import pytest
 
+from theodolite.core import (
+    PredictedAndMeasured,
+    Region,
+    Rows,
+    measured,
+    named_rows,
+    near,
+)
+from theodolite_papers.li2016demystifying.shared.reads import always
 from theodolite_papers.li2016demystifying.shared.whitened import few, whitened
+
+
+def outcome(region, *values):
+    rows = Rows(row for value in values for row in named_rows({"a": value}, 0.0))
+    return always(measured("a"), region)(PredictedAndMeasured(Rows(), rows)).outcome
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [((2.0, 2.0), "HOLDS"), ((2.0, 3.0), "FAILS"), ((1.0, 2.0), "FAILS")],
+)
+def test_always_looks_at_both_ends(values, wanted):
+    assert outcome(near(2, 0), *values) == wanted
+
+
+def test_always_holds_up_to_an_end_that_belongs_to_the_region():
+    assert outcome(Region(low=0.0, low_open=False), 0.0) == "HOLDS"
 
 
 @pytest.mark.parametrize("name", ["digits", "mnist5k"])

@@ -157,7 +157,7 @@ def first_failure(files: Sequence[str], copy: Path) -> str | None:
     """Return the file of the first test that fails, "" where no file is named."""
     paths = os.pathsep.join([str(copy / "src"), str(copy)])
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "-x"]  # a test needs the cache
     try:
         done = subprocess.run(
             [*command, "--tb=no", f"--timeout={TEST_SECONDS}", *files],

@@ -22,6 +22,7 @@ from theodolite.core import (
     Stopwatch,
     TheodoliteError,
     as_integer,
+    derive,
     stream,
 )
 from theodolite.instruments import (
@@ -29,6 +30,8 @@ from theodolite.instruments import (
     as_loss,
     counted,
     preserve,
+    preserve_process,
+    reseed,
     show_progress,
 )
 
@@ -117,7 +120,8 @@ def train(
         record: Which losses to keep; each by default.
         divergence: A run is retired once its loss is not finite or above this
             multiple of its first.
-        seed: Order of the samples, and the augmentation.
+        seed: Order of the samples, the augmentation, and what the model draws, such as
+            dropout.
 
     Example:
         >>> model = nn.Linear(2, 1, dtype=torch.float64)
@@ -126,7 +130,8 @@ def train(
         >>> run.diverged, bool(run.final_loss < 1e-6), run.status.value
         (False, True, 'finished')
     """
-    with show_progress("train", unit="steps", total=steps):
+    with preserve_process(), show_progress("train", unit="steps", total=steps):
+        reseed(derive(seed, "network"))
         return train_with(
             model,
             data,

@@ -50,6 +50,7 @@ def name_of(call):
     return f"{call.__module__.split('.')[1]}.{call.__name__}"
 
 
+SLOW = {survey.survey, survey.try_advice}
 every_call = pytest.mark.parametrize("call", CALLS, ids=name_of)
 
 
@@ -231,6 +232,17 @@ def test_newer_names_of_tf32_stand_beside_older_ones(build, call, newer_names):
     before = process()
     call(model)
     assert process() == before
+
+
+@pytest.mark.parametrize("call", [c for c in CALLS if c not in SLOW], ids=name_of)
+def test_numbers_are_the_same_inside_of_inference_mode(call):
+    build, run = CALLS[call]
+    model = made(build)
+    outside = numbers(run(model, "batch"))
+    with torch.inference_mode():
+        inside = numbers(run(model, "batch"))
+        assert torch.is_inference_mode_enabled()
+    assert inside == outside
 
 
 @every_call

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import product
 from typing import Any
 
@@ -41,6 +41,23 @@ def preserve_process() -> Iterator[None]:
             with DelayInterrupt():
                 settings.restore()
                 restore_random_state(drawn)
+
+
+@contextmanager
+def measuring() -> Iterator[None]:
+    """Have no other thread measure meanwhile, and leave the caller's inference mode.
+
+    What is made in that mode has no gradient, and torch refuses to write to it later.
+    Also a decorator, for whole functions.
+
+    Example:
+        >>> with torch.inference_mode(), measuring():
+        ...     torch.ones(1).is_inference()
+        False
+    """
+    inference = torch.is_inference_mode_enabled()
+    with Exclusive(), torch.inference_mode(False) if inference else nullcontext():
+        yield
 
 
 @contextmanager

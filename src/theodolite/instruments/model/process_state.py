@@ -76,7 +76,7 @@ def full_precision() -> Iterator[None]:
             )
             yield
         finally:
-            with Undisturbed():
+            with DelayInterrupt():
                 _set_precision(before)
 
 

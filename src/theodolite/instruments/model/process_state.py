@@ -20,12 +20,15 @@ _Precision = tuple[str | None, bool | None, list[str]]
 
 
 @contextmanager
-def preserve_process() -> Iterator[None]:
+def preserve_process(*, draws: bool = True) -> Iterator[None]:
     """Restore settings and random states of the process on exit.
 
     These are grad mode, autocast, the default dtype, the number of threads, flags of
     determinism, the precision of float32 products, warning filters, and the random
     states of torch, NumPy and Python. Other threads that measure wait meanwhile.
+
+    Args:
+        draws: Restore the random states too.
 
     Example:
         >>> with preserve_process():
@@ -40,7 +43,8 @@ def preserve_process() -> Iterator[None]:
         finally:
             with DelayInterrupt():
                 settings.restore()
-                restore_random_state(drawn)
+                if draws:
+                    restore_random_state(drawn)
 
 
 @contextmanager

@@ -22,7 +22,6 @@ from theodolite.core import (
     Stopwatch,
     TheodoliteError,
     as_integer,
-    derive,
     stream,
 )
 from theodolite.instruments import (
@@ -31,7 +30,6 @@ from theodolite.instruments import (
     counted,
     preserve,
     preserve_process,
-    reseed,
     show_progress,
 )
 
@@ -120,8 +118,7 @@ def train(
         record: Which losses to keep; each by default.
         divergence: A run is retired once its loss is not finite or above this
             multiple of its first.
-        seed: Order of the samples, the augmentation, and what the model draws, such as
-            dropout.
+        seed: Order of the samples, and the augmentation.
 
     Example:
         >>> model = nn.Linear(2, 1, dtype=torch.float64)
@@ -130,8 +127,11 @@ def train(
         >>> run.diverged, bool(run.final_loss < 1e-6), run.status.value
         (False, True, 'finished')
     """
-    with preserve_process(), show_progress("train", unit="steps", total=steps):
-        reseed(derive(seed, "network"))
+    # Random numbers are drawn as a plain loop draws them.
+    with (
+        preserve_process(draws=False),
+        show_progress("train", unit="steps", total=steps),
+    ):
         return train_with(
             model,
             data,

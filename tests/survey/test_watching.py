@@ -187,6 +187,15 @@ def test_a_page_and_json_at_the_end(run, tmp_path):
     assert "sharpness" in str(run.w.course())
 
 
+def test_settings_are_those_of_the_first_group():
+    model = nn.Linear(2, 2)
+    groups = [{"params": [model.weight], "lr": 0.5}, {"params": [model.bias]}]
+    with watch(model, torch.optim.SGD(groups, lr=0.1), live=False) as watched:
+        pass
+    settings = watched.course().settings
+    assert (settings["optimiser"], settings["lr"]) == ("SGD", 0.5)
+
+
 def test_without_a_loss_the_rest_is_measured_in_silence():
     course = Run(steps=1, every=1).w.course()
     assert set(course.rows().levels("quantity")) == {

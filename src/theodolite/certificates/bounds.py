@@ -20,10 +20,10 @@ from theodolite.core import (
     Status,
     Stopwatch,
     SystemLayer,
-    exclusive,
 )
 from theodolite.instruments import (
     apply_norm_mode,
+    measuring,
     norm_layers_as_is,
     preserve,
     run_model,
@@ -92,7 +92,7 @@ def _norm(weights: Any, name: str) -> float:
 _ROUNDINGS = 1e4
 
 
-@exclusive()
+@measuring()
 def certificate(
     system: nn.Module,
     data: tuple[Any, Any],

@@ -13,7 +13,6 @@ from theodolite.core import (
     MeasurementError,
     NormMode,
     Stopwatch,
-    exclusive,
     free_memory,
     unknown_name,
 )
@@ -21,6 +20,7 @@ from theodolite.instruments import (
     Batch,
     Loss,
     Outputs,
+    measuring,
     samples_in,
     show_progress,
     slice_batch,
@@ -94,7 +94,7 @@ def _free(device: torch.device) -> int:
     return free_memory()
 
 
-@exclusive()
+@measuring()
 def path_ensemble(
     model: nn.Module,
     batch: Batch,

@@ -19,9 +19,8 @@ from theodolite.core import (
     Reading,
     Status,
     Stopwatch,
-    exclusive,
 )
-from theodolite.instruments import Batch, Outputs, apply_norm_mode
+from theodolite.instruments import Batch, Outputs, apply_norm_mode, measuring
 
 from .branches import Branch, exchanged, find_branches, marks_of, without
 from .frozen_model import Subject, subject_of
@@ -73,7 +72,7 @@ class Lesion(Reading):
         }
 
 
-@exclusive()
+@measuring()
 def lesion(
     model: nn.Module,
     batch: Batch,

@@ -13,9 +13,8 @@ from theodolite.core import (
     Reading,
     Status,
     Stopwatch,
-    exclusive,
 )
-from theodolite.instruments import Batch, Outputs
+from theodolite.instruments import Batch, Outputs, measuring
 
 from .branches import find_branches, without
 from .energies import standard_error
@@ -58,7 +57,7 @@ class UnravelledPaths(Reading):
         return {"path": list(self.paths)}
 
 
-@exclusive()
+@measuring()
 def unravel(
     model: nn.Module,
     batch: Batch,

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from theodolite import figures
 from theodolite.core import (
     Evidence,
+    Exclusive,
     PredictedAndMeasured,
     Rows,
     Summary,
@@ -117,7 +118,7 @@ def predicted_rows(entry: Entry, config: Any, folder: RunFolder) -> Rows:
         saved = folder.read(PREDICTED)
         if saved is not None:
             return from_lines(saved)
-    with threadpool_limits(1):
+    with Exclusive(interruptible=True), threadpool_limits(1):
         rows = entry.study.predict(config)
     folder.write(PREDICTED, to_lines(rows))
     return from_lines(to_lines(rows))

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from theodolite.anatomy import Addition, Recorder, Span, unfused
-from theodolite.core import ConfigError, SurgeryError, exclusive
-from theodolite.instruments import Batch, preserve, run_model
+from theodolite.core import ConfigError, SurgeryError
+from theodolite.instruments import Batch, measuring, preserve, run_model
 
 from .branch_weights import adding_module, final_layers, is_fused
 from .operation import Operation, Which, check_scale, chosen, listed
@@ -26,7 +26,7 @@ _DEPTHS: dict[str, Callable[[int], float]] = {
 }
 
 
-@exclusive()
+@measuring()
 def scale_branches(
     model: nn.Module,
     batch: Batch,
@@ -63,7 +63,7 @@ def scale_branches(
     return operation.finish(unchanged=plain, none=no_skips(operation))
 
 
-@exclusive()
+@measuring()
 def zero_branches(
     model: nn.Module,
     batch: Batch,

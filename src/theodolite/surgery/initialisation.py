@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.anatomy import Span
-from theodolite.core import SurgeryError, exclusive, stream
-from theodolite.instruments import Batch
+from theodolite.core import SurgeryError, stream
+from theodolite.instruments import Batch, measuring
 
 from .altered import ModuleEdit
 from .attaching import free_name, learned, named
@@ -22,7 +22,7 @@ from .skips import no_skips
 LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
-@exclusive()
+@measuring()
 def fixup(
     model: nn.Module,
     batch: Batch,

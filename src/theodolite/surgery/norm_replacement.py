@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
-from theodolite.core import ConfigError, SurgeryError, exclusive
-from theodolite.instruments import Batch
+from theodolite.core import ConfigError, SurgeryError
+from theodolite.instruments import Batch, measuring
 
 from .attaching import named, unaltered
 from .norms import (
@@ -34,7 +34,7 @@ _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _LAYERS = (nn.Linear, *_CONVOLUTIONS, *_TRANSPOSED)
 
 
-@exclusive()
+@measuring()
 def change_norms(
     model: nn.Module,
     batch: Batch,
@@ -94,7 +94,7 @@ def _other_kind(norm: nn.Module, path: str, to: str, groups: int) -> nn.Module:
     return with_affine_of(MAKERS[to](channels_of(norm, path), groups, eps), norm)
 
 
-@exclusive()
+@measuring()
 def fold_norms(model: nn.Module, batch: Batch, *, which: Paths = None) -> Result:
     """Fold batch norms away, with the statistics that they keep.
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.anatomy import Addition
-from theodolite.core import ConfigError, SurgeryError, exclusive
-from theodolite.instruments import Batch
+from theodolite.core import ConfigError, SurgeryError
+from theodolite.instruments import Batch, measuring
 
 from .altered import RESULT, ModuleEdit, SumEdit
 from .attaching import free_name, named, unaltered
@@ -18,7 +18,7 @@ from .places import entry_module, in_one_run, place_of_sum
 from .result import Result
 
 
-@exclusive()
+@measuring()
 def move_norms(
     model: nn.Module,
     batch: Batch,

@@ -2,8 +2,7 @@
 
 import copy
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import Rows, SurgeryError
-from theodolite.instruments import Batch, preserve, run_model
+from theodolite.instruments import Batch, full_precision, preserve, run_model
 
 from .attaching import detach, replace
 
@@ -191,7 +190,7 @@ class PassResult:
 
 def forward_backward(model: nn.Module, batch: Batch) -> PassResult:
     """Run a model forwards and backwards on a batch, without changing it."""
-    with preserve(model), torch.enable_grad(), _in_full_precision():
+    with preserve(model), torch.enable_grad(), full_precision():
         model.zero_grad(set_to_none=True)
         outputs = _numbers(run_model(model, batch))
         loss = sum((_weighted_mean(output) for output in outputs), torch.zeros(()))
@@ -207,20 +206,6 @@ def forward_backward(model: nn.Module, batch: Batch) -> PassResult:
             unreached=frozenset(wanted - set(grads)),
             parameters=sum(p.numel() for p in named.values()),
         )
-
-
-@contextmanager
-def _in_full_precision() -> Iterator[None]:
-    """Compute in all 24 bits on GPUs that would round convolutions to 11."""
-    switches: tuple[Any, ...] = (torch.backends.cudnn, torch.backends.cuda.matmul)
-    settings = [switch.allow_tf32 for switch in switches]
-    try:
-        for switch in switches:
-            switch.allow_tf32 = False
-        yield
-    finally:
-        for switch, before in zip(switches, settings, strict=True):
-            switch.allow_tf32 = before
 
 
 def _weighted_mean(output: Tensor) -> Tensor:

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from theodolite.anatomy import Addition, Span
-from theodolite.core import ConfigError, SurgeryError, exclusive
-from theodolite.instruments import Batch
+from theodolite.core import ConfigError, SurgeryError
+from theodolite.instruments import Batch, measuring
 from theodolite.networks import AverageSkip, HaarSkip
 
 from .altered import ModuleEdit, SumEdit
@@ -88,7 +88,7 @@ def _no_identity(
     )
 
 
-@exclusive()
+@measuring()
 def add_identity(
     model: nn.Module,
     batch: Batch,
@@ -178,7 +178,7 @@ def _edit_at(
     return place.path, lambda label, edit: place.edit(label, edit, source)
 
 
-@exclusive()
+@measuring()
 def insert_skips(
     model: nn.Module,
     batch: Batch,
@@ -255,7 +255,7 @@ def _end_shapes(
     return values[given].shape, values[gave].shape
 
 
-@exclusive()
+@measuring()
 def remove_skips(model: nn.Module, batch: Batch, *, which: Which = None) -> Result:
     """Remove skips: sums of skip and branches become sums of branches.
 

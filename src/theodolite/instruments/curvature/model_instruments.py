@@ -9,9 +9,10 @@ from typing import Any, ParamSpec, TypeVar, Unpack, get_args
 
 from torch import nn
 
-from theodolite.core import ConfigError, Exclusive, NormMode, Reading, unknown_name
+from theodolite.core import ConfigError, NormMode, Reading, unknown_name
 
 from ..model.objective import Loss
+from ..model.process_state import measuring
 from ..operators.loss_hessian import Hessian, HessianOptions
 from ..operators.operator import Operator
 from ..operators.parameter_operator import ParameterOperator
@@ -85,7 +86,7 @@ def measured_by(
             chosen = {name: given.pop(name) for name in own}
             make = checked_curvature(given.pop("operator", operator))
             with (
-                Exclusive(),
+                measuring(),
                 show_progress(instrument.__name__),
                 make(**given, **options, seed=chosen["seed"]) as made,
             ):

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from theodolite.core import ConfigError, Exclusive, printable, safe_point
+from theodolite.core import ConfigError, printable, safe_point
+
+from ..model.process_state import measuring
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -134,7 +136,7 @@ def with_progress(
 
         @wraps(instrument)
         def measure(*args: P.args, **kwargs: P.kwargs) -> R:
-            with Exclusive(), show_progress(name, unit=unit):
+            with measuring(), show_progress(name, unit=unit):
                 return instrument(*args, **kwargs)
 
         return measure

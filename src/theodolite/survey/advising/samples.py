@@ -17,6 +17,7 @@ from theodolite.instruments import (
     preserve,
     preserve_process,
     read_batches,
+    reseed,
     samples_in,
 )
 
@@ -69,7 +70,7 @@ class Pool:
     def seeded(self, seed: int) -> Iterator[None]:
         """Seed torch, and leave it as found with all settings of the process."""
         with preserve_process():
-            torch.manual_seed(seed)
+            reseed(seed)
             yield
 
 

@@ -16,6 +16,7 @@ from theodolite.core import (
     require_kind,
     unknown_name,
 )
+from theodolite.instruments import preserve_process
 from theodolite.networks import ClassifierNetwork, build
 
 from .layers import Statistics
@@ -36,6 +37,7 @@ TellRecord = Callable[[int, ClassifierRecord], None]
 _ON_CPU = 8  # runs per stack: larger ones leave the cache and gain little
 
 
+@preserve_process()
 def train_classifiers(
     models: Sequence[ClassifierBlueprint | ClassifierNetwork],
     samples: LabelledSamples,

@@ -9,6 +9,7 @@ import numpy as np
 
 from theodolite import networks
 from theodolite.core import NormMode, Row, ShortcutBlueprint, Status
+from theodolite.instruments import preserve_process
 
 from ..engines.contract import Engine
 from ..engines.strategies import choose, engine_for, seconds
@@ -103,6 +104,7 @@ class Job:
         return seconds(name, shape, len(self.data[0]), self.steps)
 
 
+@preserve_process()  # which probes may change
 def train_piece(job: Job, labels: Mapping[str, Any]) -> list[Row]:
     """Train the points of one piece and return their rows."""
     name, numbers = job.pieces[labels["piece"]]

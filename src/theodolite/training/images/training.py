@@ -7,17 +7,20 @@ network. A run that diverges or raises is retired with the reason; others go on.
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from theodolite.core import ConfigError, Exclusive
+from theodolite.core import ConfigError
+from theodolite.instruments import preserve_process
 
 from .recipe import Images, Precision, Recipe, Trained
 from .run import Augment, Measure, Run, Tell
 from .workers import train_side_by_side, wants_one_thread
 
+_C: Any = torch._C
 # The largest block whose release changes glibc's threshold: 32 MiB, less its header.
 _LARGEST = 32 * 2**20 - 2**16
 
@@ -91,16 +94,8 @@ def train_many(
         Run(place, model, images, how, seed, *calls)
         for place, (model, how, seed) in enumerate(trio)
     ]
-    # No other measurement may change the process's settings or random generators.
-    with (
-        Exclusive(interruptible=True),
-        torch.backends.cudnn.flags(
-            enabled=True,
-            benchmark=not torch.are_deterministic_algorithms_enabled(),
-            deterministic=torch.are_deterministic_algorithms_enabled(),
-            allow_tf32=precision == "tf32",
-        ),
-    ):
+    with preserve_process():
+        _set_cudnn(tf32=precision == "tf32")
         deadline = time.monotonic() + limit_s
         if not images.inputs.is_cuda:
             keep_freed_memory()
@@ -110,6 +105,19 @@ def train_many(
         train = _take_turns if alone else train_side_by_side
         train(runs, at_once, lambda: time.monotonic() < deadline)
     return [run.result() for run in runs]
+
+
+def _set_cudnn(*, tf32: bool) -> None:
+    """Choose the kernels of cuDNN; ``preserve_process`` undoes it.
+
+    Not by ``torch.backends.cudnn.flags``, which fails where TF32 is set by newer names.
+    """
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    _C._set_cudnn_enabled(True)
+    _C._set_cudnn_benchmark(not deterministic)
+    _C._set_cudnn_deterministic(deterministic)
+    for product in ("conv", "rnn"):
+        _C._set_fp32_precision_setter("cuda", product, "tf32" if tf32 else "ieee")
 
 
 def _check(recipes: list[Recipe], wanted: int, images: Images) -> Precision:

@@ -29,6 +29,7 @@ from theodolite.instruments import (
     as_loss,
     counted,
     preserve,
+    preserve_process,
     show_progress,
 )
 
@@ -126,7 +127,11 @@ def train(
         >>> run.diverged, bool(run.final_loss < 1e-6), run.status.value
         (False, True, 'finished')
     """
-    with show_progress("train", unit="steps", total=steps):
+    # Random numbers are drawn as a plain loop draws them.
+    with (
+        preserve_process(draws=False),
+        show_progress("train", unit="steps", total=steps),
+    ):
         return train_with(
             model,
             data,

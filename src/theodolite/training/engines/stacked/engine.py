@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from theodolite.core import ConfigError, ShortcutBlueprint, unknown_name
+from theodolite.instruments import full_precision
 
 from ...probes.probe import warn
 from ..contract import Advance, linear_or_relu
 from .nvrtc import CudaProgramError
 from .passes import TorchPasses, gather
-from .updates import Updates, full_precision
+from .updates import Updates
 
 Method = Literal["auto", "torch", "cuda"]
 Precision = Literal["float32", "float64"]

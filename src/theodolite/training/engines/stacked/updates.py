@@ -5,13 +5,13 @@ limits of every point, which points still move, and the losses so far. So on CUD
 update is captured as a graph and replayed, and the host looks only now and then.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from theodolite.instruments import full_precision
 
 from ..contract import Advance
 
@@ -25,24 +25,6 @@ class Workspace(Protocol):
     def evaluate(self, weights: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
         """Return losses as float64, shape (points,), and gradients, of points alive."""
         ...
-
-
-@contextmanager
-def full_precision() -> Iterator[None]:
-    """Keep float32 products on CUDA from being rounded to TF32."""
-    settings = torch.backends.cuda.matmul
-    try:
-        before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # raised where only the newer of two switches was used
-        before = "highest"
-    newer = getattr(settings, "fp32_precision", None)
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-        if newer is not None:
-            settings.fp32_precision = newer
 
 
 class Updates:

@@ -25,7 +25,7 @@ from theodolite.runs import DamagedError, RunFolder, write_summary
 
 from .catalogue import Entry
 from .planning import Plan, plan_again
-from .study import Drawing, Study
+from .study import Study
 
 PREDICTED = "predicted.jsonl"
 FORMATS = ("svg", "png", "pdf")
@@ -135,7 +135,9 @@ def draw(
     for drawing in entry.study.drawings:
         with figures.house_style():
             runs = _runs(evidence, folder.spec.scale)
-            made = [(_figure(drawing, both), *origin) for both, *origin in runs]
+            made = [
+                (drawing.draw(drawing.table(both)), *origin) for both, *origin in runs
+            ]
             if len(made) > 1:
                 figures.match_limits(made[0][0], made[1][0])
         for figure, suffix, source, origin in made:
@@ -147,10 +149,6 @@ def draw(
             one = {"name": name, "caption": caption, "source": source, "files": names}
             drawn.append(one)
     return drawn
-
-
-def _figure(drawing: Drawing, both: PredictedAndMeasured) -> Any:
-    return drawing.draw(drawing.table(both))
 
 
 def _runs(

@@ -104,9 +104,8 @@ SUITES = {
         "descent from small weights in float32, on one core, beside the loop that one "
         "writes in PyTorch: forward, backward, SGD step. All losses along the way are "
         "compared first. Ours moves a stack, and its time is that of one cell; the "
-        "loop takes 60 steps, ours on moments 1,000 compiled and 250 in torch, and all "
-        "are scaled to one. Compiling is not "
-        "counted: compiled kernels are kept on disk.",
+        "loop takes 60 steps, ours on moments 1,000, and both are scaled to one. "
+        "Compiling is not counted: compiled kernels are kept on disk.",
     ),
     "training_images": Suite(
         "Training convolutional networks",

@@ -13,6 +13,7 @@ import torch
 
 from tests.training.stacked_truth import make, rates_of, settings_of, train_alone
 from theodolite.core import ConfigError, ShortcutBlueprint
+from theodolite.training.engines.contract import Rule
 from theodolite.training.engines.stacked import cuda_kernel, nvrtc
 from theodolite.training.engines.stacked import engine as stacked
 from theodolite.training.engines.stacked.engine import StackedEngine
@@ -74,7 +75,7 @@ def test_descends_as_the_plain_loop(blueprint, compiler, tmp_path, monkeypatch):
         blueprint, *data, dtype="float32", device="cpu", method="cuda"
     )
     placed, velocity = engine.place(weights), engine.place(np.zeros_like(weights))
-    done = engine.advance(placed, velocity, rates, **settings)
+    done = engine.advance(placed, velocity, Rule.of(rates, **settings))
     for point in (0, 2):
         wanted, after = train_alone(
             blueprint, data, weights, rates, settings, point, "float32"

@@ -7,12 +7,11 @@ weights and velocities belong to the caller and are changed in place.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from theodolite.core import ShortcutBlueprint
+from theodolite.core import ConfigError, ShortcutBlueprint
 
 
 def linear_or_relu(blueprint: ShortcutBlueprint) -> bool:
@@ -27,8 +26,61 @@ def linear_or_relu(blueprint: ShortcutBlueprint) -> bool:
     return outside and blueprint.mid in ("identity", "relu") and not blueprint.bias
 
 
-@dataclass(frozen=True, eq=False)
-class Advance:
+class Rule(NamedTuple):
+    """How each point of a stack moves, and when it stops.
+
+    Before each update a point's loss is compared: at or below its ``floor``, or not at
+    or below its ``ceiling`` (so also at NaN), the point stops, and stays as it is.
+
+    Attributes:
+        rates: Learning rate of every point and step, shape (points, steps).
+        momentum: Momentum of every point, shape (points,).
+        weight_decay: Weight decay of every point.
+        floor: Loss at or below which a point stops; -inf never stops.
+        ceiling: Loss above which a point stops.
+    """
+
+    rates: np.ndarray
+    momentum: np.ndarray
+    weight_decay: np.ndarray
+    floor: np.ndarray
+    ceiling: np.ndarray
+
+    @classmethod
+    def of(cls, rates: Any, **per_point: Any) -> "Rule":
+        """Return a rule as kernels take it; one number counts for all points.
+
+        Args:
+            rates: Learning rates, shape (points, steps).
+            **per_point: Any of the other attributes, a number or one per point.
+        """
+        rates = _writable(rates)
+        if rates.ndim != 2:
+            raise ConfigError(
+                f"rates of shape {rates.shape}: pass them as (points, steps)"
+            )
+        numbers = {
+            "momentum": 0.0, "weight_decay": 0.0, "floor": -np.inf, "ceiling": np.inf,
+        } | per_point  # fmt: skip
+        for name, value in numbers.items():
+            if np.shape(value) not in ((), (len(rates),)):
+                raise ConfigError(
+                    f"{name} of shape {np.shape(value)} for {len(rates)} points: pass "
+                    "one number per point, or one for all"
+                )
+            numbers[name] = _writable(np.broadcast_to(value, len(rates)))
+        return cls(rates, **numbers)
+
+
+def _writable(values: Any) -> np.ndarray:
+    """Return a float64 array of the type that kernels are compiled for.
+
+    For numba a read-only array is another type, and it would compile everything again.
+    """
+    return np.require(values, np.float64, ["C_CONTIGUOUS", "WRITEABLE"])
+
+
+class Advance(NamedTuple):
     """Result of one call of :meth:`Engine.advance`, for each point.
 
     Attributes:
@@ -75,30 +127,12 @@ class Engine(Protocol):
         """Return the loss of every point, shape (points,), as float64."""
         ...
 
-    def advance(
-        self,
-        weights: Any,
-        velocity: Any,
-        rates: np.ndarray,
-        *,
-        momentum: np.ndarray,
-        weight_decay: np.ndarray,
-        floor: np.ndarray,
-        ceiling: np.ndarray,
-    ) -> Advance:
-        """Make up to ``rates.shape[1]`` updates of every point, in place.
-
-        Before each update a point's loss is compared: at or below its ``floor``, or
-        not at or below its ``ceiling`` (so also at NaN), the point stops, and stays
-        as it is for the rest of the call.
+    def advance(self, weights: Any, velocity: Any, rule: Rule) -> Advance:
+        """Make up to as many updates of every point as ``rule`` has steps, in place.
 
         Args:
             weights: What :meth:`place` returned; changed in place.
             velocity: The same shape; changed in place.
-            rates: Learning rate of every point and step, shape (points, steps).
-            momentum: Momentum of every point, shape (points,).
-            weight_decay: Weight decay of every point, shape (points,).
-            floor: Loss at or below which a point stops; -inf never stops.
-            ceiling: Loss above which a point stops.
+            rule: How the points move, and when they stop.
         """
         ...

@@ -41,8 +41,8 @@ class Job:
     strategy: str
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields without what is derived from them."""
-        derived = {"points", "pieces", "_engines"}
+        """Return the fields and the pieces, so that all processes cut alike."""
+        derived = {"points", "_engines"}
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     @cached_property
@@ -94,7 +94,7 @@ class Job:
 
     def _size(self, shape: ShortcutBlueprint) -> tuple[str, int]:
         name = choose(shape, strategy=self.strategy, device=self.device)
-        if name == "stacked":  # a device wants all it can get, and bounds its memory
+        if name == "stacked" and self.device != "cpu":  # bounded by its memory alone
             return name, _LARGEST
         fit = int(_SECONDS / max(self._seconds(name, shape), 1e-12))
         return name, min(max(fit, 1), _LARGEST)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engines.contract import Engine
+from ..engines.contract import Engine, Rule
 from ..optimizers.descent import Descent
 from ..probes.probe import Board, Snapshot
 from ..probes.schedules import When
@@ -146,15 +146,14 @@ class _Stack:
 
     def _advance(self, step: int, stop: int) -> int:
         """Make updates up to a step; return the step that was reached."""
-        done = self.engine.advance(
-            self.weights,
-            self.velocity,
+        rule = Rule.of(
             self.rates[self.rate_of[self.live], step:stop],
             momentum=self.momentum[self.live],
             weight_decay=self.decay[self.live],
-            floor=np.full(len(self.live), self._floor),
+            floor=self._floor,
             ceiling=self.ceiling,
         )
+        done = self.engine.advance(self.weights, self.velocity, rule)
         first, last = np.searchsorted(self.kept, (step, stop))
         if last > first:
             losses = done.losses[:, self.kept[first:last] - step]

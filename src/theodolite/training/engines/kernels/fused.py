@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .compiled import Log, Rule, Shape, aligned, in_groups
+from ..contract import Advance, Rule
+from .compiled import Shape, aligned, in_groups
 from .vector import (
     SUMS,
     Emitter,
@@ -256,7 +257,7 @@ def advance_fused(
     weights: np.ndarray,
     velocity: np.ndarray,
     rule: Rule,
-    log: Log,
+    log: Advance,
 ) -> None:
     """Move every point by its rates, or until it stops."""
     points, steps = rule.rates.shape

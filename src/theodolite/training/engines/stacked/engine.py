@@ -11,7 +11,7 @@ from torch import Tensor
 from theodolite.core import ConfigError, ShortcutBlueprint, unknown_name
 
 from ...probes.probe import warn
-from ..contract import Advance, linear_or_relu
+from ..contract import Advance, Rule, linear_or_relu
 from .nvrtc import CudaProgramError
 from .passes import TorchPasses, gather
 from .updates import Updates, full_precision
@@ -119,42 +119,18 @@ class StackedEngine:
             losses[some] = loss[:count].cpu().numpy()
         return losses
 
-    def advance(
-        self,
-        weights: Tensor,
-        velocity: Tensor,
-        rates: np.ndarray,
-        *,
-        momentum: np.ndarray,
-        weight_decay: np.ndarray,
-        floor: np.ndarray,
-        ceiling: np.ndarray,
-    ) -> Advance:
-        """Make up to ``rates.shape[1]`` updates of every point, in place.
+    def advance(self, weights: Tensor, velocity: Tensor, rule: Rule) -> Advance:
+        """Make up to as many updates of every point as the rule has steps, in place.
 
-        Stacks too large for the memory go part by part. See
-        :meth:`theodolite.training.engines.contract.Engine.advance` for the arguments.
+        Stacks too large for the memory go part by part.
         """
-        settings = {
-            "momentum": momentum,
-            "weight_decay": weight_decay,
-            "floor": floor,
-            "ceiling": ceiling,
-        }
         done = [
             self._ready(weights[some]).run(
-                weights[some],
-                velocity[some],
-                rates[some],
-                {name: np.asarray(value)[some] for name, value in settings.items()},
+                weights[some], velocity[some], Rule(*(each[some] for each in rule))
             )
             for some in self._parts(len(weights))
         ]
-        return Advance(
-            losses=np.concatenate([part.losses for part in done]),
-            taken=np.concatenate([part.taken for part in done]),
-            stopped=np.concatenate([part.stopped for part in done]),
-        )
+        return Advance(*(np.concatenate(parts) for parts in zip(*done, strict=True)))
 
     def _parts(self, points: int) -> list[slice]:
         """Return even parts of a stack, each of which fits."""

@@ -124,19 +124,19 @@ def test_the_loss_of_accumulated_batches_is_their_mean(tmp_path):
 def test_numbers_go_to_the_loggers(tmp_path):
     from lightning.pytorch.loggers import CSVLogger
 
-    callback = lightning_callback(probes(), max_share=1, namespace="mine")
+    callback = lightning_callback(probes(), max_share=1)
     fit(network(), callback, tmp_path, logger=CSVLogger(tmp_path, name="", version="v"))
     with (tmp_path / "v/metrics.csv").open() as file:
         lines = list(csv.DictReader(file))
     logged = {
-        int(line["step"]): float(line["mine/weights"])
+        int(line["step"]): float(line["theodolite/weights"])
         for line in lines
-        if line["mine/weights"]
+        if line["theodolite/weights"]
     }
-    rows = callback.rows().where(quantity="mine/weights")
+    rows = callback.rows().where(quantity="theodolite/weights")
     assert logged == dict(zip(rows.column("step"), rows.values(), strict=True))
     assert set(logged) == {0, 2, 4, 6}
-    assert "mine/gradient/all" in lines[0]
+    assert "theodolite/gradient/all" in lines[0]
 
 
 def failing_logger():

@@ -58,7 +58,6 @@ def test_schedules_are_values(when):
         (lambda: Every(0), "every 0 steps"),
         (lambda: Every(2.0), "every 2.0 steps"),
         (lambda: Every(True), "every True steps"),
-        (lambda: Every(2, (0.1,)), "levels belong to AtLosses"),
         (lambda: AtSteps([3, -1]), "steps .3, -1.: pass whole numbers"),
         (lambda: AtSteps([1.5]), "pass whole numbers"),
         (lambda: AtSteps(4), "steps 4: pass whole numbers"),

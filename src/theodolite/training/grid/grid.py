@@ -217,8 +217,15 @@ def _probes(probes: Iterable[Probe]) -> tuple[Probe, ...]:
 
 def _arrays(data: tuple[Any, Any], dtype: str) -> tuple[np.ndarray, np.ndarray]:
     """Return inputs and targets in float64, finite also in the training's precision."""
+
+    def real(part: Any) -> np.ndarray:
+        part = part.detach().cpu().numpy() if hasattr(part, "detach") else part
+        if np.iscomplexobj(part):
+            raise TypeError("they are complex")
+        return np.ascontiguousarray(part, dtype=np.float64)
+
     try:
-        x, y = (_real(part) for part in data)
+        x, y = (real(part) for part in data)
     except (TypeError, ValueError) as error:
         raise DataError(
             f"the data is not a pair of arrays ({error}): pass (inputs, targets)"
@@ -254,13 +261,6 @@ def _check_fit(job: Job) -> None:
 
         if not (job.device.startswith("cuda") and torch.cuda.is_available()):
             raise ConfigError(f"device {job.device!r} is not there: try 'cpu'")
-
-
-def _real(part: Any) -> np.ndarray:
-    part = part.detach().cpu().numpy() if hasattr(part, "detach") else part
-    if np.iscomplexobj(part):
-        raise TypeError("they are complex")
-    return np.ascontiguousarray(part, dtype=np.float64)
 
 
 def _run_folder(root: Path | str, job: Job) -> RunFolder:

@@ -13,13 +13,14 @@ from theodolite.core import NormMode, Row, ShortcutBlueprint, Status
 from ..engines.contract import Engine
 from ..engines.strategies import choose, engine_for, seconds
 from ..probes.probe import Board, Probe, Snapshot
-from ..probes.schedules import When
+from ..probes.schedules import AtSteps, When
 from .axes import Point, expand
 from .stack import PointResult, train_stack
 
 # A piece of about this length is long against saving it and short against losing it.
 _SECONDS = 2.0
 _LARGEST = 2048
+_LAST = AtSteps(())  # keeps the last loss only, which is always kept
 # Quantities of a grid's own rows.
 QUANTITIES = ("final_loss", "loss", "retired_probe")
 
@@ -140,58 +141,50 @@ def _boards(job: Job, points: list[Point], labels: Mapping[str, Any]) -> list[Bo
 def _train_stacked(
     job: Job, engine: Engine, points: list[Point], boards: list[Board]
 ) -> list[PointResult]:
-    drawn: dict[tuple[int, int], np.ndarray] = {}
-    keys = [(id(point.blueprint), point.seed) for point in points]
-    for key, point in zip(keys, points, strict=True):
-        if key not in drawn:
-            drawn[key] = networks.initial_weights(point.blueprint, seed=point.seed)
-    weights = [drawn[key] for key in keys]
-
-    def snapshot(number: int, step: int, loss: float, weights: np.ndarray) -> Snapshot:
-        return _snapshot(job, points[number], step, loss, weights)
-
-    return train_stack(
-        engine,
-        weights,
-        [point.descent for point in points],
-        steps=job.steps,
-        boards=boards,
-        record=_Last() if job.record is None else job.record,
-        divergence=job.divergence,
-        snapshot=snapshot,
-    )
-
-
-def _snapshot(
-    job: Job, point: Point, step: int, loss: float, weights: np.ndarray
-) -> Snapshot:
     import torch
 
     from theodolite.instruments import HalfSquareLoss
 
     dtype = getattr(torch, job.dtype)
+    drawn: dict[tuple[int, int], np.ndarray] = {}
+    keys = [(id(point.blueprint), point.seed) for point in points]
+    for key, point in zip(keys, points, strict=True):
+        if key not in drawn:
+            drawn[key] = networks.initial_weights(point.blueprint, seed=point.seed)
 
-    def make() -> networks.ShortcutNetwork:
-        network = networks.ShortcutNetwork(point.blueprint, dtype=dtype)
-        networks.set_weights(network, weights)
-        return network.to(job.device)
+    def snapshot(number: int, step: int, loss: float, weights: np.ndarray) -> Snapshot:
+        def make() -> networks.ShortcutNetwork:
+            network = networks.ShortcutNetwork(points[number].blueprint, dtype=dtype)
+            networks.set_weights(network, weights)
+            return network.to(job.device)
 
-    # A copy, since a probe may change it.
-    x, y = (torch.tensor(p, dtype=dtype, device=job.device) for p in job.data)
-    return Snapshot(
-        step=step,
-        loss=loss,
-        model=make,
-        data=(x, y),
-        criterion=HalfSquareLoss(),
-        labels=point.labels,
+        # A copy, since a probe may change it.
+        x, y = (torch.tensor(p, dtype=dtype, device=job.device) for p in job.data)
+        return Snapshot(
+            step=step,
+            loss=loss,
+            model=make,
+            data=(x, y),
+            criterion=HalfSquareLoss(),
+            labels=points[number].labels,
+        )
+
+    return train_stack(
+        engine,
+        [drawn[key] for key in keys],
+        [point.descent for point in points],
+        steps=job.steps,
+        boards=boards,
+        record=job.record or _LAST,
+        divergence=job.divergence,
+        snapshot=snapshot,
     )
 
 
 def _train_plain(job: Job, point: Point, board: Board) -> PointResult:
     import torch
 
-    from ..loop.loop import train_with
+    from ..loop.loop import train
 
     network = networks.build(
         point.blueprint,
@@ -199,15 +192,14 @@ def _train_plain(job: Job, point: Point, board: Board) -> PointResult:
         dtype=getattr(torch, job.dtype),
         device=job.device,
     )
-    run = train_with(
+    run = train(
         network,
         job.data,
         optimizer=point.descent,
         steps=job.steps,
-        board=board,
-        record=_Last() if job.record is None else job.record,
+        probes=board,
+        record=job.record or _LAST,
         divergence=job.divergence,
-        labels=point.labels,
     )
     return PointResult(run.steps, run.loss, run.diverged_at)
 
@@ -242,12 +234,3 @@ def _rows(
             for step, loss in losses
         ]
     return rows
-
-
-class _Last:
-    """A schedule that keeps only the last loss, which is always kept."""
-
-    levels: tuple[float, ...] = ()
-
-    def due(self, step: int) -> bool:
-        return False

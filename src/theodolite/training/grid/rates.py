@@ -142,7 +142,12 @@ def search_rates(
     rows, names = grids[0].rows, list(grids[0].axes)
     for _ in range(rounds):
         for setting, new in _between(rows, names):
-            plan, narrowed = _narrowed(blueprint, axes, setting, new)
+            fixed = {name: [value] for name, value in setting.items()}
+            plan = blueprint
+            if isinstance(plan, Mapping):
+                (name,) = fixed.pop("network")
+                plan = {name: plan[name]}
+            narrowed = {**axes, **fixed, "lr": new}
             grid = train_grid(plan, data, narrowed, steps=steps, **settings)
             grids.append(grid)
             rows = rows + [{**setting, **row} for row in grid.rows]
@@ -166,23 +171,8 @@ def _kept(axes: Any) -> tuple[dict[str, Any], list[Any]]:
     return kept, rates if isinstance(rates, list) else [rates]
 
 
-def _narrowed(
-    blueprint: ShortcutBlueprint | Mapping[str, ShortcutBlueprint],
-    axes: Mapping[str, Iterable[Any]],
-    setting: Mapping[str, Any],
-    rates: list[float],
-) -> tuple[ShortcutBlueprint | Mapping[str, ShortcutBlueprint], dict[str, Any]]:
-    """Return blueprint and axes of one setting at new rates."""
-    fixed = {name: [value] for name, value in setting.items() if name != "network"}
-    if isinstance(blueprint, Mapping):
-        name = setting["network"]
-        blueprint = {name: blueprint[name]}
-    return blueprint, {**axes, **fixed, "lr": rates}
-
-
 def _between(rows: Rows, axes: list[str]) -> Iterable[tuple[dict[str, Any], list]]:
     """Yield each setting with the rates half-way around its seeds' best."""
-    others = [name for name in axes if name not in ("seed", "lr")]
     for setting in best_rates(rows, axes):
         mine = rows.where(quantity="final_loss", **setting.labels)
         tried = np.array(mine.levels("lr"))
@@ -197,24 +187,16 @@ def _between(rows: Rows, axes: list[str]) -> Iterable[tuple[dict[str, Any], list
                     if 0 <= near < len(tried) - 1:
                         new.add(float(np.sqrt(tried[near] * tried[near + 1])))
         if new:
-            yield {name: setting.labels[name] for name in others}, sorted(new)
+            yield setting.labels, sorted(new)
 
 
 def _best(labels: dict[str, Any], by_seed: dict[int, dict[float, float]]) -> BestRate:
     optima = [optimum for runs in by_seed.values() if (optimum := _optimum(runs))]
     if not optima:
-        nan = math.nan
-        return BestRate(
-            labels=labels,
-            lr=nan,
-            lr_error=nan,
-            final_loss=nan,
-            final_loss_error=nan,
-            edge="low",
-            spacing=nan,
-            n_seeds=0,
-            status=Status.DIVERGED,
-        )
+        numbers = ("lr", "lr_error", "final_loss", "final_loss_error", "spacing")
+        unknown = dict.fromkeys(numbers, math.nan)
+        status = Status.DIVERGED
+        return BestRate(labels=labels, **unknown, edge="low", n_seeds=0, status=status)
     logs = estimate([math.log10(optimum.lr) for optimum in optima])
     losses = estimate([optimum.loss for optimum in optima])
     spacing = max(optimum.spacing for optimum in optima)

@@ -101,22 +101,24 @@ class Grid:
     @cached_property
     def final_loss(self) -> np.ndarray:
         """Final losses, an axis of the array per axis of the grid; NaN if diverged."""
-        return self._array("final_loss", "value")
+        return self._array("value")
 
     @cached_property
     def final_loss_error(self) -> np.ndarray:
         """Rounding error of each final loss as evaluated."""
-        return self._array("final_loss", "error")
+        return self._array("error")
 
     @cached_property
     def diverged_at(self) -> np.ndarray:
         """Step at which each point was retired; NaN for those that went to the end."""
-        return self._array("final_loss", "diverged_at")
+        return self._array("diverged_at")
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
         """The strategies that trained the points."""
-        return tuple(sorted({row["method"] for row in self._of("final_loss")}))
+        return tuple(
+            sorted({row["method"] for row in self.rows.where(quantity="final_loss")})
+        )
 
     def losses(self, **labels: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return recorded steps and losses of one point.
@@ -151,16 +153,14 @@ class Grid:
         coordinates = {name: list(values) for name, values in self.axes.items()}
         return xarray.Dataset(arrays, coords=coordinates, attrs={"steps": self.steps})
 
-    def _of(self, quantity: str) -> Rows:
-        return self.rows.where(quantity=quantity)
-
-    def _array(self, quantity: str, column: str) -> np.ndarray:
+    def _array(self, column: str) -> np.ndarray:
+        """Return a column of the rows of final losses, one entry per point."""
         array = np.full(self.shape, np.nan)
         place = {
             name: {value: i for i, value in enumerate(to_json_values(list(values)))}
             for name, values in self.axes.items()
         }
-        for row in self._of(quantity):
+        for row in self.rows.where(quantity="final_loss"):
             index = tuple(place[name][row[name]] for name in self.axes)
             value = row[column]
             array[index] = np.nan if value is None else value

@@ -122,7 +122,7 @@ class Board:
         self._quiet = quiet
         self._probes = {probe.name: probe for probe in check_probes(probes)}
         self._levels = {name: list(p.when.levels) for name, p in self._probes.items()}
-        self._labels = dict(labels or {})
+        self.labels = dict(labels or {})
         self._seen: dict[str, int] = {}
         self.rows: list[Row] = []
         self.retired: dict[str, str] = {}
@@ -173,7 +173,7 @@ class Board:
         try:
             rows = _rows_of(probe.name, probe.measure(snapshot))
             here = {"step": snapshot.step, "loss": snapshot.loss}
-            rows = list(Rows({**here, **row, **self._labels} for row in rows))
+            rows = list(Rows({**here, **row, **self.labels} for row in rows))
             to_lines(rows)  # a row that cannot be saved must fail here, not at the end
             return rows
         except Exception as error:

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from theodolite.core import ConfigError
 
@@ -38,12 +38,11 @@ class Every:
     """
 
     n: int
-    levels: tuple[float, ...] = ()
+    levels: ClassVar[tuple[float, ...]] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
             raise ConfigError(f"every {self.n!r} steps: pass a whole number from 1 up")
-        _refuse_levels(self.levels)
 
     def due(self, step: int) -> bool:
         """Return whether the step is a multiple of n."""
@@ -60,7 +59,7 @@ class AtSteps:
     """
 
     steps: Iterable[int]
-    levels: tuple[float, ...] = ()
+    levels: ClassVar[tuple[float, ...]] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -71,7 +70,6 @@ class AtSteps:
             raise ConfigError(f"steps {self.steps!r}: pass whole numbers from 0 up")
         # Sorted, so that equal schedules have equal text.
         object.__setattr__(self, "steps", tuple(sorted(steps)))
-        _refuse_levels(self.levels)
 
     def due(self, step: int) -> bool:
         """Return whether the step is one of them."""
@@ -92,13 +90,12 @@ class LogSpaced:
     """
 
     per_decade: int = 10
-    levels: tuple[float, ...] = ()
+    levels: ClassVar[tuple[float, ...]] = ()
 
     def __post_init__(self) -> None:
         n = self.per_decade
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise ConfigError(f"{n!r} a decade: pass a whole number from 1 up")
-        _refuse_levels(self.levels)
 
     def due(self, step: int) -> bool:
         """Return whether the step is nearest to a power of the common ratio."""
@@ -140,8 +137,3 @@ class AtLosses:
     def due(self, step: int) -> bool:
         """Return False: no step is due by its number."""
         return False
-
-
-def _refuse_levels(levels: tuple[float, ...]) -> None:
-    if levels:
-        raise ConfigError("levels belong to AtLosses: give them a separate probe")

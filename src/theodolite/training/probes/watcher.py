@@ -19,6 +19,8 @@ from theodolite.runs import RunSpec, Tracker
 
 from .probe import Board, Probe, Snapshot, as_number, check_probes, warn
 
+NAMESPACE = "theodolite"  # put before the quantity of every row
+
 
 class WatchedStep:
     """One step of the loop; its loss and batch are computed when first needed.
@@ -93,7 +95,6 @@ class Watcher:
 
     Args:
         probes: Measurements on a schedule.
-        namespace: Put before the quantity of every row, with a slash.
         max_share: Largest share of the wall time that probes may use, such as 0.1 for
             a run that ends a tenth later at worst; None, or 1, skips nothing.
         trackers: Receive the rows, such as ``runs.tracker_for("…")``.
@@ -121,7 +122,6 @@ class Watcher:
         self,
         probes: Iterable[Probe],
         *,
-        namespace: str = "theodolite",
         max_share: float | None = None,
         trackers: Iterable[Tracker] = (),
         labels: Mapping[str, Any] | None = None,
@@ -141,13 +141,13 @@ class Watcher:
             f"tracker {i}, {type(t).__name__}": t for i, t in enumerate(trackers)
         }
         self._open: list[str] = []
-        self._namespace, self._share = namespace, float(share)
+        self._share = float(share)
         config = {
             "probes": {probe.name: repr(probe.when) for probe in checked},
             "labels": dict(labels or {}),
         }
         spec = RunSpec(
-            paper="training", study=namespace, scale="watched", config=config
+            paper="training", study=NAMESPACE, scale="watched", config=config
         )
         self._spec = {"digest": spec.digest, **spec.to_dict()}
         self._rows: list[Row] = []
@@ -249,7 +249,7 @@ class Watcher:
             )
 
     def _publish(self, rows: list[Row], step: int) -> Rows:
-        named = [{**r, "quantity": f"{self._namespace}/{r['quantity']}"} for r in rows]
+        named = [{**r, "quantity": f"{NAMESPACE}/{r['quantity']}"} for r in rows]
         self._rows += named
         # Trackers put the namespace before a name, and every label that changes.
         logged = [{k: v for k, v in row.items() if k != "loss"} for row in rows]

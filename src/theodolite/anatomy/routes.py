@@ -27,17 +27,11 @@ _RANKS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """Everything between a fork and one term.
-
-    Attributes:
-        term: The term.
-        values: Values on the route, without the fork.
-        steps: The steps that computed them, in order.
-    """
+    """Everything between a fork and one term."""
 
     term: Term
-    values: tuple[int, ...]
-    steps: tuple[Step, ...]
+    values: tuple[int, ...]  # values on the route, without the fork
+    steps: tuple[Step, ...]  # the steps that computed them, in order
 
     @property
     def kinds(self) -> set[str]:
@@ -70,15 +64,10 @@ class Route:
 
 @dataclass(frozen=True, kw_only=True)
 class Routes:
-    """The common fork of some terms, and the route to each.
+    """The common fork of some terms, and the route to each."""
 
-    Attributes:
-        fork: The value at which they fork, ROOT if there is none.
-        routes: One per term.
-    """
-
-    fork: int
-    routes: tuple[Route, ...]
+    fork: int  # the value at which they fork, ROOT if there is none
+    routes: tuple[Route, ...]  # one per term
 
     @property
     def pointwise(self) -> bool:

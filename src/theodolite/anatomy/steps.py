@@ -29,46 +29,29 @@ _POINTWISE = frozenset("view scale shift addition product activation step".split
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """One operand of a sum or product: an argument, or a fused product of two.
+    """One operand of a sum or product: an argument, or a fused product of two."""
 
-    Attributes:
-        values: The signals in it.
-        call: Index of the call.
-        position: Place among the call's arguments.
-        sign: Factor that the call applies, such as −1 where it subtracts.
-        fused: What the call does to it before adding: ``"linear"``, ``"product"``, ….
-    """
-
-    values: tuple[int, ...]
-    call: int
-    position: int
-    sign: float = 1.0
+    values: tuple[int, ...]  # the signals in it
+    call: int  # index of the call
+    position: int  # place among the call's arguments
+    sign: float = 1.0  # factor that the call applies, such as −1 where it subtracts
+    # What the call does to it before adding: ``"linear"``, ``"product"``, ….
     fused: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What one call does to the signal.
+    """What one call does to the signal."""
 
-    Attributes:
-        call: Index of the call.
-        kind: What it does, such as ``"linear"`` or ``"addition"``.
-        name: The operator's name.
-        reads: Signals that it reads.
-        terms: Signals that it adds or multiplies with one another.
-        weighted: Whether it uses parameters.
-        pointwise: Whether each number of the result depends on the same place only.
-        curved: Whether it is nonlinear and not piecewise linear.
-    """
-
-    call: int
-    kind: str
-    name: str
-    reads: tuple[int, ...]
-    terms: tuple[Term, ...] = ()
-    weighted: bool = False
+    call: int  # index of the call
+    kind: str  # what it does, such as ``"linear"`` or ``"addition"``
+    name: str  # the operator's name
+    reads: tuple[int, ...]  # signals that it reads
+    terms: tuple[Term, ...] = ()  # signals that it adds or multiplies with one another
+    weighted: bool = False  # whether it uses parameters
+    # Whether each number of the result depends on the same place only.
     pointwise: bool = False
-    curved: bool = False
+    curved: bool = False  # whether it is nonlinear and not piecewise linear
 
 
 def step_of(

@@ -27,21 +27,13 @@ _OPEN = ("parallel", "fixed", "tangled")
 
 @dataclass(frozen=True, kw_only=True)
 class Sum:
-    """One sum of signals, computed by one call or by several in a row.
+    """One sum of signals, computed by one call or by several in a row."""
 
-    Attributes:
-        calls: Indices of the calls that add, in order.
-        terms: The terms.
-        routes: Where the terms come from.
-        kind: What kind of sum it is.
-        skip: Which term is the skip, if the sum is residual.
-    """
-
-    calls: tuple[int, ...]
+    calls: tuple[int, ...]  # indices of the calls that add, in order
     terms: tuple[Term, ...]
-    routes: Routes
-    kind: SumKind
-    skip: int | None = None
+    routes: Routes  # where the terms come from
+    kind: SumKind  # what kind of sum it is
+    skip: int | None = None  # which term is the skip, if the sum is residual
 
 
 def sums_of(graph: Graph, exclude: Iterable[int] = ()) -> list[Sum]:

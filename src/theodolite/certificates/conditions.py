@@ -27,19 +27,12 @@ THEOREMS = {"4.5": (SMOOTH,), "4.7": (REGULAR,), "5.1": (SMOOTH, REGULAR, GLOBAL
 
 @dataclass(frozen=True)
 class Condition:
-    """One hypothesis of a theorem, judged.
+    """One hypothesis of a theorem, judged."""
 
-    Attributes:
-        theorem: Which theorem.
-        hypothesis: What it asks for, in words.
-        fails: Why it fails, with what to try; empty where it holds.
-        holds: Why it holds.
-    """
-
-    theorem: str
-    hypothesis: str
-    fails: str = ""
-    holds: str = ""
+    theorem: str  # which theorem
+    hypothesis: str  # what it asks for, in words
+    fails: str = ""  # why it fails, with what to try; empty where it holds
+    holds: str = ""  # why it holds
 
     def row(self) -> Row:
         """Return the condition as a flat row."""

@@ -22,15 +22,10 @@ Counted = Literal["branches", "layers"]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelBranches:
-    """The branches of a model.
+    """The branches of a model."""
 
-    Attributes:
-        branches: In order of their additions.
-        calls: How many calls the pass made in which they were found.
-    """
-
-    branches: tuple["Branch", ...]
-    calls: int
+    branches: tuple["Branch", ...]  # in order of their additions
+    calls: int  # how many calls the pass made in which they were found
 
     def on(self, tape: Tape) -> tuple["Branch", ...]:
         """Return those that lead to the output of a pass.
@@ -56,25 +51,16 @@ class ModelBranches:
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """A branch of a residual addition.
+    """A branch of a residual addition."""
 
-    Attributes:
-        call: The call that adds it.
-        position: Its place among the arguments.
-        module: Where it is added.
-        addition: Index of the addition, in order.
-        outer: Whether the addition lies in no branch of another.
-        calls: Calls on the way from where it forks off to where it is added.
-        modules: Outermost submodules that run on the route.
-    """
-
-    call: int
-    position: int
-    module: str
-    addition: int
-    outer: bool
+    call: int  # the call that adds it
+    position: int  # its place among the arguments
+    module: str  # where it is added
+    addition: int  # index of the addition, in order
+    outer: bool  # whether the addition lies in no branch of another
+    # Calls on the way from where it forks off to where it is added.
     calls: tuple[int, ...]
-    modules: tuple[str, ...]
+    modules: tuple[str, ...]  # outermost submodules that run on the route
 
 
 class _Picked(nn.Module):

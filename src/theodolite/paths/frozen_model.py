@@ -32,23 +32,16 @@ from .tracing import Tracer
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Subject:
-    """What is measured: a model, its data, and how its output is picked.
+    """What is measured: a model, its data, and how its output is picked."""
 
-    Attributes:
-        model: In the precision in which it is measured.
-        batch: In that precision too.
-        outputs: Picks the output, where a call on the inputs does not return it.
-        norm_mode: Statistics that norms use.
-        norm_layers: Names of norm layers by their mode, under ``as_is``.
-        twin: Whether the model is a copy in double precision.
-    """
-
-    model: nn.Module
-    batch: Batch
+    model: nn.Module  # in the precision in which it is measured
+    batch: Batch  # in that precision too
+    # Picks the output, where a call on the inputs does not return it.
     outputs: Outputs | None
-    norm_mode: NormMode
+    norm_mode: NormMode  # statistics that norms use
+    # Names of norm layers by their mode, under ``as_is``.
     norm_layers: dict[str, tuple[str, ...]]
-    twin: bool
+    twin: bool  # whether the model is a copy in double precision
 
     def run(self, batch: Batch) -> Tensor:
         """Run the model on some samples."""

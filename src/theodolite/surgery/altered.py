@@ -37,20 +37,14 @@ RESULT = -1  # the place of an edit that acts on the sum itself
 
 @dataclass(frozen=True, kw_only=True)
 class TensorSource:
-    """Where a forward holds a tensor that an edit reads.
+    """Where a forward holds a tensor that an edit reads."""
 
-    Attributes:
-        kind: ``"input"`` of the module, what a ``"function"`` gave, or what a submodule
-            was ``"given"`` or ``"gave"``.
-        name: Of the function, or path of the submodule.
-        ordinal: Which call of it.
-        key: SumPlace or keyword among the arguments, place among the results.
-    """
-
+    # ``"input"`` of the module, what a ``"function"`` gave, or what a submodule was
+    # ``"given"`` or ``"gave"``.
     kind: str
-    name: str = ""
-    ordinal: int = 0
-    key: Key = 0
+    name: str = ""  # of the function, or path of the submodule
+    ordinal: int = 0  # which call of it
+    key: Key = 0  # place or keyword among the arguments, place among the results
 
     @property
     def label(self) -> str:
@@ -60,41 +54,26 @@ class TensorSource:
 
 @dataclass(kw_only=True, eq=False)
 class SumEdit:
-    """An edit on an operand or the result of a sum.
+    """An edit on an operand or the result of a sum."""
 
-    Attributes:
-        label: Unique name, by which it is taken out again.
-        ordinal: Which sum of the forward.
-        place: Which operand, or ``RESULT``.
-        edit: What is done to it.
-        after: How many submodules have run before that sum, and which last.
-        source: Another tensor that it reads.
-    """
-
-    label: str
-    ordinal: int
-    place: int
-    edit: Edit
+    label: str  # unique name, by which it is taken out again
+    ordinal: int  # which sum of the forward
+    place: int  # which operand, or ``RESULT``
+    edit: Edit  # what is done to it
+    # How many submodules have run before that sum, and which last.
     after: tuple[int, str]
-    source: TensorSource | None = None
+    source: TensorSource | None = None  # another tensor that it reads
 
 
 @dataclass(kw_only=True, eq=False)
 class ModuleEdit:
-    """An edit on what a module is given, or on what it gives.
+    """An edit on what a module is given, or on what it gives."""
 
-    Attributes:
-        label: Unique name, by which it is taken out again.
-        before: Whether it acts on arguments, else on the result.
-        keys: Which arguments it acts on or reads.
-        edit: What is done.
-        keep: Whether the module writes over the argument, so that it must be copied.
-    """
-
-    label: str
-    before: bool
-    keys: tuple[Key, ...]
-    edit: Edit
+    label: str  # unique name, by which it is taken out again
+    before: bool  # whether it acts on arguments, else on the result
+    keys: tuple[Key, ...]  # which arguments it acts on or reads
+    edit: Edit  # what is done
+    # Whether the module writes over the argument, so that it must be copied.
     keep: bool = False
 
 

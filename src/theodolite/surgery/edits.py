@@ -43,19 +43,13 @@ _NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class TorchSum:
-    """One call of a function that adds.
+    """One call of a function that adds."""
 
-    Attributes:
-        name: Of the function, without marks of operators and in-place writing.
-        in_place: Whether the first operand is written to.
-        operands: What is added, in order; of ``addmm`` and its like also the factors.
-        options: The remaining keyword arguments.
-    """
-
-    name: str
-    in_place: bool
+    name: str  # of the function, without marks of operators and in-place writing
+    in_place: bool  # whether the first operand is written to
+    # What is added, in order; of ``addmm`` and its like also the factors.
     operands: tuple[Any, ...]
-    options: dict[str, Any]
+    options: dict[str, Any]  # the remaining keyword arguments
 
 
 def read_sum(

@@ -17,20 +17,13 @@ from .trace import FunctionCall, Trace
 
 @dataclass(frozen=True, kw_only=True)
 class SumPlace:
-    """A sum in a module's own forward.
+    """A sum in a module's own forward."""
 
-    Attributes:
-        path: Path of the module.
-        ordinal: Which sum of its forward.
-        operand: Which operand.
-        visit: The visit in which it was seen.
-        after: How many submodules its forward had run before, and the last of them.
-    """
-
-    path: str
-    ordinal: int
-    operand: int
-    visit: int
+    path: str  # path of the module
+    ordinal: int  # which sum of its forward
+    operand: int  # which operand
+    visit: int  # the visit in which it was seen
+    # How many submodules its forward had run before, and the last of them.
     after: tuple[int, str]
 
     def edit(
@@ -49,17 +42,11 @@ class SumPlace:
 
 @dataclass(frozen=True, kw_only=True)
 class ModulePlace:
-    """A module that reads one value and returns another.
+    """A module that reads one value and returns another."""
 
-    Attributes:
-        path: Path of the module.
-        keys: Where among its arguments the value is passed.
-        keep: Whether the module writes over it.
-    """
-
-    path: str
-    keys: tuple[Key, ...]
-    keep: bool = False
+    path: str  # path of the module
+    keys: tuple[Key, ...]  # where among its arguments the value is passed
+    keep: bool = False  # whether the module writes over it
 
 
 def place_of_span(trace: Trace, span: Span) -> SumPlace:

@@ -171,22 +171,15 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class PassResult:
-    """Result of one forward and backward pass.
+    """Result of one forward and backward pass."""
 
-    Attributes:
-        outputs: Floating-point tensors that the model returned.
-        gradient: Norm of the gradient by all parameters, NaN if the network cannot be
-            differentiated at all.
-        reached: Parameters that got a gradient.
-        unreached: Parameters that require a gradient and got none.
-        parameters: Number of parameters.
-    """
-
-    outputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]  # floating-point tensors that the model returned
+    # Norm of the gradient by all parameters, NaN if the network cannot be
+    # differentiated at all.
     gradient: float
-    reached: frozenset[str]
-    unreached: frozenset[str]
-    parameters: int
+    reached: frozenset[str]  # parameters that got a gradient
+    unreached: frozenset[str]  # parameters that require a gradient and got none
+    parameters: int  # number of parameters
 
 
 def forward_backward(model: nn.Module, batch: Batch) -> PassResult:

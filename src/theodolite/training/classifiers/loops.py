@@ -23,17 +23,12 @@ from .recipe import ClassifierRecipe
 
 @dataclass(frozen=True)
 class EpochWatch:
-    """What happens after the epochs of a training.
+    """What happens after the epochs of a training."""
 
-    Attributes:
-        epochs: Epochs after which ``record`` is called.
-        record: Takes the epoch and the weights; returns whether to go on.
-        deadline: Time of ``time.monotonic`` at which to stop.
-    """
-
-    epochs: set[int]
+    epochs: set[int]  # epochs after which ``record`` is called
+    # Takes the epoch and the weights; returns whether to go on.
     record: Callable[[int, list[Tensor]], bool]
-    deadline: float
+    deadline: float  # time of ``time.monotonic`` at which to stop
 
     def after(
         self, epoch: int, recipe: ClassifierRecipe, weights: list[Tensor]

@@ -31,20 +31,13 @@ class Rule(NamedTuple):
 
     Before each update a point's loss is compared: at or below its ``floor``, or not at
     or below its ``ceiling`` (so also at NaN), the point stops, and stays as it is.
-
-    Attributes:
-        rates: Learning rate of every point and step, shape (points, steps).
-        momentum: Momentum of every point, shape (points,).
-        weight_decay: Weight decay of every point.
-        floor: Loss at or below which a point stops; -inf never stops.
-        ceiling: Loss above which a point stops.
     """
 
-    rates: np.ndarray
-    momentum: np.ndarray
-    weight_decay: np.ndarray
-    floor: np.ndarray
-    ceiling: np.ndarray
+    rates: np.ndarray  # learning rate of every point and step, shape (points, steps)
+    momentum: np.ndarray  # momentum of every point, shape (points,)
+    weight_decay: np.ndarray  # weight decay of every point
+    floor: np.ndarray  # loss at or below which a point stops; -inf never stops
+    ceiling: np.ndarray  # loss above which a point stops
 
     @classmethod
     def of(cls, rates: Any, **per_point: Any) -> "Rule":

@@ -17,19 +17,12 @@ AXES = ("seed", *_DESCENT, *_BLUEPRINT)
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a grid.
+    """One run of a grid."""
 
-    Attributes:
-        labels: Its place along each axis.
-        blueprint: Its architecture.
-        descent: Its rate, momentum, weight decay and schedule.
-        seed: Seed of its weights.
-    """
-
-    labels: dict[str, Any]
-    blueprint: ShortcutBlueprint
-    descent: Descent
-    seed: int
+    labels: dict[str, Any]  # its place along each axis
+    blueprint: ShortcutBlueprint  # its architecture
+    descent: Descent  # its rate, momentum, weight decay and schedule
+    seed: int  # seed of its weights
 
 
 def expand(

@@ -18,18 +18,13 @@ _LONGEST = 1024
 
 @dataclass(frozen=True, eq=False)
 class PointResult:
-    """Losses of one point, and whether it diverged.
+    """Losses of one point, and whether it diverged."""
 
-    Attributes:
-        steps: Steps of the recorded losses.
-        losses: Loss before the update of each; the last is that of the final weights,
-            or the one at which the point was retired.
-        diverged_at: Step at which the point was retired, None if it finished.
-    """
-
-    steps: np.ndarray
+    steps: np.ndarray  # steps of the recorded losses
+    # Loss before the update of each; the last is that of the final weights, or the one
+    # at which the point was retired.
     losses: np.ndarray
-    diverged_at: int | None
+    diverged_at: int | None  # step at which the point was retired, None if it finished
 
     @property
     def final_loss(self) -> float:

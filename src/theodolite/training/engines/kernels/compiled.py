@@ -83,21 +83,14 @@ def numba_obstacle() -> str | None:
 
 
 class Shape(NamedTuple):
-    """A network as kernels see it.
+    """A network as kernels see it."""
 
-    Attributes:
-        width: A tuple as long as the network is wide, so that the compiler knows it.
-        span: A tuple as long as a row of a group, in samples.
-        shortcut: Matrices a unit.
-        skip: Whether units have the identity path.
-        relu: Whether ReLU stands between the matrices of a unit.
-    """
-
+    # A tuple as long as the network is wide, so that the compiler knows it.
     width: tuple[int, ...]
-    span: tuple[int, ...]
-    shortcut: int
-    skip: bool
-    relu: bool
+    span: tuple[int, ...]  # a tuple as long as a row of a group, in samples
+    shortcut: int  # matrices a unit
+    skip: bool  # whether units have the identity path
+    relu: bool  # whether ReLU stands between the matrices of a unit
 
 
 def aligned(size: int, dtype: np.dtype) -> np.ndarray:

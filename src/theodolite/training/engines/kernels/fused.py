@@ -40,29 +40,17 @@ def blocks(width: int, itemsize: int) -> tuple[int, int, int]:
 
 
 class Room(NamedTuple):
-    """Data, and what the kernels work in: flat arrays.
+    """Data, and what the kernels work in: flat arrays."""
 
-    Attributes:
-        x: Inputs in groups.
-        y: Targets in groups.
-        samples: Number of samples, without padding.
-        h: A tile's inputs of all layers, and its output, a slot each.
-        g: Four slots for gradients on the way back.
-        sums: Gradients in blocks.
-        group: Numbers a group.
-        slot: Numbers a tile.
-        blocks: What :func:`blocks` returned.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    samples: int
-    h: np.ndarray
-    g: np.ndarray
-    sums: np.ndarray
-    group: int
-    slot: int
-    blocks: tuple[int, int, int]
+    x: np.ndarray  # inputs in groups
+    y: np.ndarray  # targets in groups
+    samples: int  # number of samples, without padding
+    h: np.ndarray  # a tile's inputs of all layers, and its output, a slot each
+    g: np.ndarray  # four slots for gradients on the way back
+    sums: np.ndarray  # gradients in blocks
+    group: int  # numbers a group
+    slot: int  # numbers a tile
+    blocks: tuple[int, int, int]  # what :func:`blocks` returned
 
 
 def make_room(

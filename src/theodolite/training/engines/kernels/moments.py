@@ -30,23 +30,14 @@ SPAN = 16
 
 
 class Room(NamedTuple):
-    """What the kernels work in: flat arrays.
+    """What the kernels work in: flat arrays."""
 
-    Attributes:
-        target: Targets, one slot; a slot holds the groups of one layer.
-        w: Weights of the point at work, in padded rows.
-        v: Its velocity.
-        h: Inputs of all layers, and the output.
-        g: Four slots for gradients on the way back.
-        turned: One slot, transposed.
-    """
-
-    target: np.ndarray
-    w: np.ndarray
-    v: np.ndarray
-    h: np.ndarray
-    g: np.ndarray
-    turned: np.ndarray
+    target: np.ndarray  # targets, one slot; a slot holds the groups of one layer
+    w: np.ndarray  # weights of the point at work, in padded rows
+    v: np.ndarray  # its velocity
+    h: np.ndarray  # inputs of all layers, and the output
+    g: np.ndarray  # four slots for gradients on the way back
+    turned: np.ndarray  # one slot, transposed
 
 
 def make_room(

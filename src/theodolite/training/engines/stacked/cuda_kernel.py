@@ -22,15 +22,10 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How blocks are laid out.
+    """How blocks are laid out."""
 
-    Attributes:
-        each: Samples per thread.
-        resident: Blocks that a multiprocessor should hold; bounds their registers.
-    """
-
-    each: int
-    resident: int
+    each: int  # samples per thread
+    resident: int  # blocks that a multiprocessor should hold; bounds their registers
 
     @property
     def block(self) -> int:

@@ -23,21 +23,13 @@ from theodolite.core import ConfigError, ShortcutBlueprint
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Samples to train on, and how their squared errors make the loss.
+    """Samples to train on, and how their squared errors make the loss."""
 
-    Attributes:
-        x: Inputs as float64, shape (samples, width).
-        y: Targets, the same shape.
-        scale: One over the number of samples that the loss is the mean of.
-        constant: What to add to the loss of these samples.
-        reduced: Whether few samples stand in for many.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    scale: float
-    constant: float
-    reduced: bool
+    x: np.ndarray  # inputs as float64, shape (samples, width)
+    y: np.ndarray  # targets, the same shape
+    scale: float  # one over the number of samples that the loss is the mean of
+    constant: float  # what to add to the loss of these samples
+    reduced: bool  # whether few samples stand in for many
 
 
 def gather(

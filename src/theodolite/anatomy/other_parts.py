@@ -33,10 +33,7 @@ def activations_of(
 ) -> list[Activation]:
     """Return all activations in order.
 
-    Args:
-        graph: The signal.
-        handwritten: Handwritten activations.
-        taken: Calls that belong to those, or to norms.
+    ``taken`` are calls of handwritten activations and norms.
     """
     activations = [
         Activation(

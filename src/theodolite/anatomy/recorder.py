@@ -190,7 +190,7 @@ def record(
         more = nullcontext() if beside is None else beside(recorder)
         with recorder, more:
             outputs = run_model(model, batch)
-        return recorder.recording(_returned(outputs))
+        return recorder.recording(returned_tensors(outputs))
 
 
 @contextmanager
@@ -343,7 +343,7 @@ def _check(model: Any) -> None:
             )
 
 
-def _returned(outputs: Any, depth: int = 3) -> list[Tensor]:
+def returned_tensors(outputs: Any, depth: int = 3) -> list[Tensor]:
     """List the tensors that a model returned, also inside containers and objects."""
     if isinstance(outputs, Tensor):
         return [outputs]
@@ -355,7 +355,7 @@ def _returned(outputs: Any, depth: int = 3) -> list[Tensor]:
         parts = list(outputs)
     else:
         parts = list(getattr(outputs, "__dict__", {}).values())
-    return [tensor for part in parts for tensor in _returned(part, depth - 1)]
+    return [tensor for part in parts for tensor in returned_tensors(part, depth - 1)]
 
 
 def _flat(value: Any) -> list[Tensor]:

@@ -15,13 +15,7 @@ _KINDS: tuple[SpanKind, ...] = ("pool", "pad", "slice", "resample")
 
 
 def addition_of(graph: Graph, residual: Sum, products: Products) -> Addition:
-    """Return a residual sum as an addition.
-
-    Args:
-        graph: The signal.
-        residual: The sum.
-        products: Says which calls form one part together.
-    """
+    """Return a residual sum as an addition."""
     last = graph.recording.calls[residual.calls[-1]]
     skip = residual.skip or 0
     spans = [

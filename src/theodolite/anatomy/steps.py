@@ -62,11 +62,9 @@ def step_of(
 ) -> Step | None:
     """Return what a call does to the signal, None if it reads no signal.
 
-    Args:
-        call: The call.
-        signal: Whether a value carries the signal.
-        weighted: Whether a value was computed from parameters.
-        size: How many numbers a value holds.
+    ``signal``, ``weighted`` and ``size`` say of a value, by its number, whether it
+    carries the signal, whether it was computed from parameters, and how many numbers it
+    holds.
     """
     kind = operator_kind(call.name)
     reads = _reads(call, kind, signal)

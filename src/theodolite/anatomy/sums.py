@@ -39,9 +39,7 @@ class Sum:
 def sums_of(graph: Graph, exclude: Iterable[int] = ()) -> list[Sum]:
     """Return all sums of signals with their kinds.
 
-    Args:
-        graph: The signal.
-        exclude: Calls that belong to something else, such as a handwritten norm.
+    ``exclude`` are calls that belong to something else, such as a handwritten norm.
     """
     excluded = set(exclude)
     sums: dict[int, Sum] = {}  # by the value that holds the sum

@@ -49,10 +49,7 @@ def conditions(
 ) -> tuple[Condition, ...]:
     """Judge the hypotheses of theorems 4.5, 4.7 and 5.1 on all of parameter space.
 
-    Args:
-        system: Layers and weights; only the layers count.
-        data: Samples along the first axis.
-        cost: What is known of the cost on all outputs that are possible.
+    Of the system only the layers count; ``cost`` are bounds on all possible outputs.
     """
     return (
         *_smooth(system, cost),

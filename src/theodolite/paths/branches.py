@@ -28,11 +28,7 @@ class ModelBranches:
     calls: int  # how many calls the pass made in which they were found
 
     def on(self, tape: Tape) -> tuple["Branch", ...]:
-        """Return those that lead to the output of a pass.
-
-        Raises:
-            MeasurementError: The pass made other calls, or there is none.
-        """
+        """Return those that lead to the output; refuse a pass of other calls."""
         if tape.calls != self.calls:
             raise MeasurementError(
                 f"two passes of the model made {self.calls} and {tape.calls} calls, so "
@@ -77,11 +73,7 @@ class _Picked(nn.Module):
 def find_branches(
     model: nn.Module, batch: Batch, outputs: Outputs | None
 ) -> ModelBranches:
-    """Find the branches of a model's residual additions.
-
-    Raises:
-        MeasurementError: There is none.
-    """
+    """Return the branches of a model's residual additions; refuse a model without."""
     if outputs is None:
         parts, prefix = anatomy(model, batch), ""
     else:

@@ -53,14 +53,7 @@ def check_budget(graph_bytes: int | None) -> None:
 def chunk_size(
     tape: Tape, marks: Marks, *, samples: int, graph_bytes: int | None
 ) -> int:
-    """Return how many samples to take at once.
-
-    Args:
-        tape: Of one sample.
-        marks: What makes a path longer.
-        samples: How many there are.
-        graph_bytes: Memory that stacks may take; part of what is free by default.
-    """
+    """Return how many samples to take at once, given the tape of one sample."""
     wanted = peak_bytes(tape, marks)
     free = _free(tape.value.device)
     enough = _ENOUGH if tape.value.device.type == "cpu" else free
@@ -146,15 +139,10 @@ def path_ensemble(
         MeasurementError: No residual addition, or what is not piecewise linear.
 
     Example:
-        >>> class Block(nn.Module):
-        ...     def __init__(self):
-        ...         super().__init__()
-        ...         self.layer = nn.Linear(2, 2, bias=False).double()
-        ...         nn.init.eye_(self.layer.weight).data.mul_(0.5)
-        ...
-        ...     def forward(self, x):
-        ...         return x + torch.relu(self.layer(x))
-        >>> net = nn.Sequential(Block(), Block())
+        >>> from theodolite.core import ShortcutBlueprint
+        >>> from theodolite.networks import build, set_weights
+        >>> net = build(ShortcutBlueprint(width=2, depth=2, shortcut=1), seed=0)
+        >>> set_weights(net, 0.5 * np.stack([np.eye(2), np.eye(2)]))
         >>> x = torch.ones(3, 2, dtype=torch.float64)
         >>> path_ensemble(net, x, norm_mode="eval").energy.tolist()
         [[1.0, 1.0, 0.0625]]
@@ -216,9 +204,8 @@ def _measured(
 def _size(subject: Subject, count: int, plan: Plan) -> int:
     """Return how many samples go through at once."""
     first = slice_batch(subject.batch, 0, 1)
-    branches = find_branches(subject.model, first, subject.outputs)
-    tape = subject.trace(first, linearise=plan.linearise)
-    marks = marks_of(tape, branches.on(tape), plan.counted)
+    tape, branches = subject.trace_branches(first, linearise=plan.linearise)
+    marks = marks_of(tape, branches, plan.counted)
     return chunk_size(tape, marks, samples=count, graph_bytes=plan.graph_bytes)
 
 
@@ -230,15 +217,9 @@ def _take(
     values: Sequence[Tensor],
     plan: Plan,
 ) -> None:
-    """Add the paths of some samples.
+    """Add the paths of some samples to ``collected``.
 
-    Args:
-        collected: What to add to.
-        subject: What is measured.
-        chunk: The samples.
-        branches: Of a pass of as many samples.
-        values: Output and perhaps its cotangent, samples on the first axis.
-        plan: What is asked for.
+    ``values`` are the output and perhaps its cotangent, samples on the first axis.
     """
     tape = subject.trace(chunk, linearise=plan.linearise)
     collected.branches = branches.on(tape)

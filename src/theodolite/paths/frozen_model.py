@@ -26,6 +26,7 @@ from theodolite.instruments import (
     run_model,
 )
 
+from .branches import Branch, find_branches
 from .tape import Tape
 from .tracing import Tracer
 
@@ -124,6 +125,14 @@ class Subject:
                 "least one sample"
             )
         return tracer.tape(output.detach())
+
+    def trace_branches(
+        self, batch: Batch, *, linearise: bool
+    ) -> tuple[Tape, tuple[Branch, ...]]:
+        """Return the tape of some samples and its branches; inside :meth:`frozen`."""
+        branches = find_branches(self.model, batch, self.outputs)
+        tape = self.trace(batch, linearise=linearise)
+        return tape, branches.on(tape)
 
     def _unrun(self, error: RuntimeError) -> Exception:
         """Say that a twin does not run, where it is one."""

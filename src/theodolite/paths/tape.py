@@ -6,7 +6,7 @@ linear map treats all degrees alike, so a stack passes through it as one larger 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import torch
@@ -204,13 +204,9 @@ class Tape:
             if step.output in wanted:
                 wanted.update(step.inputs)
                 kept.append(step)
-        return Tape(
+        return replace(
+            self,
             steps=tuple(reversed(kept)),
             sources={n: value for n, value in self.sources.items() if n in wanted},
             inputs=tuple(n for n in self.inputs if n in wanted),
-            output=self.output,
-            value=self.value,
-            calls=self.calls,
-            linearised=self.linearised,
-            eps=self.eps,
         )

@@ -34,8 +34,7 @@ class Aliases(Generic[T]):
     def get(self, tensor: Tensor) -> T | None:
         """Return the mark of a tensor, or None.
 
-        Raises:
-            MeasurementError: Another view of its memory was written in place.
+        A tensor is refused if another view of its memory was written in place.
         """
         marks = self._of(tensor)
         if not marks:
@@ -77,13 +76,11 @@ _MIXING = frozenset((*linear.PRODUCTS, "convolution")) - {"mul", "addcmul"}
 
 
 class Tracer(TorchDispatchMode):
-    """Follow what depends on the inputs through one pass of a model.
+    """Records, as affine steps, the calls of a pass that depend on the inputs.
 
-    Calls are numbered from 0 in the order in which the mode sees them, but for those
-    that only return what they get.
-
-    Args:
-        linearise: Freeze smooth gates and attention weights too, instead of refusing.
+    Calls are numbered from 0 in order, except those that only return their argument.
+    With ``linearise``, smooth gates and attention weights are frozen instead of
+    refused.
     """
 
     @classmethod

@@ -29,14 +29,7 @@ def attach(
     edit: SumEdit | ModuleEdit,
     extras: Mapping[str, nn.Parameter | nn.Module],
 ) -> None:
-    """Add an edit to a module.
-
-    Args:
-        model: The model.
-        path: Path of the module.
-        edit: The edit.
-        extras: Parameters and norms that it uses, to be registered by name.
-    """
+    """Add an edit to a module; register the parameters and norms it uses by name."""
     module = model.get_submodule(path)
     edits = _plan(module, path)
     if isinstance(edit, SumEdit) and not edits.sums:

@@ -43,9 +43,7 @@ def final_layers(recording: Recording, span: Span) -> Iterator[list[str]]:
     """Yield the parameters whose zeros may end a branch, the last layer's first.
 
     Each time these are all of one layer, norm or factor, and of the shifts behind it.
-
-    Raises:
-        SurgeryError: Parameters act in other parts too.
+    Parameters that act in other parts of the network too are refused.
     """
     calls = branch_calls(recording, span)
     shifts: dict[str, int] = {}
@@ -81,8 +79,7 @@ def linear_weights(recording: Recording, span: Span) -> list[str]:
 def last_weights(recording: Recording, *, behind: int) -> list[str]:
     """Return the parameters of the last linear layer behind a call, if there is one.
 
-    Raises:
-        SurgeryError: They act elsewhere too, as where tokens share them.
+    Parameters that act elsewhere too, as where tokens share them, are refused.
     """
     for call in reversed(recording.calls[behind + 1 :]):
         own = parameters_of(recording, call.inputs) if call.name in _LINEAR else {}

@@ -108,8 +108,10 @@ def spans_of(operation: Operation, which: Which) -> list[tuple[int, Span]]:
 
 def _factors(by: By, operation: Operation, which: Which) -> list[float]:
     additions = operation.anatomy.additions
-    picked = [(additions[n], s) for n in chosen(additions, which)
-              for s in additions[n].branches]  # fmt: skip
+    # The addition of each branch that is scaled.
+    picked = [
+        additions[n] for n in chosen(additions, which) for _ in additions[n].branches
+    ]
     if isinstance(by, str):
         if by not in _DEPTHS:
             raise ConfigError(
@@ -117,7 +119,7 @@ def _factors(by: By, operation: Operation, which: Which) -> list[float]:
                 "'sqrt_depth'"
             )
         depths = Counter(a.inside for a in additions for _ in a.branches)
-        return [_DEPTHS[by](depths[addition.inside]) for addition, _ in picked]
+        return [_DEPTHS[by](depths[addition.inside]) for addition in picked]
     if isinstance(by, int | float):
         check_scale(by, "by")
         return [float(by)] * len(picked)
@@ -155,7 +157,14 @@ def _search(
     """Find parameters whose zeros end branches, by trying; all branches at a time."""
     recording = operation.trace.recording
     left = {number: final_layers(recording, span) for number, span in spans.items()}
-    reasons = {number: _endless(operation, span) for number, span in spans.items()}
+    reasons = {
+        number: SurgeryError(
+            f"the branch in {adding_module(recording, span)} has no layer whose zeros "
+            "make it zero, wanted is one with weights, and nothing behind it that "
+            "makes something of nothing: pass how='scale'"
+        )
+        for number, span in spans.items()
+    }
     zeroing: dict[int, list[str]] = {}
     for _ in range(_TRIALS):
         tried: dict[int, list[str]] = {}
@@ -179,14 +188,6 @@ def _search(
         _ended(operation, {n: spans[n] for n in zeroing}, zeros) if zeroing else set()
     )
     return {number: zeroing[number] for number in sorted(sure)}, reasons
-
-
-def _endless(operation: Operation, span: Span) -> SurgeryError:
-    return SurgeryError(
-        f"the branch in {adding_module(operation.trace.recording, span)} has no layer "
-        "whose zeros make it zero, wanted is one with weights, and nothing behind it "
-        "that makes something of nothing: pass how='scale'"
-    )
 
 
 def _ended(

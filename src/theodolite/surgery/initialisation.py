@@ -60,7 +60,12 @@ def fixup(
     operation = Operation("fixup", model, batch)
     additions = operation.anatomy.additions
     picked = chosen(additions, which)
-    _refuse_norms(operation, picked)
+    for norm in operation.anatomy.norms:
+        if norm.addition in picked and norm.placement in ("pre", "inside"):
+            raise SurgeryError(
+                f"a branch holds a norm in {named(norm.module)}, wanted is none, since "
+                "fixup stands in its place: change_norms(…, to='none') first"
+            )
     rng = stream(seed)
     depths = Counter(a.inside for a in additions for _ in a.branches)
     spans: list[tuple[int, Span]] = []
@@ -71,20 +76,16 @@ def fixup(
             _draw(operation, span, names, depths[additions[number].inside], rng)
             if scalars:
                 _shift(operation, names)
+
+    def change(number: int, place: SumPlace, span: Span) -> None:
+        add_scale(operation, place, 1.0, learnable=True)
+        operation.note(place.path, "branch", "1", "learned, from 1")
+
     if scalars:
-        _scale(operation, spans, strict=which is not None)
+        edit_operands(operation, spans, change, strict=which is not None)
     if head and picked:
         _zero_head(operation)
     return operation.finish(none=no_skips(operation))
-
-
-def _refuse_norms(operation: Operation, picked: list[int]) -> None:
-    for norm in operation.anatomy.norms:
-        if norm.addition in picked and norm.placement in ("pre", "inside"):
-            raise SurgeryError(
-                f"a branch holds a norm in {named(norm.module)}, wanted is none, since "
-                "fixup stands in its place: change_norms(…, to='none') first"
-            )
 
 
 def _own(operation: Operation, span: Span) -> list[str]:
@@ -132,16 +133,6 @@ def _fan_in(parameter: Tensor, name: str, model: nn.Module) -> int:
     if isinstance(owner, LAYERS):
         return parameter[0].numel()
     return parameter.shape[0] if parameter.ndim == 2 else parameter[0].numel()
-
-
-def _scale(
-    operation: Operation, spans: list[tuple[int, Span]], *, strict: bool
-) -> None:
-    def change(number: int, place: SumPlace, span: Span) -> None:
-        add_scale(operation, place, 1.0, learnable=True)
-        operation.note(place.path, "branch", "1", "learned, from 1")
-
-    edit_operands(operation, spans, change, strict=strict)
 
 
 def _shift(operation: Operation, names: list[str]) -> None:

@@ -76,7 +76,12 @@ def change_norms(
     for path, norm in _chosen(operation, which).items():
         try:
             check_norm(operation, path)
-            new = _other_kind(norm, path, to, groups)
+            if to == "none":
+                new = removed_norm(norm)
+            else:
+                eps = float(getattr(norm, "eps", 1e-5))
+                made = MAKERS[to](channels_of(norm, path), groups, eps)
+                new = with_affine_of(made, norm)
         except SurgeryError as error:
             if which is not None:
                 raise
@@ -85,13 +90,6 @@ def change_norms(
         operation.replace(path, new)
         operation.note(path, "norm", short_name(norm), short_name(new))
     return operation.finish(none=no_norms(operation))
-
-
-def _other_kind(norm: nn.Module, path: str, to: str, groups: int) -> nn.Module:
-    if to == "none":
-        return removed_norm(norm)
-    eps = float(getattr(norm, "eps", 1e-5))
-    return with_affine_of(MAKERS[to](channels_of(norm, path), groups, eps), norm)
 
 
 @exclusive()

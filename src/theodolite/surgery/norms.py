@@ -194,11 +194,7 @@ def norm_modules(operation: Operation) -> dict[str, nn.Module]:
 
 
 def check_norm(operation: Operation, path: str) -> None:
-    """Refuse a module that does more than norm, or norms something else too.
-
-    Raises:
-        SurgeryError: It holds submodules, activations or several norms.
-    """
+    """Refuse a module that does more than norm, or norms something else too."""
     module = operation.model.get_submodule(path)
     if unaltered(module) in (*NORMS, PixelNorm):
         return
@@ -216,11 +212,7 @@ def check_norm(operation: Operation, path: str) -> None:
 
 
 def channels_of(module: nn.Module, path: str) -> int:
-    """Return the channels of a norm over the second axis.
-
-    Raises:
-        SurgeryError: It is of another kind.
-    """
+    """Return the channels of a norm over the second axis; refuse other norms."""
     kind = unaltered(module)
     if kind in (*BATCH_NORMS, *INSTANCE_NORMS):
         return int(module.num_features)  # pyright: ignore

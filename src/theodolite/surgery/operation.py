@@ -124,14 +124,11 @@ class Operation:
         return f"{self.name}-{uuid.uuid4().hex}"
 
     def finish(self, *, unchanged: bool = False, none: str = "") -> Result:
-        """Run the altered copy, and return it.
+        """Run the altered copy, and return it with its log and its check.
 
         Args:
-            unchanged: Outputs must be what they were.
+            unchanged: Whether outputs must be what they were.
             none: Message of the error if there was nothing to do.
-
-        Raises:
-            SurgeryError: Nothing was done, or what was done does not work.
         """
         log = Log(operation=self.name, changes=tuple(self._changes))
         if not log.done:

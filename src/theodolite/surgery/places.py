@@ -50,11 +50,7 @@ class ModulePlace:
 
 
 def place_of_span(trace: Trace, span: Span) -> SumPlace:
-    """Return where a span is added.
-
-    Raises:
-        SurgeryError: The sum is not made by a function that can be changed.
-    """
+    """Return where a span is added; refuse a sum that cannot be changed."""
     call = _sum_at(trace, span.into)
     argument = trace.recording.calls[span.into].arguments[span.position]
     number = argument.number if isinstance(argument, Ref) else None
@@ -123,11 +119,7 @@ def spanning_module(trace: Trace, span: Span) -> ModulePlace | None:
 
 
 def entry_module(trace: Trace, span: Span) -> ModulePlace:
-    """Return the one layer that reads a span's fork.
-
-    Raises:
-        SurgeryError: There are several, or a function reads the fork.
-    """
+    """Return the one layer that reads a span's fork; refuse several or a function."""
     calls = trace.recording.calls
     entries: dict[int, tuple[Key, ...]] = {}
     for call in (calls[c] for c in span.calls if span.entry in calls[c].inputs):
@@ -154,11 +146,7 @@ def entry_module(trace: Trace, span: Span) -> ModulePlace:
 
 
 def source_of(trace: Trace, place: SumPlace, value: int) -> TensorSource:
-    """Return where the forward that computes a sum holds a value.
-
-    Raises:
-        SurgeryError: It holds the value nowhere that can be reached.
-    """
+    """Return where the forward that computes a sum holds a value, or refuse."""
     for key in trace.keys_of(place.visit, value):
         return TensorSource(kind="input", key=key)
     for each in trace.functions:
@@ -212,13 +200,9 @@ def edit_operands(
     *,
     strict: bool,
 ) -> None:
-    """Change the operands by which spans are added, each place once.
+    """Call ``change(number, place, span)`` once for each place where spans are added.
 
-    Args:
-        operation: The operation.
-        spans: The spans, each with a number.
-        change: Makes the change, from the number, the place and the span.
-        strict: Raise where a change is not possible, else note it in the log.
+    Where a change is not possible, raise if ``strict``, else note it in the log.
     """
     places: dict[int, SumPlace] = {}
     for number, span in spans:

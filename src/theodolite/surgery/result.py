@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.anatomy import returned_tensors
 from theodolite.core import Rows, SurgeryError
 from theodolite.instruments import Batch, preserve, run_model
 
@@ -186,9 +187,15 @@ def forward_backward(model: nn.Module, batch: Batch) -> PassResult:
     """Run a model forwards and backwards on a batch, without changing it."""
     with preserve(model), torch.enable_grad(), _in_full_precision():
         model.zero_grad(set_to_none=True)
-        outputs = _numbers(run_model(model, batch))
+        returned = returned_tensors(run_model(model, batch))
+        outputs = [output for output in returned if output.is_floating_point()]
         loss = sum((_weighted_mean(output) for output in outputs), torch.zeros(()))
-        failed = _backward(loss)
+        failed = False
+        try:
+            if loss.requires_grad:
+                loss.backward()
+        except RuntimeError:  # as where code overwrites its inputs
+            failed = True
         named = dict(model.named_parameters())
         grads = {n: p.grad for n, p in named.items() if p.grad is not None}
         total = math.fsum(float(g.double().square().sum()) for g in grads.values())
@@ -222,22 +229,8 @@ def _weighted_mean(output: Tensor) -> Tensor:
     return (output.flatten() * torch.cos(places)).mean()
 
 
-def _backward(loss: Tensor) -> bool:
-    """Run backward; return whether it fails, as where code overwrites its inputs."""
-    try:
-        if loss.requires_grad:
-            loss.backward()
-    except RuntimeError:
-        return True
-    return False
-
-
 def compare(before: PassResult, after: PassResult) -> Check:
-    """Compare a network before and after an operation.
-
-    Raises:
-        SurgeryError: It returns other shapes, or numbers that are not finite.
-    """
+    """Compare a network before and after; refuse other shapes and infinite numbers."""
     shapes = [[tuple(o.shape) for o in each.outputs] for each in (before, after)]
     if shapes[0] != shapes[1]:
         raise SurgeryError(
@@ -249,8 +242,13 @@ def compare(before: PassResult, after: PassResult) -> Check:
             "the altered network returns numbers or gradients that are not finite, and "
             "the original did not: use smaller scales, or alter fewer parts of it"
         )
+    size = max((float(o.abs().max()) for o in before.outputs if o.numel()), default=0.0)
+    pairs = zip(before.outputs, after.outputs, strict=True)
+    moved = max(
+        (float((a - b).abs().max()) for b, a in pairs if b.numel()), default=0.0
+    )
     return Check(
-        change=_change(before.outputs, after.outputs),
+        change=moved / size if size else moved,
         gradient=after.gradient,
         unreached=tuple(sorted(after.unreached & before.reached)),
         parameters=(before.parameters, after.parameters),
@@ -260,27 +258,3 @@ def compare(before: PassResult, after: PassResult) -> Check:
 def _sound(each: PassResult) -> bool:
     finite = all(bool(torch.isfinite(output).all()) for output in each.outputs)
     return finite and math.isfinite(each.gradient)
-
-
-def _change(before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> float:
-    size = max((float(o.abs().max()) for o in before if o.numel()), default=0.0)
-    pairs = zip(before, after, strict=True)
-    moved = max(
-        (float((a - b).abs().max()) for b, a in pairs if b.numel()), default=0.0
-    )
-    return moved / size if size else moved
-
-
-def _numbers(outputs: Any, depth: int = 3) -> list[Tensor]:
-    """List the floating-point tensors that a model returned."""
-    if isinstance(outputs, Tensor):
-        return [outputs] if outputs.is_floating_point() else []
-    if outputs is None or isinstance(outputs, str | bytes) or depth == 0:
-        return []
-    if isinstance(outputs, Mapping):
-        parts = list(outputs.values())
-    elif isinstance(outputs, Iterable):
-        parts = list(outputs)
-    else:
-        parts = list(getattr(outputs, "__dict__", {}).values())
-    return [tensor for part in parts for tensor in _numbers(part, depth - 1)]

@@ -45,11 +45,8 @@ def identity_between(
 ) -> nn.Module:
     """Return the identity from one shape to another, both with samples first.
 
-    Args:
-        start: Shape of the input.
-        end: Shape of the output.
-        where: Name of the module in errors.
-        isometry: Use Haar details instead of zeros.
+    ``where`` names the module in errors; ``isometry`` uses Haar details instead of
+    zeros.
 
     Example:
         >>> identity_between((2, 4, 8, 8), (2, 6, 4, 4), "module", isometry=False)

@@ -120,28 +120,19 @@ def select(call: Call) -> list[Verdict]:
     return [_gate(call, slot, passed, torch.where(passed, 0.0, output))]
 
 
-def slope(factor: Callable[[Call, Tensor, Tensor], Tensor]) -> Callable:
-    """Make a rule of the slope at each activation; the rest is a constant."""
+def slope(
+    factor: Callable[[Call, Tensor], Tensor], *, shifted: bool = False
+) -> Callable:
+    """Return a rule from the slope at each input, and a constant if ``shifted``."""
 
     def rule(call: Call) -> list[Verdict]:
         slot: Slot = ("self", None)
         if call.live != (slot,):
             return [Frozen(call.name, False)]
-        operand, output = call.tensors[slot], call.outputs[0]
-        slopes = factor(call, operand, output)
-        return [_gate(call, slot, slopes, output - slopes * operand)]
-
-    return rule
-
-
-def rectify(factor: Callable[[Call, Tensor], Tensor]) -> Callable:
-    """Make a rule of slopes on both sides of zero, without a constant."""
-
-    def rule(call: Call) -> list[Verdict]:
-        slot: Slot = ("self", None)
-        if call.live != (slot,):
-            return [Frozen(call.name, False)]
-        return [_gate(call, slot, factor(call, call.tensors[slot]), None)]
+        operand = call.tensors[slot]
+        slopes = factor(call, operand)
+        shift = call.outputs[0] - slopes * operand if shifted else None
+        return [_gate(call, slot, slopes, shift)]
 
     return rule
 
@@ -221,11 +212,11 @@ def _parametric(call: Call, operand: Tensor) -> Tensor:
     return torch.where(operand > 0, torch.ones_like(operand), call.get("weight"))
 
 
-def _shrink(call: Call, operand: Tensor, output: Tensor) -> Tensor:
-    return (output != 0).to(operand.dtype)
+def _shrink(call: Call, operand: Tensor) -> Tensor:
+    return (call.outputs[0] != 0).to(operand.dtype)
 
 
-def _hard_sigmoid(call: Call, operand: Tensor, output: Tensor) -> Tensor:
+def _hard_sigmoid(call: Call, operand: Tensor) -> Tensor:
     return (operand.abs() < 3).to(operand.dtype) / 6
 
 
@@ -239,9 +230,9 @@ RULES: dict[str, Callable[[Call], list[Verdict]]] = {
     **dict.fromkeys(_POOLS.split(), pool),
     **dict.fromkeys(("max", "min", "amax", "amin"), maximum_along),
     **dict.fromkeys(("maximum", "minimum"), compare),
-    "abs": rectify(lambda _, operand: operand.sign()),
-    "leaky_relu": rectify(_leaky),
-    "_prelu_kernel": rectify(_parametric),
-    "softshrink": slope(_shrink),
-    "hardsigmoid": slope(_hard_sigmoid),
+    "abs": slope(lambda _, operand: operand.sign()),
+    "leaky_relu": slope(_leaky),
+    "_prelu_kernel": slope(_parametric),
+    "softshrink": slope(_shrink, shifted=True),
+    "hardsigmoid": slope(_hard_sigmoid, shifted=True),
 }

@@ -33,11 +33,7 @@ def expand(
 ) -> tuple[dict[str, tuple[Any, ...]], list[Point]]:
     """Return the axes as tuples and every point of their product.
 
-    Args:
-        blueprint: What all points share, or several by name, which are then the axis
-            ``network``.
-        axes: Values of seed, lr, momentum, weight_decay or a blueprint's field.
-        drops: Steps of the rate's schedule, common to all.
+    See :func:`train_grid` for the arguments.
     """
     if not isinstance(axes, Mapping):
         raise ConfigError(f"axes are {axes!r}: pass a mapping such as {{'lr': [0.1]}}")

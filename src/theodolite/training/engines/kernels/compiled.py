@@ -103,13 +103,9 @@ def aligned(size: int, dtype: np.dtype) -> np.ndarray:
 def in_groups(
     matrix: np.ndarray, *, rows: int, span: int, dtype: np.dtype
 ) -> np.ndarray:
-    """Cut columns into groups of ``span``, padded with zeros; return them flat.
+    """Return a matrix, features by samples, as flat groups of ``span`` samples.
 
-    Args:
-        matrix: Features by samples.
-        rows: Rows of a group, at least as many as features.
-        span: Samples a group.
-        dtype: Type of the result.
+    Groups have ``rows`` rows; missing rows and samples are zeros.
     """
     features, samples = matrix.shape
     count = -(-samples // span)

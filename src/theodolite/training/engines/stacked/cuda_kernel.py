@@ -92,11 +92,7 @@ class Kernels:
 
 
 def kernels(text: str, device: torch.device) -> Kernels:
-    """Return the kernels of :func:`source`, compiled once per device.
-
-    Raises:
-        CudaProgramError: They were not compiled, or not loaded.
-    """
+    """Return the kernels of :func:`source`, compiled once per device."""
     # A device without an index is the current one, which may change.
     index = torch.cuda.current_device() if device.index is None else device.index
     return _kernels_of(text, index)
@@ -133,14 +129,10 @@ def unfit(
 
 
 class CudaPasses:
-    """Passes of one blueprint by the CUDA kernel, and the memory that stacks need.
+    """Losses and gradients of one blueprint by the CUDA kernel, and their memory.
 
-    Args:
-        blueprint: Architecture of every point, linear or with ReLU at mid.
-        samples: What the points train on.
-        dtype: float32.
-        device: A CUDA device.
-        memory: Bytes that the buffers of a stack may take.
+    Takes the arguments of :class:`TorchPasses`; ``memory`` bounds the buffers of a
+    stack.
     """
 
     label = "cuda"
@@ -227,12 +219,7 @@ class CudaWorkspace:
         self.alive = x.new_zeros(points, dtype=torch.int32)
 
     def evaluate(self, weights: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
-        """Return every point's loss, as float64, and gradient.
-
-        Args:
-            weights: Shape (points, depth, width, width).
-            alive: Points to compute; what is returned for others means nothing.
-        """
+        """Return every point's loss, as float64, and gradient; see ``Workspace``."""
         passes, shares = self.passes, (self.slots, self.partial)
         shape = (passes.tiles, self.points, passes.blueprint.units)
         self._lay(weights)

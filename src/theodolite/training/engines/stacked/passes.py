@@ -35,13 +35,7 @@ class Samples:
 def gather(
     blueprint: ShortcutBlueprint, x: np.ndarray, y: np.ndarray, *, dtype: str
 ) -> Samples:
-    """Check the data, and reduce it where the blueprint is linear.
-
-    Args:
-        blueprint: Architecture that will see the data.
-        x: Inputs, shape (samples, width).
-        y: Targets, the same shape.
-        dtype: Precision to which inputs and targets are rounded first.
+    """Check the data, round it to ``dtype``, and reduce it if the blueprint is linear.
 
     Example:
         >>> x = np.eye(2).repeat(3, axis=0)
@@ -133,12 +127,7 @@ class TorchWorkspace:
         self.losses = x.new_zeros(points, dtype=torch.float64)
 
     def evaluate(self, weights: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
-        """Return every point's loss, as float64, and gradient.
-
-        Args:
-            weights: Shape (points, depth, width, width).
-            alive: Points whose values matter; here all are computed.
-        """
+        """Return every point's loss, as float64, and gradient; see ``Workspace``."""
         del alive
         self.gradient.zero_()
         self.losses.fill_(self.passes.constant)
@@ -178,13 +167,7 @@ class TorchWorkspace:
         return unit_input
 
     def _backward(self, weights: Tensor, x: Tensor, whole: Tensor) -> None:
-        """Add this chunk's part to the gradient.
-
-        Args:
-            weights: Those of the forward pass.
-            x: Its samples.
-            whole: Derivative of the loss by the outputs.
-        """
+        """Add this chunk's part to the gradient; ``whole`` is the slope of the loss."""
         blueprint = self.passes.blueprint
         now = whole
         for layer in reversed(range(blueprint.depth)):

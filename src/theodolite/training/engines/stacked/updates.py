@@ -23,7 +23,11 @@ class Workspace(Protocol):
     """Passes over a stack of a fixed number of points."""
 
     def evaluate(self, weights: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
-        """Return losses as float64, shape (points,), and gradients, of points alive."""
+        """Return losses as float64, shape (points,), and gradients.
+
+        ``weights`` have the shape (points, depth, width, width). Only points that are
+        ``alive`` need be computed.
+        """
         ...
 
 

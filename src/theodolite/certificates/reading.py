@@ -9,8 +9,8 @@ from theodolite.core import (
     Reading,
     Rows,
     headline,
-    metadata_line,
     quantity_line,
+    unknown_name,
 )
 
 
@@ -92,8 +92,6 @@ class Certificate(Reading):
 
         Theorem 5.1 asks for those of 4.5 and 4.7 too.
         """
-        from theodolite.core import unknown_name
-
         from .conditions import THEOREMS
 
         if theorem not in THEOREMS:
@@ -103,10 +101,8 @@ class Certificate(Reading):
 
     def summary_lines(self) -> list[str]:
         """Return the numbers, and each hypothesis that fails."""
-        shown = ("smoothness", "step", "kernel_bound", "kernel_smallest", "terms")
-        lines = [f"  {name:<15}  {quantity_line(self, name)}" for name in shown]
-        lines += [f"  {name:<15}  {quantity_line(self, name)}" for name in ("ratio",)]
-        lines.append(f"  {'ratio_bound':<15}  {quantity_line(self, 'ratio_bound')}")
+        shown = "smoothness step kernel_bound kernel_smallest terms ratio ratio_bound"
+        lines = [f"  {name:<15}  {quantity_line(self, name)}" for name in shown.split()]
         lines += [f"  note: {reason}" for reason in self.reasons[:3]]
         failing = [row for row in self.hypotheses if not row["holds"]]
         lines += [f"  {row['theorem']} fails: {row['why']}" for row in failing]

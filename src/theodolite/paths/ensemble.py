@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import (
-    ConfigError,
     MeasurementError,
     NormMode,
     Stopwatch,
+    as_integer,
     exclusive,
     free_memory,
     unknown_name,
@@ -41,22 +41,15 @@ _ASIDE = 8
 _ENOUGH = 2 * 2**30
 
 
-def check_budget(graph_bytes: int | None) -> None:
-    """Refuse what is no number of bytes."""
-    whole = isinstance(graph_bytes, int) and not isinstance(graph_bytes, bool)
-    if graph_bytes is not None and (not whole or graph_bytes < 1):
-        raise ConfigError(
-            f"graph_bytes is {graph_bytes!r}: pass a number of bytes from 1 up"
-        )
-
-
 def chunk_size(
     tape: Tape, marks: Marks, *, samples: int, graph_bytes: int | None
 ) -> int:
     """Return how many samples to take at once, given the tape of one sample."""
     wanted = peak_bytes(tape, marks)
-    free = _free(tape.value.device)
-    enough = _ENOUGH if tape.value.device.type == "cpu" else free
+    device = tape.value.device
+    cuda = device.type == "cuda"
+    free = int(torch.cuda.mem_get_info(device)[0]) if cuda else free_memory()
+    enough = _ENOUGH if device.type == "cpu" else free
     allowed = min(free // 2, enough) if graph_bytes is None else graph_bytes
     if wanted > allowed and (graph_bytes is not None or wanted > free):
         raise MeasurementError(
@@ -79,12 +72,6 @@ def peak_bytes(tape: Tape, marks: Marks) -> int:
         peak = max(peak, held + _ASIDE * size[step.output])
         held -= sum(size[n] for n in set(step.inputs) if last[n] == place)
     return peak
-
-
-def _free(device: torch.device) -> int:
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    return free_memory()
 
 
 @exclusive()
@@ -148,7 +135,8 @@ def path_ensemble(
         [[1.0, 1.0, 0.0625]]
     """
     watch = Stopwatch()
-    check_budget(graph_bytes)
+    if graph_bytes is not None:
+        as_integer("graph_bytes", graph_bytes, 1)
     if by not in ("block", "input"):
         raise unknown_name("place of the gradient", by, ("block", "input"))
     subject = subject_of(
@@ -232,17 +220,14 @@ def _take(
     with torch.no_grad():
         stack = coefficients(tape, marks, biases=plan.biases)
         if not plan.biases:
-            whole = whole - _of_biases(tape).reshape(whole.shape)
+            # Without what the frozen network makes of inputs that are zero.
+            blank = {n: torch.zeros_like(value) for n, value in tape.sources.items()}
+            constant = coefficients(replace(tape, sources=blank), {})[0]
+            whole = whole - constant.reshape(whole.shape)
         collected.parts[0].add(stack.reshape(len(stack), *whole.shape), whole)
         for cotangent in rest:
             cotangent = cotangent.reshape(tape.value.shape)
             _take_gradient(collected, tape, marks, cotangent, plan)
-
-
-def _of_biases(tape: Tape) -> Tensor:
-    """Return what the frozen network makes of inputs that are zero."""
-    blank = {number: torch.zeros_like(v) for number, v in tape.sources.items()}
-    return coefficients(replace(tape, sources=blank), {})[0]
 
 
 def _take_gradient(

@@ -138,7 +138,11 @@ class Tracer(TorchDispatchMode):
         name = func._schema.name.partition("::")[2]
         index, self._calls = self._calls, self._calls + (name not in SILENT)
         arguments = bind(func, tuple(args), kwargs or {})
-        written = [a.name for a in func._schema.arguments if _is_written(a)]
+        written = [
+            argument.name
+            for argument in func._schema.arguments
+            if argument.alias_info is not None and argument.alias_info.is_write
+        ]
         tensors = dict(slots_in(arguments))
         marks = {slot: self._marks.get(t) for slot, t in tensors.items()}
         followed = any(mark is not None for mark in marks.values())
@@ -240,6 +244,7 @@ class Tracer(TorchDispatchMode):
         squares: tuple[float, ...],
     ) -> None:
         number, self._count = self._count, self._count + 1
+        names = [argument.name for argument in call.func._schema.arguments]
         frozen = any(isinstance(mark, Frozen) for mark in marks.values())
         inputs = tuple(m for s in piece.slots if isinstance(m := marks[s], int))
         if piece.gated and call.name in gates.SMOOTH_RULES:
@@ -254,7 +259,7 @@ class Tracer(TorchDispatchMode):
                 call=index,
                 op=call.name,
                 inputs=inputs,
-                positions=tuple(_position(call.func, slot) for slot in piece.slots),
+                positions=tuple(names.index(name) for name, _ in piece.slots),
                 output=number,
                 map=piece.map,
                 constant=piece.constant,
@@ -279,10 +284,6 @@ class Tracer(TorchDispatchMode):
         )
 
 
-def _is_written(argument: Any) -> bool:
-    return argument.alias_info is not None and argument.alias_info.is_write
-
-
 def _writes(func: Any) -> bool:
     return func._schema.name.endswith("_") and func._schema.is_mutable
 
@@ -305,14 +306,5 @@ def _squares(
     live = [slot for slot, mark in marks.items() if isinstance(mark, int)]
     if name not in ("add", "sub") or len(live) != 2:
         return ()
-    return tuple(
-        float(tensors[s].double().square().sum()) for s in sorted(live, key=_first)
-    )
-
-
-def _position(func: Any, slot: Slot) -> int:
-    return [a.name for a in func._schema.arguments].index(slot[0])
-
-
-def _first(slot: Slot) -> bool:
-    return slot[0] != "self"
+    live.sort(key=lambda slot: slot[0] != "self")
+    return tuple(float(tensors[slot].double().square().sum()) for slot in live)

@@ -132,7 +132,9 @@ class Altered(nn.Module):
             kept = state.depth, state.ran, state.held
             state.depth, state.ran = 0, (0, "")
             state.held = {}
-            _hold_inputs(edits, given, named)
+            for source in edits.sources("input"):
+                values = given if isinstance(source.key, int) else named
+                state.hold(source, values[source.key])
             try:
                 counting = _Counting(self)
                 with counting:
@@ -176,14 +178,6 @@ def _given(
                 else:
                     named[key] = changed
     return tuple(given), named
-
-
-def _hold_inputs(
-    edits: ModuleEdits, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
-    for source in edits.sources("input"):
-        given = args[source.key] if isinstance(source.key, int) else kwargs[source.key]
-        edits.state.hold(source, given)
 
 
 class _Counting(TorchFunctionMode):

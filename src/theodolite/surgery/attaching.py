@@ -59,8 +59,13 @@ def detach(model: nn.Module, path: str, label: str, extras: tuple[str, ...]) -> 
     edits.visits[:] = [each for each in edits.visits if each.label != label]
     for name in extras:
         delattr(module, name)
-    if not edits.sums:
-        _unwatch(module, edits)
+    for inner in () if edits.sums else module.modules():
+        _drop_hooks(
+            inner,
+            lambda hook: (
+                isinstance(hook, EnterHook | LeaveHook) and hook.edits is edits
+            ),
+        )
     if not edits.sums and not edits.visits:
         del module.surgery_edits
         setattr(module, "__class__", module.surgery_base)  # noqa: B010 — narrower
@@ -150,16 +155,6 @@ def _watch(module: nn.Module, edits: ModuleEdits) -> None:
         if inner is not module:
             inner.register_forward_pre_hook(EnterHook(edits, path), with_kwargs=True)
             inner.register_forward_hook(LeaveHook(edits, path), prepend=True)
-
-
-def _unwatch(module: nn.Module, edits: ModuleEdits) -> None:
-    for inner in module.modules():
-        _drop_hooks(
-            inner,
-            lambda hook: (
-                isinstance(hook, EnterHook | LeaveHook) and hook.edits is edits
-            ),
-        )
 
 
 def _drop_hooks(module: nn.Module, which: Callable[[Any], bool]) -> None:

@@ -41,16 +41,6 @@ def activation(call: Call) -> list[Verdict]:
     return [Piece(map=map, slots=(slot,), constant=constant, gated=True)]
 
 
-def gate(call: Call) -> list[Verdict]:
-    """Hold the value of a gate."""
-    return [Frozen(call.name, False)]
-
-
-def statistic(call: Call) -> list[Verdict]:
-    """Hold the value of what may be a statistic."""
-    return [Frozen(call.name, True) for _ in call.outputs]
-
-
 def attend(call: Call) -> list[Verdict]:
     """Freeze the weights of attention; values pass through them."""
     slot: Slot = ("value", None)
@@ -86,8 +76,10 @@ _ATTENTION = (
 )
 SMOOTH_RULES: dict[str, Callable[[Call], list[Verdict]]] = {
     **dict.fromkeys(_ACTIVATIONS, activation),
-    **dict.fromkeys(_GATES, gate),
-    **dict.fromkeys(STATISTICS, statistic),
+    **dict.fromkeys(_GATES, lambda call: [Frozen(call.name, False)]),
+    **dict.fromkeys(
+        STATISTICS, lambda call: [Frozen(call.name, True) for _ in call.outputs]
+    ),
     **dict.fromkeys(_ATTENTION.split(), attend),
 }
 
@@ -185,11 +177,6 @@ def compare(call: Call) -> list[Verdict]:
     return [Piece(map=map, slots=slots, constant=constant)]
 
 
-def constant(call: Call) -> list[Verdict]:
-    """Hold a step constant."""
-    return [None for _ in call.outputs]
-
-
 def _gate(call: Call, slot: Slot, factor: Tensor, shift: Tensor | None) -> Piece:
     map = Scaled(shapes=call.shapes((slot,)), factor=factor)
     return Piece(map=map, slots=(slot,), constant=shift)
@@ -208,31 +195,23 @@ def _leaky(call: Call, operand: Tensor) -> Tensor:
     return slope.masked_fill_(operand > 0, 1.0)
 
 
-def _parametric(call: Call, operand: Tensor) -> Tensor:
-    return torch.where(operand > 0, torch.ones_like(operand), call.get("weight"))
-
-
-def _shrink(call: Call, operand: Tensor) -> Tensor:
-    return (call.outputs[0] != 0).to(operand.dtype)
-
-
-def _hard_sigmoid(call: Call, operand: Tensor) -> Tensor:
-    return (operand.abs() < 3).to(operand.dtype) / 6
-
-
 _POOLS = (
     "max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d "
     "adaptive_max_pool3d adaptive_max_pool1d max_pool1d_with_indices"
 )
 RULES: dict[str, Callable[[Call], list[Verdict]]] = {
     **dict.fromkeys(_SELECTING, select),
-    **dict.fromkeys(STEPS, constant),
+    **dict.fromkeys(STEPS, lambda call: [None for _ in call.outputs]),
     **dict.fromkeys(_POOLS.split(), pool),
     **dict.fromkeys(("max", "min", "amax", "amin"), maximum_along),
     **dict.fromkeys(("maximum", "minimum"), compare),
     "abs": slope(lambda _, operand: operand.sign()),
     "leaky_relu": slope(_leaky),
-    "_prelu_kernel": slope(_parametric),
-    "softshrink": slope(_shrink, shifted=True),
-    "hardsigmoid": slope(_hard_sigmoid, shifted=True),
+    "_prelu_kernel": slope(
+        lambda call, x: torch.where(x > 0, torch.ones_like(x), call.get("weight"))
+    ),
+    "softshrink": slope(
+        lambda call, x: (call.outputs[0] != 0).to(x.dtype), shifted=True
+    ),
+    "hardsigmoid": slope(lambda _, x: (x.abs() < 3).to(x.dtype) / 6, shifted=True),
 }

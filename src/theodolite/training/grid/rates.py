@@ -61,19 +61,19 @@ class RateSearch:
 
     def __repr__(self) -> str:
         """Return the best rates, as many as fit on a screen."""
-        lines = [
-            f"  {_setting(best.labels)}lr {best.lr:.4g} ± {best.lr_error:.2g} decades, "
-            f"final loss {best.final_loss:.4g}"
-            for best in self.best
-        ]
+        lines = []
+        for best in self.best:
+            setting = "".join(
+                f"{name} {value}, " for name, value in best.labels.items()
+            )
+            lines.append(
+                f"  {setting}lr {best.lr:.4g} ± {best.lr_error:.2g} decades, final "
+                f"loss {best.final_loss:.4g}"
+            )
         runs = len(self.rows.where(quantity="final_loss"))
         return join_lines(
             [f"RateSearch over {runs} runs, {len(lines)} settings", *lines]
         )
-
-
-def _setting(labels: Mapping[str, Any]) -> str:
-    return "".join(f"{name} {value}, " for name, value in labels.items())
 
 
 def best_rates(rows: Rows, axes: Iterable[str]) -> list[BestRate]:

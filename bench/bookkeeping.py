@@ -24,9 +24,9 @@ def run() -> Iterator[dict[str, Any]]:
 
     def timed(*arguments: Any, **settings: Any) -> Any:
         start = time.process_time()
-        found = inner(*arguments, **settings)
+        result = inner(*arguments, **settings)
         spent[0] += time.process_time() - start
-        return found
+        return result
 
     axes = {"seed": range(SEEDS), "lr": np.geomspace(0.005, 0.05, RATES)}
     say(f"{SEEDS * RATES:,} cells, each {STEPS:,} steps")

@@ -23,9 +23,9 @@ def write_rows(
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     made = {**versions(), "device": torch.cuda.get_device_name()}
-    found: list[dict[str, Any]] = []
+    written: list[dict[str, Any]] = []
     for row in rows():
         print(json.dumps(row), flush=True)
-        found.append(row)
-        record = {"suite": suite, "versions": made, "rows": found}
+        written.append(row)
+        record = {"suite": suite, "versions": made, "rows": written}
         out.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")

@@ -198,10 +198,12 @@ class Clock:
             return {}
         if seconds is None:
             seconds = min(self._seconds(work) for _ in range(ROUNDS + 1))
-        with profile(activities=[ProfilerActivity.CUDA]) as found:
+        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
             self._seconds(work)
         # What a profiler finds on the device, copies and fills among it.
-        events = [e for e in found.events() or () if e.device_type == DeviceType.CUDA]
+        events = [
+            e for e in profiler.events() or () if e.device_type == DeviceType.CUDA
+        ]
         busy = sum(event.self_device_time_total for event in events) / 1e6
         return {"launches": len(events), "busy": busy / seconds}
 
@@ -249,10 +251,10 @@ def measured(
     yield _told(profiled)
     for name, make in ways.items():
         late = clock.over()
-        found = {"note": "not run: the time given was over"} if late else {}
+        record = {"note": "not run: the time given was over"} if late else {}
         limit = max(AGREE, 2 * row["plain_gap"])
-        found = found or _way(make, model, data, v, truth, limit, clock)
-        yield _told({**row, "way": name, "reference": words, **found})
+        record = record or _way(make, model, data, v, truth, limit, clock)
+        yield _told({**row, "way": name, "reference": words, **record})
 
 
 def _way(
@@ -286,8 +288,8 @@ def _way(
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             return {"note": reason[:160]}
-        found = {"gradients": times[1] / times[0], "gap": gap, "peak_gib": peak()}
-        return {**found, **kernels}
+        record = {"gradients": times[1] / times[0], "gap": gap, "peak_gib": peak()}
+        return {**record, **kernels}
 
 
 def _gradient(model: nn.Module, data: Data) -> None:

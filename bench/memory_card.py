@@ -74,8 +74,8 @@ def _measured(
     taken = torch.cuda.max_memory_allocated() - before
     aside = torch.cuda.max_memory_reserved() - before
     operator.close()
-    found = {**told, "taken": taken, "aside": aside}
-    return {name: f"{value / GIB:.2f} GiB" for name, value in found.items()}
+    record = {**told, "taken": taken, "aside": aside}
+    return {name: f"{value / GIB:.2f} GiB" for name, value in record.items()}
 
 
 def main() -> None:

@@ -236,8 +236,8 @@ def write_docs(results: Path) -> Path:
         path = results / f"{name}.json"
         if path.is_file():
             parts.append(_section(name, json.loads(path.read_text())))
-        elif (found := sorted((results / name).glob("*.json"))) and name in _MODELS:
-            records = [json.loads(file.read_text()) for file in found]
+        elif (files := sorted((results / name).glob("*.json"))) and name in _MODELS:
+            records = [json.loads(file.read_text()) for file in files]
             parts.append(_section(name, _MODELS[name](records)))
     page = results.parent.parent / "docs" / "benchmarks.md"
     page.write_text("\n".join(parts))
@@ -253,17 +253,17 @@ def _large(records: list[dict[str, Any]]) -> dict[str, Any]:
         for name in ("largest_eigenvalue", "trace"):
             if name not in record:
                 continue  # the run was over before
-            found, product = record[name], record["product"]
-            card = "device_peak_gib" in found
+            numbers, product = record[name], record["product"]
+            card = "device_peak_gib" in numbers
             clock = "seconds" if card else "processor_seconds"
-            peak = found["device_peak_gib" if card else "host_peak_gib"]
+            peak = numbers["device_peak_gib" if card else "host_peak_gib"]
             rows.append(
                 {
                     "task": f"{name.replace('_', ' ')}, {model}; {made}",
-                    "value": _stated(found),
-                    "time, in products": f"{found[clock] / product[clock]:.0f}",
+                    "value": _stated(numbers),
+                    "time, in products": f"{numbers[clock] / product[clock]:.0f}",
                     "peak": f"{peak:.1f} GiB",
-                    "note": f"{found['method']}; {found['status']}",
+                    "note": f"{numbers['method']}; {numbers['status']}",
                 }
             )
     return {"versions": {"theodolite": records[-1]["versions"]["theodolite"]}} | {
@@ -271,13 +271,13 @@ def _large(records: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _stated(found: dict[str, Any]) -> str:
+def _stated(numbers: dict[str, Any]) -> str:
     """Return a number with its bound, or with its interval where chance is in it."""
-    if "level" in found:
-        low, high = (f"{found[end]:,.0f}" for end in ("low", "high"))
-        return f"{found['value']:,.0f}, at {found['level']:.0%} {low} to {high}"
-    bound = f"{found['value']:.6g} ± {found['error']:.2g}"
-    return f"{bound}, relative residual {found['residual']:.0e}"
+    if "level" in numbers:
+        low, high = (f"{numbers[end]:,.0f}" for end in ("low", "high"))
+        return f"{numbers['value']:,.0f}, at {numbers['level']:.0%} {low} to {high}"
+    bound = f"{numbers['value']:.6g} ± {numbers['error']:.2g}"
+    return f"{bound}, relative residual {numbers['residual']:.0e}"
 
 
 # Suites whose results are a file a model.

@@ -60,8 +60,8 @@ def structured(model: nn.Module, x: Tensor) -> Callable[[], np.ndarray]:
     compiled = kernel.lower(inputs, None, parameters).compile()
 
     def compute() -> np.ndarray:
-        found = np.asarray(compiled(inputs, None, parameters))  # (N, M, C, D)
-        return found.transpose(0, 2, 1, 3).reshape(10 * len(x), -1).astype(np.float64)
+        kernel = np.asarray(compiled(inputs, None, parameters))  # (N, M, C, D)
+        return kernel.transpose(0, 2, 1, 3).reshape(10 * len(x), -1).astype(np.float64)
 
     return compute
 

@@ -210,7 +210,7 @@ def main() -> None:
             "bench.training_gpu wants a CUDA device, and none is here: run it where "
             "one is"
         )
-    record = report(given.steps, lambda found: print(found, flush=True))
+    record = report(given.steps, lambda line: print(line, flush=True))
     text = json.dumps(as_ratios(record), indent=2)
     given.out.write_text(text + "\n")
 

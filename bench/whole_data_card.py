@@ -110,14 +110,14 @@ def compared(
     firsts: dict[bool, Tensor] = {}
     for name, make in ways.items():
         operator = make(model, data)
-        took, peak, found = _wall(partial(operator.matvec, v))
-        first = firsts.setdefault("running" in name, found)
-        gap = float((found - first).norm() / first.norm())
+        took, peak, product = _wall(partial(operator.matvec, v))
+        first = firsts.setdefault("running" in name, product)
+        gap = float((product - first).norm() / first.norm())
         yield {
             "task": words,
             "way": name,
             "gradients": took / seconds,
-            "agree": "" if found is first else f"to {gap:.0e}",
+            "agree": "" if product is first else f"to {gap:.0e}",
             "peak": f"{peak / 2**30:.1f} GiB",
             "note": _otherwise(name, operator.way),
         }
@@ -133,10 +133,10 @@ def _otherwise(name: str, way: str) -> str:
 
 def gradient(model: nn.Module, data: Data, parts: int = 1) -> list[Tensor]:
     """Return the gradients of the parts of the data, each with its own statistics."""
-    found: list[Tensor] = []
+    gradients: list[Tensor] = []
     for x, y in zip(data[0].chunk(parts), data[1].chunk(parts), strict=True):
-        found += torch.autograd.grad(LOSS(model(x), y), list(model.parameters()))
-    return found
+        gradients += torch.autograd.grad(LOSS(model(x), y), list(model.parameters()))
+    return gradients
 
 
 def _wall(work: Callable[[], Any]) -> tuple[float, int, Any]:
@@ -145,14 +145,14 @@ def _wall(work: Callable[[], Any]) -> tuple[float, int, Any]:
     torch.cuda.empty_cache()
     work()
     torch.cuda.reset_peak_memory_stats()
-    times, found = [], None
+    times, result = [], None
     for _ in range(2):
         torch.cuda.synchronize()
         start = time.perf_counter()
-        found = work()
+        result = work()
         torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
-    return min(times), torch.cuda.max_memory_allocated(), found
+    return min(times), torch.cuda.max_memory_allocated(), result
 
 
 def main() -> None:

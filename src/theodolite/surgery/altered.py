@@ -133,8 +133,9 @@ class Altered(nn.Module):
             state.depth, state.ran = 0, (0, "")
             state.held = {}
             for source in edits.sources("input"):
-                values = given if isinstance(source.key, int) else named
-                state.hold(source, values[source.key])
+                key = source.key
+                value = given[key] if isinstance(key, int) else named[key]
+                state.hold(source, value)
             try:
                 counting = _Counting(self)
                 with counting:

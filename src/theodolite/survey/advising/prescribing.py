@@ -23,7 +23,7 @@ def advise(survey: Survey, findings: Iterable[Finding]) -> tuple[Advice, ...]:
         survey: What was measured.
         findings: What it means, as :func:`theodolite.survey.find` says.
     """
-    found: dict[str, Advice] = {}
+    by_rule: dict[str, Advice] = {}
     for finding in findings:
         for remedy in REMEDIES:
             if finding.rule not in remedy.rules:
@@ -35,9 +35,9 @@ def advise(survey: Survey, findings: Iterable[Finding]) -> tuple[Advice, ...]:
                 advice = Advice(
                     rule=finding.rule, title=remedy.title, code=code, kind=remedy.kind
                 )
-                found.setdefault(code, advice)
-    _WRITTEN.update(found)
-    return tuple(found.values())
+                by_rule.setdefault(code, advice)
+    _WRITTEN.update(by_rule)
+    return tuple(by_rule.values())
 
 
 def written_here(code: str) -> bool:

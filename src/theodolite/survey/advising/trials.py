@@ -191,8 +191,8 @@ def _judged(arm: _Arm, steps: int) -> Trial:
             said=said,
         )
     gaps = [a - b for a, b in zip(arm.treated, arm.plain, strict=True)]
-    found = sampled("difference", gaps)
-    low, high = found.lower(LEVEL / 2), found.upper(LEVEL / 2)
+    interval = sampled("difference", gaps)
+    low, high = interval.lower(LEVEL / 2), interval.upper(LEVEL / 2)
     # Equal to the last digit, as where all samples are one batch: not by chance.
     alike = len(set(gaps)) == 1
     if alike:
@@ -201,13 +201,13 @@ def _judged(arm: _Arm, steps: int) -> Trial:
     helped = "no" if low > -worth else "yes" if high < 0 else "open"
     word = "it did harm" if low > 0 else _WORDS[helped]
     said = (
-        f"after {steps} steps the loss differs by {found.value:+.3g} "
+        f"after {steps} steps the loss differs by {interval.value:+.3g} "
         f"[{low:+.3g}, {high:+.3g}] over {len(gaps)} seeds"
         f"{', which draw nothing here' if alike else ''}: {word}"
         f"{_why(arm)}"
     )
     return Trial(
-        difference=found.value,
+        difference=interval.value,
         low=low,
         high=high,
         n_seeds=len(gaps),

@@ -109,12 +109,14 @@ def not_compared(
         pairs: Which block of the one is which of the other.
     """
     ours, theirs, _ = _paired(before, after, pairs)
-    found: dict[str, dict[str, None]] = {}
+    quantities: dict[str, dict[str, None]] = {}
     for key in ours:
         if key in theirs and not _comparable(ours[key], theirs[key]):
             against = " against ".join(_counts(row[key]) for row in (ours, theirs))
-            found.setdefault(against, {})[str(ours[key]["quantity"])] = None
-    return tuple(f"{against}: {', '.join(names)}" for against, names in found.items())
+            quantities.setdefault(against, {})[str(ours[key]["quantity"])] = None
+    return tuple(
+        f"{against}: {', '.join(names)}" for against, names in quantities.items()
+    )
 
 
 def _comparable(one: Row, other: Row) -> bool:
@@ -146,16 +148,16 @@ def _paired(
 
 def _single(rows: Iterable[Row], names: Mapping[str, str]) -> dict[Any, Row]:
     """Return rows by what they are of, without those that share that with another."""
-    found: dict[Any, Row] = {}
+    by_key: dict[Any, Row] = {}
     several = set()
     for row in rows:
         if not isinstance(row.get("value"), int | float):
             continue
         key = _key(row, names)
-        if key in found:
+        if key in by_key:
             several.add(key)
-        found[key] = row
-    return {key: row for key, row in found.items() if key not in several}
+        by_key[key] = row
+    return {key: row for key, row in by_key.items() if key not in several}
 
 
 def _key(row: Row, names: Mapping[str, str]) -> tuple[Any, ...]:

@@ -62,16 +62,16 @@ def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int
             same = before[i] == after[j]
             skipped = max(best[i + 1][j], best[i][j + 1])
             best[i][j] = best[i + 1][j + 1] + 1 if same else skipped
-    found, i, j = [], 0, 0
+    pairs, i, j = [], 0, 0
     while i < n and j < m:
         if before[i] == after[j]:
-            found.append((i, j))
+            pairs.append((i, j))
             i, j = i + 1, j + 1
         elif best[i + 1][j] >= best[i][j + 1]:
             i += 1
         else:
             j += 1
-    return found
+    return pairs
 
 
 def _between(before: Sequence[Block], after: Sequence[Block]) -> list[BlockPair]:

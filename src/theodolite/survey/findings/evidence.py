@@ -92,14 +92,14 @@ def figure_of(row: Row) -> Figure:
 
 def single(survey: Survey, quantity: str, **labels: object) -> Figure | None:
     """Return the one number of a quantity, None where there is none."""
-    found = survey.find(quantity, **labels)
-    return figure_of(found[0]) if len(found) == 1 else None
+    rows = survey.find(quantity, **labels)
+    return figure_of(rows[0]) if len(rows) == 1 else None
 
 
 def by_block(survey: Survey, quantity: str) -> list[tuple[Block, Figure]]:
     """Return the numbers of blocks, in order of depth."""
-    found = {row.get("block"): figure_of(row) for row in survey.find(quantity)}
-    return [(b, found[b.name]) for b in survey.blocks if b.name in found]
+    figures = {row.get("block"): figure_of(row) for row in survey.find(quantity)}
+    return [(b, figures[b.name]) for b in survey.blocks if b.name in figures]
 
 
 def body(survey: Survey, quantity: str) -> list[tuple[Block, Figure]]:

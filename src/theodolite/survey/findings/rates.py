@@ -114,14 +114,14 @@ def _cold(survey: Survey) -> Evidence | None:
 def _size(survey: Survey, blocks: Sequence[Block]) -> Figure | None:
     """Return the root mean square over modules of blocks of their gradients."""
     names = tuple(f"{b.name.split('#')[0]}." for b in blocks)
-    found = [
+    sizes = [
         f for n, f in by_module(survey, "gradient_rms") if f"{n}.".startswith(names)
     ]
-    if not found:
+    if not sizes:
         return None
-    size = math.sqrt(sum(f.value**2 for f in found) / len(found))
-    spread = math.hypot(*(f.value * f.error for f in found)) / len(found)
-    return Figure(size, spread / size if size else 0.0, fewest(*found))
+    size = math.sqrt(sum(f.value**2 for f in sizes) / len(sizes))
+    spread = math.hypot(*(f.value * f.error for f in sizes)) / len(sizes)
+    return Figure(size, spread / size if size else 0.0, fewest(*sizes))
 
 
 def _post_norm(norms: tuple[str, ...]) -> bool:

@@ -31,9 +31,9 @@ def find(survey: Survey) -> tuple[Finding, ...]:
     """
     counted = survey.number("n_zero_gradients")
     moved = counted is not None and counted["value"] == 0
-    found = [f for rule in RULES if (f := rule.judge(survey)) is not None]
-    found = [f for f in found if moved or f.severity != "good"]
-    return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
+    findings = [f for rule in RULES if (f := rule.judge(survey)) is not None]
+    findings = [f for f in findings if moved or f.severity != "good"]
+    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
 
 
 def rule_named(name: str) -> Rule:

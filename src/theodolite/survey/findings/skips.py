@@ -101,19 +101,17 @@ def _damped(survey: Survey) -> Evidence | None:
 
 def _lost(survey: Survey) -> Evidence | None:
     """Read the tenth percentile of each projecting block's singular values."""
-    found: list[tuple[str, Figure]] = []
+    lost: list[tuple[str, Figure]] = []
     for block in survey.blocks:
         if block.skip == "projection":
             low = survey.find("singular_value", block=block.name, share=0.1)
             top = survey.find("singular_value", block=block.name, share=0.5)
             if len(low) == len(top) == 1:
-                found.append(
-                    (block.name, divided(figure_of(low[0]), figure_of(top[0])))
-                )
-    worst = smallest(found)
+                lost.append((block.name, divided(figure_of(low[0]), figure_of(top[0]))))
+    worst = smallest(lost)
     if worst is None:
         return None
-    names = tuple(name for name, f in found if f.value < LOST)
+    names = tuple(name for name, f in lost if f.value < LOST)
     return Evidence(figure=worst[1], threshold=LOST, above=False, where=names)
 
 

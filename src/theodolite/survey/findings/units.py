@@ -74,8 +74,8 @@ def _worst_of_units(
     wide = _worst(survey, quantity, threshold, wide=True)
     if wide is not None and replace(wide, threshold=sick).beyond:
         return replace(wide, severity="sick")
-    found = _worst(survey, quantity, threshold)
-    return found and replace(found, severity="note")
+    worst = _worst(survey, quantity, threshold)
+    return worst and replace(worst, severity="note")
 
 
 def _without_gradient(survey: Survey) -> Evidence | None:

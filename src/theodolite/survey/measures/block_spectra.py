@@ -112,7 +112,7 @@ def _block(
         "norm_mode": site.norm_mode,
         "outputs": site.outputs,
     }
-    found = singular_values(
+    spectrum = singular_values(
         marked,
         batch,
         **given,
@@ -121,31 +121,33 @@ def _block(
         max_steps=steps,
         seed=site.seed,
     )
-    site.passes += found.cost.passes
-    yield from _quantiles(found, labels)
-    value, error = _log_mean_square(found)
+    site.passes += spectrum.cost.passes
+    yield from _quantiles(spectrum, labels)
+    value, error = _log_mean_square(spectrum)
     yield number("log_mean_square", value, error, **labels)
 
 
-def _quantiles(found: SingularValues, labels: dict[str, Any]) -> Iterator[Found]:
-    at = quantile_of(found)
-    told = {**labels, "status": str(found.status)}
+def _quantiles(spectrum: SingularValues, labels: dict[str, Any]) -> Iterator[Found]:
+    at = quantile_of(spectrum)
+    told = {**labels, "status": str(spectrum.status)}
     for share in _SHARES:
         value = at(share)
-        low, high = at(share - found.bound), at(share + found.bound)
-        error = max(value - low, high - value, found.tolerance)
+        low, high = at(share - spectrum.bound), at(share + spectrum.bound)
+        error = max(value - low, high - value, spectrum.tolerance)
         yield number("singular_value", value, error, share=share, **told)
-    largest = float(found.values[0]) if len(found.values) else 0.0
-    error = float(found.value_error[0]) if len(found.values) else found.tolerance
+    largest = float(spectrum.values[0]) if len(spectrum.values) else 0.0
+    error = (
+        float(spectrum.value_error[0]) if len(spectrum.values) else spectrum.tolerance
+    )
     yield number("largest_singular", largest, error, **told)
     smallest = at(0.0)
-    error = max(at(found.bound) - smallest, found.tolerance)
+    error = max(at(spectrum.bound) - smallest, spectrum.tolerance)
     yield number("smallest_singular", smallest, error, **told)
 
 
-def quantile_of(found: SingularValues) -> Callable[[float], float]:
+def quantile_of(spectrum: SingularValues) -> Callable[[float], float]:
     """Return the quantiles of singular values as a function, zeros included."""
-    values, weights = found.values[::-1], found.weights[::-1]
+    values, weights = spectrum.values[::-1], spectrum.weights[::-1]
     zeros = max(0.0, 1 - float(weights.sum()))
     reached = zeros + np.cumsum(weights)
 
@@ -158,18 +160,21 @@ def quantile_of(found: SingularValues) -> Callable[[float], float]:
     return at
 
 
-def _log_mean_square(found: SingularValues) -> tuple[float, float]:
+def _log_mean_square(spectrum: SingularValues) -> tuple[float, float]:
     r"""Return $\ln(\|J\|_F^2/n)$ and its error.
 
     By quadrature the sum is $n\,\|Jg\|^2/\|g\|^2$ of random $g$, whose relative
     variance is at most $2\sum\sigma^4/(\sum\sigma^2)^2$; one start is supposed.
     """
-    squares = found.values**2
-    total = float((found.weights * squares).sum())
+    squares = spectrum.values**2
+    total = float((spectrum.weights * squares).sum())
     if total <= 0:
         return -math.inf, math.nan
-    off = float((2 * found.weights * found.values * found.value_error).sum()) / total
-    if found.level < 1.0:
-        fourth = float((found.weights * squares**2).sum())
-        off = math.sqrt(2 * fourth / found.size) / total
+    off = (
+        float((2 * spectrum.weights * spectrum.values * spectrum.value_error).sum())
+        / total
+    )
+    if spectrum.level < 1.0:
+        fourth = float((spectrum.weights * squares**2).sum())
+        off = math.sqrt(2 * fourth / spectrum.size) / total
     return math.log(total), off

@@ -62,6 +62,6 @@ class BlockCurvatureMeasure(Measure):
                 )
                 value = top.eigenvalues[0]
                 yield number("block_largest_eigenvalue", value, error_of(top), **labels)
-                found = trace_of(operator, max_matvecs=_PRODUCTS, seed=site.seed)
-                error = found.trace_error + site.graph_error * abs(found.trace)
-                yield number("block_trace", found.trace, error, **labels)
+                trace = trace_of(operator, max_matvecs=_PRODUCTS, seed=site.seed)
+                error = trace.trace_error + site.graph_error * abs(trace.trace)
+                yield number("block_trace", trace.trace, error, **labels)

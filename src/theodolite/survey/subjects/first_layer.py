@@ -60,13 +60,13 @@ def candidates(model: nn.Module) -> Iterator[Wanted]:
 
 def _all(model: nn.Module) -> Iterator[Wanted]:
     yield from _declared(model)
-    found = 0
+    count = 0
     for name, layer in model.named_modules():
         kinds = list(_of_layer(layer, f"{type(layer).__name__} {name!r}"))
         yield from kinds
-        found += bool(kinds)
+        count += bool(kinds)
         # The layers that come first are enough: later ones see other things.
-        if found == 4:
+        if count == 4:
             return
 
 

@@ -125,24 +125,24 @@ def _beside(path: str) -> Iterator[None]:
 
 def attribute(home: Any, name: str, place: str) -> Any:
     """Return what goes by a dotted name in a module, or say what there is."""
-    found = home
+    value = home
     for part in name.split("."):
         try:
-            found = getattr(found, part)
-        except Exception:  # some modules say no in another way
+            value = getattr(value, part)
+        except AttributeError:
             near = _near(part, home)
             raise SubjectError(
                 f"{place} has no {name!r}: {near or 'name a class or function in it'}"
             ) from None
-    return found
+    return value
 
 
 def _near(name: str, home: Any) -> str:
     from difflib import get_close_matches
 
     public = [one for one in dir(home) if not one.startswith("_")]
-    found = get_close_matches(name, public, n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(map(repr, found))}?" if found else ""
+    near = get_close_matches(name, public, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 @contextmanager

@@ -67,11 +67,11 @@ def find_inputs(
             last = last or error
             continue
         whole = _of_two(outputs)
-        found = Found(wanted, names[0] if names else "", outputs)
+        working = Found(wanted, names[0] if names else "", outputs)
         if whole and bool(torch.isfinite(whole[0]).all()):
-            return found
+            return working
         if whole and unbounded is None:
-            unbounded = found
+            unbounded = working
     # A model that puts out NaN whatever it is given is sick, which surveys tell.
     if unbounded is not None:
         return unbounded

@@ -253,15 +253,19 @@ def main_tensor(outputs: Any) -> tuple[Tensor, str | int]:
         return outputs, ""
     if isinstance(outputs, Mapping):
         for name in ("logits", "out", "prediction", "predictions", "output"):
-            if isinstance(found := outputs.get(name), Tensor):
-                return found, name
-        for name, found in outputs.items():
-            if isinstance(found, Tensor) and found.is_floating_point() and found.ndim:
-                return found, str(name)
+            if isinstance(tensor := outputs.get(name), Tensor):
+                return tensor, name
+        for name, tensor in outputs.items():
+            if (
+                isinstance(tensor, Tensor)
+                and tensor.is_floating_point()
+                and tensor.ndim
+            ):
+                return tensor, str(name)
     if isinstance(outputs, list | tuple):
-        for place, found in enumerate(outputs):
-            if isinstance(found, Tensor) and found.is_floating_point():
-                return found, place
+        for place, tensor in enumerate(outputs):
+            if isinstance(tensor, Tensor) and tensor.is_floating_point():
+                return tensor, place
     tensors = real_tensors(outputs)
     if not tensors:
         raise SubjectError(

@@ -62,31 +62,31 @@ _STAGES = {
 
 
 def _resnets() -> Mapping[str, Inhabitant]:
-    found = {}
+    makers = {}
     for depth, (blocks, bottleneck) in _STAGES.items():
         kind = {"blocks": blocks, "bottleneck": bottleneck}
-        found[f"resnet{depth}"] = Inhabitant(
+        makers[f"resnet{depth}"] = Inhabitant(
             f"ResNet-{depth} for large images, 1000 classes; a sample is 64×64 here",
             _drawn(ClassicResnet, **kind),
             _LARGE,
         )
-        found[f"cifar-resnet{depth}"] = Inhabitant(
+        makers[f"cifar-resnet{depth}"] = Inhabitant(
             f"ResNet-{depth} with a small stem, for CIFAR-10",
             _drawn(ClassicResnet, **kind, large=False, classes=10),
             _CIFAR,
         )
     for depth in _DEPTHS:
         n = (depth - 2) // 6
-        found[f"resnet{depth}"] = Inhabitant(
+        makers[f"resnet{depth}"] = Inhabitant(
             f"ResNet-{depth} of three narrow stages, for CIFAR-10",
             _drawn(ClassicResnet, blocks=(n,) * 3, large=False, width=16, classes=10),
             _CIFAR,
         )
-    return found
+    return makers
 
 
 def _preactivation() -> Mapping[str, Inhabitant]:
-    found = {
+    makers = {
         "preact-resnet18": Inhabitant(
             "PreAct-ResNet18 for CIFAR-10, with projections",
             _blueprint(ResnetBlueprint()),
@@ -100,17 +100,17 @@ def _preactivation() -> Mapping[str, Inhabitant]:
     }
     for depth in _DEPTHS:
         plan = PreactivationBlueprint(depth=depth)
-        found[f"preact-resnet{depth}"] = Inhabitant(
+        makers[f"preact-resnet{depth}"] = Inhabitant(
             f"pre-activation network of depth {depth} for CIFAR-10, identity skips",
             _blueprint(plan),
             _CIFAR,
         )
-        found[f"plain{depth}"] = Inhabitant(
+        makers[f"plain{depth}"] = Inhabitant(
             f"the same of depth {depth} without skips",
             _blueprint(PreactivationBlueprint(depth=depth, skip=False)),
             _CIFAR,
         )
-    return found
+    return makers
 
 
 def _others() -> Mapping[str, Inhabitant]:

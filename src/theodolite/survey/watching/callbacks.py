@@ -73,8 +73,8 @@ def lightning_watch(
 
 def _of_trainer(at: Snapshot) -> Optimizer | None:
     trainer: Any = getattr(at.model, "_trainer", None)
-    found = getattr(trainer, "optimizers", None) or [None]
-    return found[0]
+    optimisers = getattr(trainer, "optimizers", None) or [None]
+    return optimisers[0]
 
 
 def transformers_watch(

@@ -49,13 +49,13 @@ class Course:
 
     def series(self) -> "dict[str, list[Series]]":
         """Return the numbers of each quantity, apart by what they are of."""
-        found: dict[str, dict[str, list[Row]]] = {}
+        series: dict[str, dict[str, list[Row]]] = {}
         for row in self.measured:
-            mine = found.setdefault(str(row["quantity"]), {})
+            mine = series.setdefault(str(row["quantity"]), {})
             mine.setdefault(which(row), []).append(row)
         return {
             quantity: [Series(of=of, rows=Rows(rows)) for of, rows in mine.items()]
-            for quantity, mine in found.items()
+            for quantity, mine in series.items()
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,9 +116,9 @@ def which(row: Row) -> str:
         >>> which({"quantity": "branch_gain", "step": 3, "block": "b1", "value": 1.0})
         'b1'
     """
-    found = [(label, row[label]) for label in _WHICH if row.get(label) is not None]
+    labels = [(label, row[label]) for label in _WHICH if row.get(label) is not None]
     return ", ".join(
-        f"group {value}" if label == "group" else str(value) for label, value in found
+        f"group {value}" if label == "group" else str(value) for label, value in labels
     )
 
 

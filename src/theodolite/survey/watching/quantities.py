@@ -193,7 +193,7 @@ def _sharpness(scene: Scene, at: Snapshot) -> list[Found]:
             "batches="
         )
     _switch_off(scene, at)
-    found = extreme_eigenvalues(
+    ends = extreme_eigenvalues(
         at.model,
         at.data,
         loss=at.criterion,
@@ -204,8 +204,8 @@ def _sharpness(scene: Scene, at: Snapshot) -> list[Found]:
         max_matvecs=_PRODUCTS,
         seed=scene.seed,
     )
-    value, error = float(found.eigenvalues[0]), float(found.errors[0])
-    told = {"status": str(found.status), "passes": found.cost.passes}
+    value, error = float(ends.eigenvalues[0]), float(ends.errors[0])
+    told = {"status": str(ends.status), "passes": ends.cost.passes}
     rows = [_number("sharpness", value, error, **told)]
     if abs(value) > error:
         scene.missing.pop("rate_over_stable", None)
@@ -259,15 +259,15 @@ def _effective_depth(scene: Scene, at: Snapshot) -> list[Found]:
     if not chart.anatomy.additions:
         raise _LackingError("the network has no residual additions")
     _switch_off(scene, at)
-    found = path_ensemble(
+    paths = path_ensemble(
         at.model,
         _first(at.data, _FOLLOWED),
         norm_mode=scene.norm_mode,
         linearise=not chart.anatomy.piecewise_linear,
         outputs=lambda model, batch: logits_in(run_model(model, batch)),
     )
-    depth, error = found.effective_depth[0], found.effective_depth_error[0]
-    told = {"linearised": bool(found.linearised), **_counts(at, _FOLLOWED)}
+    depth, error = paths.effective_depth[0], paths.effective_depth_error[0]
+    told = {"linearised": bool(paths.linearised), **_counts(at, _FOLLOWED)}
     return [_number("effective_depth", float(depth), float(error), **told)]
 
 

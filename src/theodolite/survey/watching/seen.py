@@ -103,13 +103,13 @@ def own_loss(model: nn.Module, batch: Any) -> Tensor:
 
 
 def _own_loss(outputs: Any) -> float | None:
-    found = (
+    loss = (
         outputs.get("loss")
         if isinstance(outputs, Mapping)
         else getattr(outputs, "loss", None)
     )
-    if isinstance(found, Tensor) and found.numel() == 1:
-        return float(found.detach())
+    if isinstance(loss, Tensor) and loss.numel() == 1:
+        return float(loss.detach())
     return None
 
 

@@ -123,7 +123,7 @@ def lines_of(rows: Iterable[Row]) -> dict[str, list[tuple[float, float | None]]]
         >>> lines_of(rows)
         {'gain (largest of 2)': [(3.0, 0)]}
     """
-    found: dict[str, dict[int, tuple[float, float | None]]] = {}
+    lines: dict[str, dict[int, tuple[float, float | None]]] = {}
     members: dict[str, set[str]] = {}
     samples: dict[str, str] = {}
     for row in rows:
@@ -133,12 +133,12 @@ def lines_of(rows: Iterable[Row]) -> dict[str, list[tuple[float, float | None]]]
         quantity, step = str(row["quantity"]), int(row["step"])
         members.setdefault(quantity, set()).add(which(row))
         samples[quantity] = on_samples(samples_of(row))
-        mine = found.setdefault(quantity, {})
+        mine = lines.setdefault(quantity, {})
         if step not in mine or value > mine[step][0]:
             mine[step] = (float(value), row.get("error"))
     return {
         q + _among(members[q]) + samples[q]: [mine[step] for step in sorted(mine)]
-        for q, mine in found.items()
+        for q, mine in lines.items()
     }
 
 

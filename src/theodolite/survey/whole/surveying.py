@@ -90,8 +90,8 @@ def survey(
 
     Example:
         >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-        >>> found = survey(net, measures=["map", "signal"], progress=False)
-        >>> [block.name for block in found.blocks], found.inputs[:7]
+        >>> result = survey(net, measures=["map", "signal"], progress=False)
+        >>> [block.name for block in result.blocks], result.inputs[:7]
         (['0', '2'], 'made up')
     """
     _check(model, optimizer)
@@ -123,7 +123,7 @@ def survey(
             seen |= _seen(site)
     except KeyboardInterrupt:  # before a measure, or between two
         outcomes += [not_reached(measure) for measure in wanted[len(outcomes) :]]
-    found = Survey(
+    result = Survey(
         n_parameters=_size(model),
         measured=tuple(outcomes),
         budget_s=seconds,
@@ -131,11 +131,11 @@ def survey(
         seed=seed,
         **{"blocks": (), **seen},
     )
-    found = _judged(found)
+    result = _judged(result)
     stopped = any(outcome.status == "interrupted" for outcome in outcomes)
-    if stopped or not tries or not found.advice or subject is None:
-        return found
-    return _tried(found, subject, optimizer)
+    if stopped or not tries or not result.advice or subject is None:
+        return result
+    return _tried(result, subject, optimiser)
 
 
 def _title(model: nn.Module | Subject) -> str:
@@ -180,19 +180,19 @@ def _subject(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
     return model
 
 
-def _judged(found: Survey) -> Survey:
+def _judged(survey: Survey) -> Survey:
     """Say what the numbers mean, and what to do about it.
 
     What is no more than a note is no reason to draw weights anew.
     """
-    findings = find(found)
+    findings = find(survey)
     notes = {each.rule for each in findings if each.severity == "note"}
     advice = tuple(
         each
-        for each in advise(found, findings)
+        for each in advise(survey, findings)
         if each.rule not in notes or each.kind != "initialisation"
     )
-    return replace(found, findings=findings, advice=advice)
+    return replace(survey, findings=findings, advice=advice)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +205,7 @@ class _Patient:
     optimizer: Optimizer | None
 
 
-def _tried(found: Survey, subject: Subject, optimizer: Optimizer | None) -> Survey:
+def _tried(survey: Survey, subject: Subject, optimiser: Optimizer | None) -> Survey:
     """Put the advice to the test; as it was where a person interrupts."""
     patient = _Patient(
         model=subject.model,
@@ -215,10 +215,10 @@ def _tried(found: Survey, subject: Subject, optimizer: Optimizer | None) -> Surv
     )
     watch = Stopwatch()
     try:
-        advice = try_advice(found.advice, patient, budget_s=found.budget_s)
+        advice = try_advice(survey.advice, patient, budget_s=survey.budget_s)
     except KeyboardInterrupt:
-        return found
-    return replace(found, advice=advice, cost=found.cost + watch.read())
+        return survey
+    return replace(survey, advice=advice, cost=survey.cost + watch.read())
 
 
 def _check(model: Any, optimizer: Any) -> None:
@@ -266,5 +266,5 @@ def _settings(site: Site) -> dict[str, Any]:
 def _device(site: Site) -> str:
     """Return where the parameters are, or the data of a model that has none."""
     held = next(iter(site.model.parameters()), None)
-    found = [held] if held is not None else tensors_in(site.batch)
-    return str(found[0].device) if found else "cpu"
+    tensors = [held] if held is not None else tensors_in(site.batch)
+    return str(tensors[0].device) if tensors else "cpu"

@@ -52,7 +52,7 @@ class Rule(NamedTuple):
             raise ConfigError(
                 f"rates of shape {rates.shape}: pass them as (points, steps)"
             )
-        numbers = {
+        numbers: dict[str, Any] = {
             "momentum": 0.0, "weight_decay": 0.0, "floor": -np.inf, "ceiling": np.inf,
         } | per_point  # fmt: skip
         for name, value in numbers.items():

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from theodolite.core import ConfigError
 
@@ -28,8 +28,17 @@ class When(Protocol):
         ...
 
 
+class _BySteps:
+    """A schedule that waits for no loss."""
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """No losses."""
+        return ()
+
+
 @dataclass(frozen=True)
-class Every:
+class Every(_BySteps):
     """Every ``n`` steps, from step 0 on.
 
     Example:
@@ -38,7 +47,6 @@ class Every:
     """
 
     n: int
-    levels: ClassVar[tuple[float, ...]] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
@@ -50,7 +58,7 @@ class Every:
 
 
 @dataclass(frozen=True)
-class AtSteps:
+class AtSteps(_BySteps):
     """At these steps.
 
     Example:
@@ -59,7 +67,6 @@ class AtSteps:
     """
 
     steps: Iterable[int]
-    levels: ClassVar[tuple[float, ...]] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -81,7 +88,7 @@ class AtSteps:
 
 
 @dataclass(frozen=True)
-class LogSpaced:
+class LogSpaced(_BySteps):
     """At step 0 and then ``per_decade`` times as the step grows tenfold.
 
     Example:
@@ -90,7 +97,6 @@ class LogSpaced:
     """
 
     per_decade: int = 10
-    levels: ClassVar[tuple[float, ...]] = ()
 
     def __post_init__(self) -> None:
         n = self.per_decade

@@ -8,7 +8,8 @@ import numpy as np
 
 from bench.telling import say
 from theodolite.core import ShortcutBlueprint
-from theodolite.training import MomentsEngine, train_grid
+from theodolite.training import train_grid
+from theodolite.training.engines.cpu import MomentsEngine
 
 SEEDS, RATES, STEPS = 250, 10, 1000
 

@@ -11,8 +11,8 @@ from bench.timing import Result, in_turns
 from theodolite.core import ShortcutBlueprint
 from theodolite.data import load, whiten
 from theodolite.networks import build, initial_weights
-from theodolite.training.engines.contract import Rule
 from theodolite.training.engines.cpu import FusedEngine, MomentsEngine
+from theodolite.training.engines.protocol import Rule
 
 RATE = 0.1
 # Steps of the loop, and of ours where more are needed to be measured at all.

@@ -22,7 +22,7 @@ import torch
 
 from theodolite.core import ShortcutBlueprint
 from theodolite.networks import build, initial_weights, set_weights
-from theodolite.training.engines.contract import Rule
+from theodolite.training.engines.protocol import Rule
 from theodolite.training.engines.stacked.engine import Method, StackedEngine
 
 BLUEPRINT = ShortcutBlueprint(width=10, depth=64, shortcut=2, mid="relu", init="small")

@@ -18,8 +18,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.networks import build, get_weights, initial_weights
-from theodolite.training.engines.contract import Rule
 from theodolite.training.engines.cpu import FusedEngine, MomentsEngine
+from theodolite.training.engines.protocol import Rule
 from theodolite.training.engines.stacked.engine import StackedEngine
 from theodolite.training.engines.strategies import choose
 
@@ -296,7 +296,7 @@ def test_misuse_is_told_in_a_sentence(make):
     [(MomentsEngine, "advance_moments"), (FusedEngine, "advance_fused")],
 )
 def test_read_only_arrays_compile_nothing_again(make, kernel):
-    kernels = import_module(f"theodolite.training.engines.kernels.{make.kind}")
+    kernels = import_module(f"theodolite.training.engines.kernels.{make.kind}_kernel")
     plan = ShortcutBlueprint(width=WIDTH, depth=2)
     engine = make(plan, *samples(20))
     given = {name: np.zeros(1) for name in ("momentum", "weight_decay")}

@@ -9,7 +9,7 @@ from theodolite.training.probes.schedules import (
     AtSteps,
     Every,
     LogSpaced,
-    When,
+    Schedule,
 )
 
 
@@ -46,7 +46,7 @@ def test_levels_come_largest_first_and_once():
 )
 def test_schedules_are_values(when):
     again = pickle.loads(pickle.dumps(when))
-    assert isinstance(when, When)
+    assert isinstance(when, Schedule)
     assert again == when
     assert hash(again) == hash(when)
     assert due(again, 40) == due(when, 40)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from tests.training.stacked_truth import make, rates_of, settings_of, train_alone
+from tests.training.stacked_truth import make, rates_of, settings_of
 from theodolite.core import ConfigError, ShortcutBlueprint, UnknownNameError
-from theodolite.training.engines.contract import Rule
+from theodolite.training.engines.protocol import Rule
 from theodolite.training.engines.stacked.engine import StackedEngine
 from theodolite.training.engines.stacked.updates import full_precision
 
@@ -67,33 +67,6 @@ def test_memory_is_flat_in_the_number_of_points():
         space = stacked._updates.workspace
         sizes.append(space.acts.numel() * space.acts.element_size())
     assert max(sizes) <= 100_000
-
-
-def test_points_that_are_kept_go_on_alone():
-    data, weights = make(RELU)
-    stacked = engine(RELU, data)
-    placed = stacked.place(weights)
-    kept = stacked.keep(placed, np.array([2, 0]))
-    np.testing.assert_array_equal(stacked.fetch(kept, 0), weights[2])
-    np.testing.assert_array_equal(stacked.losses(kept), stacked.losses(placed)[[2, 0]])
-    placed.zero_()
-    np.testing.assert_array_equal(stacked.fetch(kept, 1), weights[0])
-
-
-def test_moments_keep_their_digits_where_the_loss_is_small():
-    blueprint = ShortcutBlueprint(width=4, depth=4, init="xavier")
-    (x, _), weights = make(blueprint)
-    data = x, x @ (np.eye(4) + 0.1)
-    rates, settings = np.full((1, 300), 0.3), settings_of(1)
-    settings["weight_decay"][:] = 0
-    stacked = engine(blueprint, data, "float32")
-    assert stacked.name == "stacked moments (torch)"
-    done, _ = advance(stacked, 0.1 * weights[:1], rates, settings)
-    losses, _ = train_alone(
-        blueprint, data, 0.1 * weights, rates, settings, 0, "float64"
-    )
-    assert losses[-1] < 1e-4 * losses[0]
-    np.testing.assert_allclose(done.losses[0], losses, rtol=1e-3)
 
 
 def test_tf32_is_off_inside_and_as_before_outside():

@@ -6,7 +6,7 @@ import torch
 
 from tests.training.stacked_truth import CASES, make, rates_of, settings_of, train_alone
 from theodolite.core import ShortcutBlueprint
-from theodolite.training.engines.contract import Rule
+from theodolite.training.engines.protocol import Rule
 from theodolite.training.engines.stacked.engine import StackedEngine
 
 pytestmark = [

@@ -26,7 +26,7 @@ class UnplacedNorm:
 
 @dataclass(kw_only=True)
 class Products:
-    """What the products of a network are."""
+    """The products of a network, sorted by what they compute."""
 
     # Calls that belong to something listed here.
     taken: set[int] = field(default_factory=set)
@@ -46,7 +46,7 @@ class Products:
 
 
 def products_of(graph: Graph) -> Products:
-    """Classify all products of signals, and handwritten pointwise functions.
+    """Return all products of signals, and handwritten pointwise functions, by kind.
 
     Later calls come first, so that earlier ones can become a part of them.
     """
@@ -158,7 +158,7 @@ def _affine(graph: Graph, value: int) -> tuple[int, set[int]]:
 
 
 def _shifted_exp(graph: Graph, value: int) -> set[int]:
-    """Return the calls of exp(x − max x), if a value is that."""
+    """Return the calls of exp(x − max x) if they computed a value, else none."""
     power = graph.step(value)
     if power is None or power.name != "exp":
         return set()

@@ -27,7 +27,7 @@ _RANKS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """Everything between a fork and one term."""
+    """The steps between a fork and one term."""
 
     term: Term
     values: tuple[int, ...]  # values on the route, without the fork
@@ -41,7 +41,7 @@ class Route:
 
     @property
     def rank(self) -> int:
-        """How much happens on the route, from IDENTITY to NONLINEAR."""
+        """The strongest step on the route, from IDENTITY to NONLINEAR."""
         left, highest = self.kinds, IDENTITY
         for rank, kinds in _RANKS:
             if left & kinds:
@@ -71,7 +71,7 @@ class Routes:
 
     @property
     def pointwise(self) -> bool:
-        """Whether each number of the result depends on one number of the fork."""
+        """Whether each number of the result depends on one number of the fork only."""
         return self.fork != ROOT and all(route.pointwise for route in self.routes)
 
     def calls(self) -> set[int]:

@@ -68,7 +68,7 @@ def _kind(route: Route) -> SpanKind:
 
 
 def _layout(route: Route, products: Products) -> tuple[str, ...]:
-    """List what happens on a route: grouped calls as one, no rearrangements."""
+    """Return the kinds of steps on a route; grouped calls count once."""
     names = {other.call: other.kind for other in products.others}
     kinds: dict[int, str] = {}
     for step in route.steps:

@@ -156,7 +156,7 @@ def _sign(call: Call, place: int) -> float:
 
 
 def _fused(call: Call, signal: Callable[[int], bool]) -> tuple[str, tuple[Term, ...]]:
-    """Read ``addmm(a, b, c)`` and the like, which add a product to an argument."""
+    """Return kind and terms of ``addmm(a, b, c)`` and similar, which add a product."""
     first, second = _terms(call, signal, (0,)), _terms(call, signal, (1, 2))
     inner = "linear" if call.name in LINEARS else "scale"
     inner = "product" if len(second) > 1 else inner
@@ -175,7 +175,7 @@ def _fused(call: Call, signal: Callable[[int], bool]) -> tuple[str, tuple[Term, 
 
 
 def _masked(call: Call, signal: Callable[[int], bool]) -> str:
-    """Return what a choice does, by whether the mask depends on the signal."""
+    """Return the kind of a where or masked_fill, by what its mask depends on."""
     place = 0 if call.name == "where" else 1
     chooser = call.arguments[place] if place < len(call.arguments) else None
     if isinstance(chooser, Ref) and signal(chooser.number):

@@ -57,7 +57,7 @@ def sums_of(graph: Graph, exclude: Iterable[int] = ()) -> list[Sum]:
 
 
 def _absorbing(graph: Graph, step: Step, sums: dict[int, Sum]) -> Sum:
-    """Classify a sum, after taking in the earlier sums that it only continues."""
+    """Return a sum with its kind, merged with earlier sums that it only continues."""
     whole = _classified(graph, (step.call,), step.terms)
     for term in step.terms:
         value = graph.same(term.values[0])
@@ -164,7 +164,7 @@ def _is_fixed(routes: Routes) -> bool:
 
 
 def _gated(graph: Graph, term: Term) -> bool:
-    """Return whether a term is a pointwise product, up to views and factors."""
+    """Return whether a term is a pointwise product, apart from views and factors."""
     if term.fused == "product":
         return True
     value = term.values[0]

@@ -1,4 +1,4 @@
-"""What theory guarantees of a network's loss, beside what is measured."""
+"""Bounds that theory guarantees for a network's loss, next to measured values."""
 
 import math
 from numbers import Real
@@ -48,7 +48,7 @@ from .recognition import RecognisedSystem, recognise
 def balls_about(
     layers: tuple[SystemLayer, ...], weights: tuple[Any, ...], radius: float
 ) -> tuple[Any, ...]:
-    """Return the ball of a radius about each layer's weights."""
+    """Return, for each layer, the ball of a radius around its weights."""
     return tuple(
         _ball(layer, own, radius) for layer, own in zip(layers, weights, strict=True)
     )

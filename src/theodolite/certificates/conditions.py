@@ -1,4 +1,4 @@
-"""Hypotheses of the theorems about systems: which hold, which fail, and why."""
+"""Which hypotheses of the theorems hold for a network, which fail, and why."""
 
 import math
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ THEOREMS = {"4.5": (SMOOTH,), "4.7": (REGULAR,), "5.1": (SMOOTH, REGULAR, GLOBAL
 
 @dataclass(frozen=True)
 class Condition:
-    """One hypothesis of a theorem, judged."""
+    """One hypothesis of a theorem, and whether it holds."""
 
     theorem: str  # which theorem
     hypothesis: str  # what it asks for, in words

@@ -1,4 +1,4 @@
-"""What a certificate comes as."""
+"""The result of :func:`certificate`."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from theodolite.core import (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Certificate(Reading):
-    r"""What is guaranteed of a loss $\ell = \gamma \circ F$, beside what is so.
+    r"""Guaranteed bounds of a loss $\ell = \gamma \circ F$, next to measured values.
 
     Attributes:
         smoothness: $\beta$, a Lipschitz constant of $\nabla\ell$ on the parameters

@@ -1,4 +1,4 @@
-"""A module to the system of layers that it is, or the layer that is not known."""
+"""Turns a module into a list of known layers, or names the layer that is unknown."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ Weights = Any
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RecognisedSystem:
-    """A module as a system.
+    """The layers of a module, their weights and their names.
 
     Attributes:
         blueprint: Its layers.

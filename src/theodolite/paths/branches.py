@@ -1,4 +1,4 @@
-"""The branches of a model: found, counted, deleted or exchanged.
+"""The branches of a model: find, count, delete or exchange them.
 
 A path gets longer by one with each branch that it takes, or with each layer of weights.
 """
@@ -60,7 +60,7 @@ class Branch:
 
 
 class _Picked(nn.Module):
-    """A model with its output picked."""
+    """A model whose output is chosen by ``outputs``."""
 
     def __init__(self, model: nn.Module, outputs: Outputs) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ def _numbers(recording: Recording) -> list[int]:
 
 
 def _before(number: int, makers: Mapping[int, Step]) -> set[int]:
-    """Return a tensor and all that it was made from."""
+    """Return a tensor and all tensors that it was computed from, by number."""
     seen, work = set(), [number]
     while work:
         current = work.pop()
@@ -197,7 +197,7 @@ def _along(route: _Route, start: Tensor) -> Tensor:
 
 
 def _route(tape: Tape, branch: Branch) -> _Route:
-    """Find the steps of a branch."""
+    """Return the steps of a branch on a tape."""
     calls = set(branch.calls)
     makers = {step.output: step for step in tape.steps}
     (join,) = (step for step in tape.steps if step.call == branch.call)

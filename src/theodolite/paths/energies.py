@@ -26,7 +26,7 @@ _STEEPEST = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    r"""A member of the law's family beside measured shares."""
+    r"""The law that fits measured shares best."""
 
     # Weight of a branch, 0 or infinity where only the shortest or only the longest
     # paths carry energy.
@@ -103,7 +103,7 @@ def scale_from_gains(gains: Sequence[float]) -> float:
 
 
 def _solve(wanted: float, log_counts: np.ndarray) -> float:
-    """Find the scale whose mean is wanted; the mean rises with it."""
+    """Return the log scale at which the law has the wanted mean; found by bisection."""
     degrees = np.arange(len(log_counts))
     low, high = -_STEEPEST, _STEEPEST
     for _ in range(200):
@@ -119,7 +119,7 @@ def _solve(wanted: float, log_counts: np.ndarray) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Energies:
-    """What one polynomial's coefficients say, each number with its error."""
+    """Energies, shares and depth of one polynomial, each with its error."""
 
     energy: np.ndarray  # mean square of a coefficient
     energy_error: np.ndarray

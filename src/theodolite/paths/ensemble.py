@@ -27,7 +27,7 @@ from theodolite.instruments import (
 )
 from theodolite.instruments import counted as tell_count
 
-from .assembly import By, Collected, Plan, Sums, reading_of
+from .assembly import By, ChunkSums, EnergySums, EnsembleSettings, reading_of
 from .branches import Counted, ModelBranches, find_branches, fork_of, marks_of
 from .frozen_model import Subject, cotangent_of, subject_of
 from .propagate import Marks, adjoints, coefficients, degrees, path_counts
@@ -144,7 +144,7 @@ def path_ensemble(
     )
     whole = subject.true_output()
     cotangent = None if loss is None else cotangent_of(loss, whole, subject.batch)
-    plan = Plan(
+    plan = EnsembleSettings(
         counted=counted,
         by=by,
         biases=biases,
@@ -158,11 +158,11 @@ def path_ensemble(
 
 
 def _measured(
-    subject: Subject, whole: Tensor, cotangent: Tensor | None, plan: Plan
-) -> Collected:
+    subject: Subject, whole: Tensor, cotangent: Tensor | None, plan: EnsembleSettings
+) -> ChunkSums:
     parts = 1 if cotangent is None else 2
-    collected = Collected(
-        parts=[Sums() for _ in range(parts)],
+    collected = ChunkSums(
+        parts=[EnergySums() for _ in range(parts)],
         gains={},
         eps=torch.finfo(whole.dtype).eps,
     )
@@ -189,7 +189,7 @@ def _measured(
     return collected
 
 
-def _size(subject: Subject, count: int, plan: Plan) -> int:
+def _size(subject: Subject, count: int, plan: EnsembleSettings) -> int:
     """Return how many samples go through at once."""
     first = slice_batch(subject.batch, 0, 1)
     tape, branches = subject.trace_branches(first, linearise=plan.linearise)
@@ -198,12 +198,12 @@ def _size(subject: Subject, count: int, plan: Plan) -> int:
 
 
 def _take(
-    collected: Collected,
+    collected: ChunkSums,
     subject: Subject,
     chunk: Batch,
     branches: ModelBranches,
     values: Sequence[Tensor],
-    plan: Plan,
+    plan: EnsembleSettings,
 ) -> None:
     """Add the paths of some samples to ``collected``.
 
@@ -231,7 +231,11 @@ def _take(
 
 
 def _take_gradient(
-    collected: Collected, tape: Tape, marks: Marks, cotangent: Tensor, plan: Plan
+    collected: ChunkSums,
+    tape: Tape,
+    marks: Marks,
+    cotangent: Tensor,
+    plan: EnsembleSettings,
 ) -> None:
     place = fork_of(tape, collected.branches)
     if plan.by == "input":
@@ -247,7 +251,7 @@ def _take_gradient(
     collected.gradients.append([frozen[n][0] for n in tape.inputs if n in frozen])
 
 
-def _note_gains(collected: Collected, tape: Tape) -> None:
+def _note_gains(collected: ChunkSums, tape: Tape) -> None:
     """Add squared norms of branches, and of the skips they are added to."""
     steps = {step.call: step for step in tape.steps}
     for number, branch in enumerate(collected.branches):

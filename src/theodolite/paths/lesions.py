@@ -1,4 +1,4 @@
-"""Delete or exchange branches of a real network, and predict it with frozen gates."""
+"""Delete or exchange branches of a network, and compare with its frozen paths."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ from .tape import SILENT
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lesion(Reading):
-    r"""What deleting or exchanging branches does to a network's output.
+    r"""How the output changes when branches are deleted or exchanged.
 
     Attributes:
         true_change: Norm of the change over that of the output, of the real network,
@@ -85,7 +85,7 @@ def lesion(
     promote: bool = True,
     outputs: Outputs | None = None,
 ) -> Lesion:
-    """Delete branches, or exchange two, in a real network and in its frozen paths.
+    """Delete branches, or exchange two, in the network and in its frozen paths.
 
     A branch that is deleted adds nothing to its skip. Two that are exchanged swap the
     parameters and buffers of their submodules.
@@ -150,7 +150,7 @@ def lesion(
         norm_mode=subject.norm_mode,
         norm_layers=subject.norm_layers,
         cost=watch.read(),
-        method="float64 twin" if subject.twin else "direct",
+        method="float64 twin" if subject.promoted else "direct",
     )
 
 
@@ -193,7 +193,7 @@ def _true(
 
 
 def _cut(subject: Subject, branches: Sequence[Branch]) -> Tensor:
-    """Run the model with some branches deleted."""
+    """Return the output of the model without some branches."""
     with _Deleting(branches):
         return subject.run(subject.batch).detach().clone()
 

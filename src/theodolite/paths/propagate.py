@@ -114,7 +114,7 @@ def _pushed(step: Step, operands: list[Tensor], marks: Marks) -> Tensor:
 
 
 def push_step(step: Step, operands: list[Tensor]) -> Tensor:
-    """Return what a step makes of tensors without polynomials, on an axis of one."""
+    """Return the output of a step for tensors without polynomials, on an axis of 1."""
     return _with_constant(step, _pushed(step, operands, {}))
 
 
@@ -124,7 +124,7 @@ def _shifts(step: Step, marks: Marks) -> tuple[int, ...]:
 
 
 def _with_constant(step: Step, stack: Tensor) -> Tensor:
-    """Add a constant to the paths that take no branch."""
+    """Add the constant of a step to the paths that take no branch."""
     if step.constant is None:
         return stack
     if len(stack) == 1:

@@ -1,4 +1,4 @@
-"""What the path ensemble of a network comes as."""
+"""The result of :func:`path_ensemble`."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -133,12 +133,12 @@ def unravel(
         norm_mode=subject.norm_mode,
         norm_layers=subject.norm_layers,
         cost=watch.read(),
-        method="float64 twin" if subject.twin else "direct",
+        method="float64 twin" if subject.promoted else "direct",
     )
 
 
 def _differences(values: Tensor, count: int) -> Tensor:
-    """Part values of all sub-networks into contributions of sets of branches."""
+    """Turn outputs of all sub-networks into contributions of sets of branches."""
     parts = values.clone()
     numbers = torch.arange(len(parts))
     for place in range(count):

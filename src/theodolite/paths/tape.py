@@ -1,4 +1,4 @@
-"""A forward pass as a list of affine steps, with every gate frozen as it was.
+"""A forward pass as a list of affine steps, with all gates frozen.
 
 Steps act on stacks of coefficients, with a polynomial's degree on the first axis. A
 linear map treats all degrees alike, so a stack passes through it as one larger batch.
@@ -36,7 +36,7 @@ class Vectorised(LinearMap):
     function: Callable[..., Tensor]  # linear in all operands together
 
     def push(self, stacks: Sequence[Tensor]) -> Tensor:
-        """Vectorise the function."""
+        """Apply the function to every degree."""
         return torch.vmap(self.function)(*stacks)
 
     def pull(self, adjoint: Tensor) -> tuple[Tensor, ...]:
@@ -114,7 +114,7 @@ class Summed(LinearMap):
     def push_shifted(
         self, stacks: Sequence[Tensor], shifts: Sequence[int], weights: Sequence[float]
     ) -> Tensor:
-        """Add up stacks, each raised by some degrees, with weights of their own."""
+        """Add stacks, each shifted by some degrees and multiplied by a weight."""
         count = max(len(s) + k for s, k in zip(stacks, shifts, strict=True))
         total = stacks[0].new_zeros((count, *self.shape))
         for stack, shift, weight in zip(stacks, shifts, weights, strict=True):
@@ -122,7 +122,7 @@ class Summed(LinearMap):
         return total
 
     def pull(self, adjoint: Tensor) -> tuple[Tensor, ...]:
-        """Hand the adjoint to every operand, summed where it was broadcast."""
+        """Return the adjoint for each operand, summed over axes that were broadcast."""
         return tuple(
             _reduced(adjoint, shape) * weight
             for shape, weight in zip(self.shapes, self.weights, strict=True)

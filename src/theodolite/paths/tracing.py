@@ -1,4 +1,4 @@
-"""Run a model once, and write down what every call did as an affine step."""
+"""Run a model once, and record every call as an affine step."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NoReturn, TypeVar
@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 from theodolite.core import MeasurementError
 
 from .rules import gates, linear
-from .rules.call import Call, Frozen, Piece, Slot, Verdict, bind, slots_in
+from .rules.call import Call, Frozen, LinearPiece, RuleResult, Slot, bind, slots_in
 from .tape import SILENT, Step, Summed, Tape
 
 Geometry = tuple[int, tuple[int, ...], tuple[int, ...]]
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Aliases(Generic[T]):
-    """Marks on tensors, by where in memory their values lie.
+    """Marks on tensors, found again by the memory that tensors share.
 
     Two tensors of one storage and geometry hold the same values, and so share a mark.
     A weak reference keeps the address of a storage from being given out again, and
@@ -57,7 +57,7 @@ class Aliases(Generic[T]):
         marks[_geometry(tensor)] = mark
 
     def knows(self, tensor: Tensor) -> bool:
-        """Say whether any part of a tensor's memory has a mark."""
+        """Return whether any part of a tensor's memory has a mark."""
         return bool(self._of(tensor))
 
     def _of(self, tensor: Tensor) -> dict[Geometry, T]:
@@ -134,7 +134,7 @@ class Tracer(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Run a call, and write down what it did to what is followed."""
+        """Run a call, and record what it did to tracked tensors."""
         name = func._schema.name.partition("::")[2]
         index, self._calls = self._calls, self._calls + (name not in SILENT)
         arguments = bind(func, tuple(args), kwargs or {})
@@ -154,8 +154,8 @@ class Tracer(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if followed:
             call = self._call(func, name, arguments, tensors, marks, result)
-            verdicts = self._judge(call, marks)
-            self._write(index, call, marks, verdicts, bool(written), squares)
+            outcomes = self._apply_rule(call, marks)
+            self._write(index, call, marks, outcomes, bool(written), squares)
         elif name in ("embedding", "_embedding_bag"):
             self._source(tree_leaves(result)[0])
         return result
@@ -186,9 +186,9 @@ class Tracer(TorchDispatchMode):
             linearise=self._linearise,
         )
 
-    def _judge(
+    def _apply_rule(
         self, call: Call, marks: dict[Slot, int | Frozen | None]
-    ) -> list[Verdict]:
+    ) -> list[RuleResult]:
         """Say what becomes of each output."""
         frozen = {s: mark for s, mark in marks.items() if isinstance(mark, Frozen)}
         if not call.live:
@@ -198,7 +198,7 @@ class Tracer(TorchDispatchMode):
             return [Frozen(first.op, kept) for _ in call.outputs]
         for slot, mark in frozen.items():
             self._admit(call, slot, mark)
-        rule: Callable[[Call], list[Verdict]] | None = _RULES.get(call.name)
+        rule: Callable[[Call], list[RuleResult]] | None = _RULES.get(call.name)
         if rule is None:
             return [Frozen(call.name, False) for _ in call.outputs]
         return rule(call)
@@ -218,27 +218,27 @@ class Tracer(TorchDispatchMode):
         index: int,
         call: Call,
         marks: dict[Slot, int | Frozen | None],
-        verdicts: list[Verdict],
+        outcomes: list[RuleResult],
         written: bool,
         squares: tuple[float, ...],
     ) -> None:
-        for output, verdict in zip(call.outputs, verdicts, strict=False):
+        for output, outcome in zip(call.outputs, outcomes, strict=False):
             if not isinstance(output, Tensor) or not output.is_floating_point():
                 continue
             self._eps = max(self._eps, torch.finfo(output.dtype).eps)
-            if verdict is None:
+            if outcome is None:
                 continue
-            if isinstance(verdict, Frozen):
-                self._marks.put(output, verdict, written=written)
+            if isinstance(outcome, Frozen):
+                self._marks.put(output, outcome, written=written)
                 continue
-            self._step(index, call, marks, verdict, output, written, squares)
+            self._step(index, call, marks, outcome, output, written, squares)
 
     def _step(
         self,
         index: int,
         call: Call,
         marks: dict[Slot, int | Frozen | None],
-        piece: Piece,
+        piece: LinearPiece,
         output: Tensor,
         written: bool,
         squares: tuple[float, ...],

@@ -67,7 +67,7 @@ class SumEdit:
 
 @dataclass(kw_only=True, eq=False)
 class ModuleEdit:
-    """An edit on what a module is given, or on what it gives."""
+    """An edit of the arguments of a module, or of its result."""
 
     label: str  # unique name, by which it is taken out again
     before: bool  # whether it acts on arguments, else on the result
@@ -78,7 +78,7 @@ class ModuleEdit:
 
 
 class RunState:
-    """State of one forward: submodule depth, submodules run, tensors kept."""
+    """State of one forward pass: depth of submodules, submodules run, tensors kept."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -126,7 +126,7 @@ class Altered(nn.Module):
         """Run the module's own forward with its edits."""
         edits = self.surgery_edits
         reads = [_read(each, args, kwargs) for each in edits.visits]
-        given, named = _given(self, edits, args, kwargs)
+        given, describe = _given(self, edits, args, kwargs)
         if edits.sums:
             state = edits.state
             kept = state.depth, state.ran, state.held
@@ -134,17 +134,17 @@ class Altered(nn.Module):
             state.held = {}
             for source in edits.sources("input"):
                 key = source.key
-                value = given[key] if isinstance(key, int) else named[key]
+                value = given[key] if isinstance(key, int) else describe[key]
                 state.hold(source, value)
             try:
                 counting = _Counting(self)
                 with counting:
-                    result = super().forward(*given, **named)
+                    result = super().forward(*given, **describe)
                 counting.finish()
             finally:
                 state.depth, state.ran, state.held = kept
         else:
-            result = super().forward(*given, **named)
+            result = super().forward(*given, **describe)
         for each, read in zip(edits.visits, reads, strict=True):
             if not each.before:
                 result = each.edit(self, result, read)
@@ -157,7 +157,7 @@ class Altered(nn.Module):
 
 
 def _read(each: ModuleEdit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the argument that an edit reads, as it came."""
+    """Return the argument that an edit reads, unchanged."""
     key = each.keys[0]
     value = args[key] if isinstance(key, int) else kwargs[key]
     return value.clone() if each.keep else value
@@ -167,18 +167,18 @@ def _given(
     module: nn.Module, edits: ModuleEdits, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments, edited."""
-    given, named = list(args), dict(kwargs)
+    given, describe = list(args), dict(kwargs)
     for each in edits.visits:
         if each.before:
             first = each.keys[0]
-            came = given[first] if isinstance(first, int) else named[first]
+            came = given[first] if isinstance(first, int) else describe[first]
             changed = each.edit(module, came, None)
             for key in each.keys:
                 if isinstance(key, int):
                     given[key] = changed
                 else:
-                    named[key] = changed
-    return tuple(given), named
+                    describe[key] = changed
+    return tuple(given), describe
 
 
 class _Counting(TorchFunctionMode):
@@ -232,12 +232,12 @@ class _Counting(TorchFunctionMode):
         return result
 
     def finish(self) -> None:
-        """Refuse a run in which an edit has no sum."""
+        """Refuse a run that did not reach the sum of an edit."""
         if any(each.ordinal >= self._sums for each in self._module.surgery_edits.sums):
             raise SurgeryError(_ELSEWHERE)
 
     def _edited(self, each: SumEdit, value: Tensor, written: bool) -> Tensor:
-        """Edit a value; one that the sum writes to is written over itself."""
+        """Return an edited value; if the sum writes to it, change it in place."""
         state, source, beside = self._module.surgery_edits.state, each.source, None
         if source is not None:
             beside = state.held[source.label]
@@ -303,5 +303,5 @@ def altered_class(base: type[nn.Module]) -> type[Altered]:
 
 
 def _blank(base: type[nn.Module]) -> nn.Module:
-    """Make an altered module without contents, for those who copy and unpickle."""
+    """Return an altered module without contents, for copy and pickle."""
     return copyreg.__newobj__(altered_class(base))  # pyright: ignore

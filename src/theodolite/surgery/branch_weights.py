@@ -1,11 +1,11 @@
-"""Which parameters act where on a branch, read off a recording."""
+"""Which parameters act on a branch, and where, read from a recording."""
 
 from collections.abc import Iterable, Iterator
 
 from theodolite.anatomy import Call, Recording, Ref, Span
 from theodolite.core import SurgeryError
 
-from .attaching import named
+from .attaching import describe
 
 _VIEWS = frozenset(
     "t transpose permute view reshape _unsafe_view expand unsqueeze squeeze _to_copy "
@@ -25,7 +25,7 @@ def is_fused(call: Call, span: Span) -> bool:
 
 
 def parameters_of(recording: Recording, numbers: Iterable[int]) -> dict[str, int]:
-    """Return the parameters that values are views of, with their numbers."""
+    """Return the parameters, and their numbers, that values are views of."""
     parameters: dict[str, int] = {}
     work = list(numbers)
     while work:
@@ -58,7 +58,7 @@ def final_layers(recording: Recording, span: Span) -> Iterator[list[str]]:
 
 
 def branch_calls(recording: Recording, span: Span) -> list[Call]:
-    """List the calls of a branch, with the one that adds it if that multiplies too."""
+    """List the calls of a branch, and the call that adds it if it also multiplies."""
     calls = [recording.calls[index] for index in span.calls]
     if is_fused(recording.calls[span.into], span):
         calls.append(recording.calls[span.into])
@@ -116,4 +116,4 @@ def _refuse_shared(
 
 def adding_module(recording: Recording, span: Span) -> str:
     """Name the module that adds a span."""
-    return named(recording.calls[span.into].module)
+    return describe(recording.calls[span.into].module)

@@ -12,10 +12,10 @@ from theodolite.core import ConfigError, SurgeryError, exclusive
 from theodolite.instruments import Batch, preserve, run_model
 
 from .branch_weights import adding_module, final_layers, is_fused
-from .operation import Operation, Which, check_scale, chosen, listed
+from .operation import Operation, Which, as_list, check_scale, selected
 from .places import SumPlace, add_scale, edit_operands
 from .result import Result
-from .skips import no_skips
+from .skips import no_skips_message
 
 By = float | Sequence[float] | Literal["depth", "sqrt_depth"]
 # Layers at the end of a branch that are tried, behind gates and the like.
@@ -60,7 +60,7 @@ def scale_branches(
 
     edit_operands(operation, spans, change, strict=which is not None)
     plain = all(factor == 1 for factor in factors)
-    return operation.finish(unchanged=plain, none=no_skips(operation))
+    return operation.finish(unchanged=plain, none=no_skips_message(operation))
 
 
 @exclusive()
@@ -89,20 +89,20 @@ def zero_branches(
     spans = spans_of(operation, which)
     if how == "weights":
         _zero(operation, spans, strict=which is not None)
-        return operation.finish(none=no_skips(operation))
+        return operation.finish(none=no_skips_message(operation))
 
     def change(number: int, place: SumPlace, span: Span) -> None:
         add_scale(operation, place, 0.0, learnable=True)
         operation.note(place.path, "branch", "1", "learned, from 0")
 
     edit_operands(operation, spans, change, strict=which is not None)
-    return operation.finish(none=no_skips(operation))
+    return operation.finish(none=no_skips_message(operation))
 
 
 def spans_of(operation: Operation, which: Which) -> list[tuple[int, Span]]:
     """List the branches of chosen additions, numbered among themselves."""
     additions: Sequence[Addition] = operation.anatomy.additions
-    spans = [s for n in chosen(additions, which) for s in additions[n].branches]
+    spans = [s for n in selected(additions, which) for s in additions[n].branches]
     return list(enumerate(spans))
 
 
@@ -110,7 +110,7 @@ def _factors(by: By, operation: Operation, which: Which) -> list[float]:
     additions = operation.anatomy.additions
     # The addition of each branch that is scaled.
     picked = [
-        additions[n] for n in chosen(additions, which) for _ in additions[n].branches
+        additions[n] for n in selected(additions, which) for _ in additions[n].branches
     ]
     if isinstance(by, str):
         if by not in _DEPTHS:
@@ -123,7 +123,7 @@ def _factors(by: By, operation: Operation, which: Which) -> list[float]:
     if isinstance(by, int | float):
         check_scale(by, "by")
         return [float(by)] * len(picked)
-    factors = listed("by", by, "are numbers, 'depth' or 'sqrt_depth'")
+    factors = as_list("by", by, "are numbers, 'depth' or 'sqrt_depth'")
     for factor in factors:
         check_scale(factor, "by")
     if len(factors) != len(picked):

@@ -11,13 +11,13 @@ from theodolite.core import SurgeryError, exclusive, stream
 from theodolite.instruments import Batch
 
 from .altered import ModuleEdit
-from .attaching import free_name, learned, named
+from .attaching import describe, free_name, learnable_number
 from .branch_weights import last_weights, linear_weights
-from .edits import Shifted
-from .operation import Operation, Which, chosen
+from .edits import ShiftEdit
+from .operation import Operation, Which, selected
 from .places import SumPlace, add_scale, edit_operands
 from .result import Result
-from .skips import no_skips
+from .skips import no_skips_message
 
 LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -59,12 +59,12 @@ def fixup(
     """
     operation = Operation("fixup", model, batch)
     additions = operation.anatomy.additions
-    picked = chosen(additions, which)
+    picked = selected(additions, which)
     for norm in operation.anatomy.norms:
         if norm.addition in picked and norm.placement in ("pre", "inside"):
             raise SurgeryError(
-                f"a branch holds a norm in {named(norm.module)}, wanted is none, since "
-                "fixup stands in its place: change_norms(…, to='none') first"
+                f"a branch holds a norm in {describe(norm.module)}, wanted is none, "
+                "since fixup stands in its place: change_norms(…, to='none') first"
             )
     rng = stream(seed)
     depths = Counter(a.inside for a in additions for _ in a.branches)
@@ -85,7 +85,7 @@ def fixup(
         edit_operands(operation, spans, change, strict=which is not None)
     if head and picked:
         _zero_head(operation)
-    return operation.finish(none=no_skips(operation))
+    return operation.finish(none=no_skips_message(operation))
 
 
 def _own(operation: Operation, span: Span) -> list[str]:
@@ -147,9 +147,9 @@ def _shift(operation: Operation, names: list[str]) -> None:
             continue
         own = free_name(module, "shift")
         edit = ModuleEdit(
-            label=operation.label(), before=True, keys=(0,), edit=Shifted(own)
+            label=operation.label(), before=True, keys=(0,), edit=ShiftEdit(own)
         )
-        operation.attach(path, edit, {own: learned(operation.model, 0.0)})
+        operation.attach(path, edit, {own: learnable_number(operation.model, 0.0)})
         operation.note(path, "input", "x", "x + a learned number, from 0")
 
 

@@ -1,4 +1,4 @@
-"""Where in a model's code a sum is computed, and edits on its operands."""
+"""Where in a model's code a sum is computed, and how to edit its operands."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from theodolite.anatomy import Addition, Ref, Span
 from theodolite.core import SurgeryError
 
 from .altered import Key, SumEdit, TensorSource
-from .attaching import free_name, learned, named
-from .edits import Edit, Factor, Scaled
+from .attaching import describe, free_name, learnable_number
+from .edits import Edit, Factor, ScaleEdit
 from .operation import Operation
 from .trace import FunctionCall, Trace
 
@@ -90,9 +90,9 @@ def _checked(trace: Trace, call: FunctionCall, operand: int) -> SumPlace:
         )
     if trace.hides_sums(call.visit):
         raise SurgeryError(
-            f"{named(path)} runs a module that it does not register, whose sums cannot "
-            "be told from its own, wanted are submodules with names: assign it to an "
-            "attribute"
+            f"{describe(path)} runs a module that it does not register, whose sums "
+            "cannot be told from its own, wanted are submodules with names: assign it "
+            "to an attribute"
         )
     return SumPlace(
         path=path,
@@ -108,8 +108,8 @@ def spanning_module(trace: Trace, span: Span) -> ModulePlace | None:
     for visit in trace.recording.visits:
         inside = all(visit.first <= call < visit.stop for call in span.calls)
         keys = trace.keys_of(visit.index, span.entry)
-        gave = trace.gave.get(visit.index, ())
-        if not (span.calls and inside and keys and gave == (span.exit,)):
+        returned = trace.returned.get(visit.index, ())
+        if not (span.calls and inside and keys and returned == (span.exit,)):
             continue
         once = len(trace.visits_of(visit.module)) == 1
         if once and visit.module and "<" not in visit.module:
@@ -159,7 +159,7 @@ def source_of(trace: Trace, place: SumPlace, value: int) -> TensorSource:
         if len(own) > 1 or not visit.module.startswith(prefix) or "<" in visit.module:
             continue
         name = visit.module.removeprefix(prefix)
-        if trace.gave.get(visit.index) == (value,):
+        if trace.returned.get(visit.index) == (value,):
             return TensorSource(kind="gave", name=name)
         for key in trace.keys_of(visit.index, value):
             return TensorSource(kind="given", name=name, key=key)
@@ -171,7 +171,7 @@ def source_of(trace: Trace, place: SumPlace, value: int) -> TensorSource:
 
 
 def _named(trace: Trace, visit: int) -> str:
-    return named(trace.recording.visits[visit].module)
+    return describe(trace.recording.visits[visit].module)
 
 
 def add_factor(
@@ -181,7 +181,7 @@ def add_factor(
     if not learnable:
         return scale, {}
     name = free_name(operation.model.get_submodule(path), "scale")
-    return name, {name: learned(operation.model, scale)}
+    return name, {name: learnable_number(operation.model, scale)}
 
 
 def add_scale(
@@ -189,7 +189,7 @@ def add_scale(
 ) -> None:
     """Scale an operand, by a parameter of its module if learnable."""
     factor, extras = add_factor(operation, place.path, scale, learnable=learnable)
-    edit = place.edit(operation.label(), Scaled(factor))
+    edit = place.edit(operation.label(), ScaleEdit(factor))
     operation.attach(place.path, edit, extras)
 
 
@@ -225,20 +225,20 @@ def edit_operands(
         done.add(key)
 
 
-def in_one_run(operation: Operation, place: SumPlace) -> SumPlace:
+def require_one_run(operation: Operation, place: SumPlace) -> SumPlace:
     """Return a place if its module runs once, or refuse it."""
     _require_all_runs(operation, place, [place])
     return place
 
 
 def _require_all_runs(
-    operation: Operation, place: SumPlace, chosen: Iterable[SumPlace]
+    operation: Operation, place: SumPlace, selected: Iterable[SumPlace]
 ) -> None:
     """Refuse a module that runs again and adds something else at the same place."""
     visits = operation.trace.visits_of(place.path)
     changed = {
         each.visit
-        for each in chosen
+        for each in selected
         if (each.path, each.ordinal, each.operand)
         == (place.path, place.ordinal, place.operand)
     }

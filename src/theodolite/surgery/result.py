@@ -102,7 +102,7 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replaced:
+class ReplacedModule:
     """A module that was replaced."""
 
     path: str
@@ -114,7 +114,7 @@ class Replaced:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attached:
+class AttachedEdit:
     """An edit that was added to a module."""
 
     path: str
@@ -127,7 +127,7 @@ class Attached:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class WrittenParameter:
     """A parameter that was overwritten."""
 
     name: str
@@ -139,7 +139,7 @@ class Written:
             model.get_parameter(self.name).copy_(self.old)
 
 
-Step = Replaced | Attached | Written
+Step = ReplacedModule | AttachedEdit | WrittenParameter
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -196,16 +196,16 @@ def forward_backward(model: nn.Module, batch: Batch) -> PassResult:
                 loss.backward()
         except RuntimeError:  # as where code overwrites its inputs
             failed = True
-        named = dict(model.named_parameters())
-        grads = {n: p.grad for n, p in named.items() if p.grad is not None}
+        describe = dict(model.named_parameters())
+        grads = {n: p.grad for n, p in describe.items() if p.grad is not None}
         total = math.fsum(float(g.double().square().sum()) for g in grads.values())
-        wanted = {n for n, p in named.items() if p.requires_grad}
+        wanted = {n for n, p in describe.items() if p.requires_grad}
         return PassResult(
             outputs=tuple(output.detach().clone() for output in outputs),
             gradient=math.nan if failed else math.sqrt(total),
             reached=frozenset(grads),
             unreached=frozenset(wanted - set(grads)),
-            parameters=sum(p.numel() for p in named.values()),
+            parameters=sum(p.numel() for p in describe.values()),
         )
 
 

@@ -49,7 +49,7 @@ class Trace:
     # By visit, the values that it was given, by place or keyword.
     given: dict[int, dict[Key, int]]
     # By visit, the value that it returned, nothing if that is no bare tensor.
-    gave: dict[int, tuple[int, ...]]
+    returned: dict[int, tuple[int, ...]]
     # Visits of modules that are no part of the module that ran them.
     outside: frozenset[int]
     overwrites: frozenset[int]  # visits that write over what they are given
@@ -99,14 +99,14 @@ def trace_run(model: nn.Module, batch: Batch) -> Trace:
         recording=recording,
         functions=tuple(notes[-1].functions),
         given=notes[-1].given,
-        gave=notes[-1].gave,
+        returned=notes[-1].returned,
         outside=frozenset(notes[-1].outside),
         overwrites=frozenset(notes[-1].overwrites),
     )
 
 
 class _Notes(TorchFunctionMode):
-    """Notes functions, and what visits take and give, beside a recorder."""
+    """Notes torch functions, and inputs and outputs of modules, beside a recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class _Notes(TorchFunctionMode):
         self.overwrites: set[int] = set()
         self.functions: list[FunctionCall] = []
         self.given: dict[int, dict[Key, int]] = {}
-        self.gave: dict[int, tuple[int, ...]] = {}
+        self.returned: dict[int, tuple[int, ...]] = {}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -190,7 +190,7 @@ class _Notes(TorchFunctionMode):
                 count, _ = self._ran.get(self._inside[-1], (0, ""))
                 self._ran[self._inside[-1]] = count + 1, path
         self.given[visit] |= self._numbers(kwargs)
-        self.gave[visit] = self._all(output) if isinstance(output, Tensor) else ()
+        self.returned[visit] = self._all(output) if isinstance(output, Tensor) else ()
 
     def _parts(self, module: nn.Module) -> dict[int, str]:
         if id(module) not in self._inner:

@@ -21,7 +21,7 @@ class Frozen:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Piece:
+class LinearPiece:
     """What a rule makes of one output of a call."""
 
     map: LinearMap  # linear in the tracked operands
@@ -30,7 +30,7 @@ class Piece:
     gated: bool = False  # whether the output is that of a smooth gate
 
 
-Verdict = Piece | Frozen | None
+RuleResult = LinearPiece | Frozen | None
 
 
 @dataclass(kw_only=True, eq=False)

@@ -1,4 +1,4 @@
-"""Advice for what was found."""
+"""Advice for findings."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ _WRITTEN: set[str] = set()
 
 
 def advise(survey: Survey, findings: Iterable[Finding]) -> tuple[Advice, ...]:
-    """Return what to do about findings, in their order, each piece of code once.
+    """Return advice for findings, in their order, without repeating code.
 
     Args:
         survey: What was measured.
@@ -41,5 +41,5 @@ def advise(survey: Survey, findings: Iterable[Finding]) -> tuple[Advice, ...]:
 
 
 def written_here(code: str) -> bool:
-    """Say whether :func:`advise` wrote a piece of code in this process."""
+    """Return whether :func:`advise` wrote a piece of code in this process."""
     return code in _WRITTEN

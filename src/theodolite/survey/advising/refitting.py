@@ -1,4 +1,4 @@
-"""The same optimiser for another copy of a network."""
+"""Copy an optimiser to another copy of a network."""
 
 import copy
 from collections import OrderedDict, defaultdict
@@ -10,8 +10,8 @@ from torch import nn
 T = TypeVar("T", bound=torch.optim.Optimizer | None)
 
 
-def refit(optimizer: T, before: nn.Module, after: nn.Module) -> T:
-    """Return a copy of an optimiser that moves an altered network's parameters.
+def refit(optimiser: T, before: nn.Module, after: nn.Module) -> T:
+    """Return a copy of an optimiser for the parameters of an altered network.
 
     Groups keep their settings; a parameter goes where the one of its name was, a new
     one into the first group, and one that was in no group stays out. Parameters whose

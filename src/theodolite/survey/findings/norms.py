@@ -25,7 +25,7 @@ def _counts(survey: Survey) -> list[tuple[str, Figure]]:
 
 
 def _few(survey: Survey) -> Evidence | None:
-    """Read the least number of values that a statistic is taken over, beyond one."""
+    """Return the least number of values behind a batch statistic, above one."""
     counts = _counts(survey)
     least = smallest(counts)
     if least is None or least[1].value <= ONE:
@@ -40,7 +40,7 @@ def _few(survey: Survey) -> Evidence | None:
 
 
 def _one(survey: Survey) -> Evidence | None:
-    """Read the same number, where it may be one."""
+    """Return the least number of values behind a batch statistic."""
     counts = _counts(survey)
     least = smallest(counts)
     if least is None:
@@ -54,7 +54,7 @@ def _one(survey: Survey) -> Evidence | None:
 
 
 def _far(survey: Survey) -> Evidence | None:
-    """Read the largest distance of running statistics that have seen a batch.
+    """Return the largest distance of running statistics that have seen a batch.
 
     Statistics of too few values are no measure of others.
     """

@@ -1,4 +1,4 @@
-"""What skips and branches do to each other."""
+"""Findings about skips and branches."""
 
 import math
 
@@ -58,7 +58,7 @@ def _drowning(survey: Survey) -> Evidence | None:
 
 
 def _stuck(survey: Survey) -> Evidence | None:
-    """Compare the gradients of sleeping branches with the largest of the others."""
+    """Compare the gradients of branches at zero with the largest of the others."""
     names = [b.name for b, f in _gains(survey) if f.value < ASLEEP]
     gradients = by_module(survey, "gradient_rms")
     inside = [g for g in gradients if any(_within(g[0], name) for name in names)]
@@ -75,7 +75,7 @@ def _stuck(survey: Survey) -> Evidence | None:
 
 
 def _damped(survey: Survey) -> Evidence | None:
-    r"""Multiply what each norm behind an addition leaves of the skip.
+    r"""Return the product of what norms after additions leave of the skip.
 
     A norm divides $x + f$ by its size, $\sqrt{1 + g^2}$ times that of $x$ where branch
     and skip are uncorrelated, $g$ the branch's gain.
@@ -100,7 +100,7 @@ def _damped(survey: Survey) -> Evidence | None:
 
 
 def _lost(survey: Survey) -> Evidence | None:
-    """Read the tenth percentile of each projecting block's singular values."""
+    """Return the tenth percentile of each projecting block's singular values."""
     lost: list[tuple[str, Figure]] = []
     for block in survey.blocks:
         if block.skip == "projection":

@@ -34,7 +34,7 @@ class JacobianMeasure(Measure):
     weight: ClassVar = 5.0
 
     def refusal(self, site: Site) -> str:
-        """Want blocks."""
+        """Refuse a model without blocks."""
         if not any(_is_real(site, s.entry) for s in site.chart.stretches):
             return site.unmapped or (
                 "no blocks were found on the map: there is nothing to differentiate"
@@ -64,7 +64,7 @@ class JacobianMeasure(Measure):
 
 
 def _is_real(site: Site, value: int) -> bool:
-    """Tell whether a value can be differentiated by, as token numbers cannot."""
+    """Return whether a value is real, so that one can differentiate by it."""
     return "float" in site.chart.anatomy.recording.values[value].dtype
 
 
@@ -75,7 +75,7 @@ def _span(stretch: Stretch) -> tuple[str, int | None, int, int]:
 def _method(
     site: Site, span: tuple[int, int], samples: int
 ) -> Literal["auto", "dense"]:
-    """Take every row of a Jacobian with few, which is exact; else what is best."""
+    """Return the exact method for a Jacobian with few rows, else the best one."""
     values = site.chart.anatomy.recording.values
     columns, rows = (samples * math.prod(values[end].shape[1:]) for end in span)
     few = rows <= _ROWS and rows * columns <= _ENTRIES
@@ -83,12 +83,12 @@ def _method(
 
 
 def _seconds(site: Site, samples: int, steps: int) -> float:
-    """Return what two gradients a step take, of all blocks and of the whole."""
+    """Return the time of two gradients per step, over all blocks and the whole."""
     return 4 * (steps + 2) * site.gradient_s(samples)
 
 
 def _fitting(site: Site, allowance: Allowance) -> tuple[int, int]:
-    """Return samples and steps: rather many samples, then many steps."""
+    """Return samples and steps that fit the time: samples first, then steps."""
     samples = min(_SAMPLES, site.samples)
     while samples > 2 and _seconds(site, samples, _STEPS[-1]) > allowance.left():
         samples //= 2

@@ -21,7 +21,7 @@ class BlockCurvatureMeasure(Measure):
     weight: ClassVar = 4.0
 
     def refusal(self, site: Site) -> str:
-        """Want blocks with parameters."""
+        """Refuse a model without blocks that have parameters."""
         if not any(stretch.parameters for stretch in site.chart.stretches):
             return site.unmapped or (
                 "no block owns parameters: there is no curvature to attribute"

@@ -1,4 +1,4 @@
-"""The map: which stretches a network is made of, where they start and end."""
+"""The map: the spans of blocks that a network consists of."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -60,7 +60,7 @@ class Chart:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """What is told of the stretches."""
+        """The blocks, as reported."""
         return tuple(stretch.block for stretch in self.stretches)
 
 

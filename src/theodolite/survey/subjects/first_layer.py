@@ -1,4 +1,4 @@
-"""What a model's first layers say about the inputs that it wants."""
+"""What a model's first layers say about the inputs that it takes."""
 
 import inspect
 import math
@@ -144,7 +144,7 @@ def _flattened(width: int, what: str) -> Iterator[Wanted]:
 
 
 def _of_parameters(layer: nn.Module, what: str) -> Iterator[Wanted]:
-    """Yield what a layer of somebody's own wants, by its largest weight."""
+    """Yield inputs for a layer of an unknown class, by its largest weight."""
     if any(True for _ in layer.children()):
         return
     own = [p for p in layer.parameters(recurse=False) if p.ndim == 2]

@@ -127,7 +127,7 @@ def _model(approved: ApprovedSpec, seed: int) -> tuple[nn.Module, tuple[int, ...
 
 
 def _loss(approved: ApprovedSpec) -> str | Loss:
-    """Return a loss, or the name of one of ours; a class is made one of."""
+    """Return a loss, or the name of a built-in one; a class is instantiated."""
     spec = approved.spec
     if spec.kind == "zoo":
         return spec.place

@@ -225,7 +225,7 @@ def loss_in(outputs: Any) -> Any:
 
 
 class LabelsApart:
-    """Batches of keyword arguments, read again at every turn, with labels beside them.
+    """Batches of keyword arguments with their labels beside them; read lazily.
 
     Args:
         batches: The batches; those without labels stay as they are.

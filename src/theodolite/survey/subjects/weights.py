@@ -1,4 +1,4 @@
-"""Weights from files: safetensors and plain checkpoints, and nothing that runs code."""
+"""Load weights from safetensors and plain checkpoints, without running code."""
 
 import pickle
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ def _tensors(read: Any, path: Path | str) -> dict[str, Tensor]:
 
 
 def _renamed(tensors: dict[str, Tensor], wanted: set[str]) -> dict[str, Tensor]:
-    """Drop what wrappers put before all names, if that makes more of them fit."""
+    """Remove prefixes of wrappers from all names, if more names fit then."""
     choices = [tensors]
     for prefix in _PREFIXES:
         if all(name.startswith(prefix) for name in tensors):
@@ -135,7 +135,7 @@ def _check(
 
 
 def _oddity(given: Tensor, wanted: Tensor) -> str:
-    """Return what keeps a tensor from being copied as it is; empty if nothing does."""
+    """Return why a tensor cannot be copied as it is, or an empty string."""
     if given.is_meta:
         return "on the meta device, without numbers"
     if given.is_quantized or (given.is_floating_point() and given.itemsize < 2):

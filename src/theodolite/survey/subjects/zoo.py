@@ -1,4 +1,4 @@
-"""Networks that go by a name."""
+"""Networks with a name."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ class Inhabitant:
 
 
 def _drawn(kind: Callable[..., nn.Module], **settings: Any) -> Callable:
-    """Return what makes a network of torch's own initialisation from a seed."""
+    """Return a function that builds a network with torch's own initialisation."""
 
     def make(seed: int) -> nn.Module:
         with seeded(seed):
@@ -160,7 +160,7 @@ ZOO: dict[str, Inhabitant] = {**_resnets(), **_preactivation(), **_others()}
 
 
 def inhabitant(name: str) -> Inhabitant:
-    """Return a network of the zoo by name, however it is spelt.
+    """Return a network of the zoo by name; case and dashes do not matter.
 
     Example:
         >>> inhabitant("PreAct_ResNet18").says

@@ -1,4 +1,4 @@
-"""What is looked at along a training: a function of scene and snapshot each."""
+"""The quantities that a watch measures: each a function of scene and snapshot."""
 
 import math
 import time
@@ -57,7 +57,7 @@ DEFAULT = (
 
 @dataclass(kw_only=True, eq=False)
 class Scene:
-    """What all looks at one training share.
+    """State shared by all measurements of one training.
 
     Attributes:
         norm_mode: Statistics that normalisation layers use while measuring.
@@ -90,7 +90,7 @@ class Scene:
 
 
 def probes_of(names: Iterable[str], scene: Scene, every: int) -> list[Probe]:
-    """Return a probe a quantity.
+    """Return one probe per quantity.
 
     Raises:
         ConfigError: A name is given twice, or no names are.
@@ -219,7 +219,7 @@ def _sharpness(scene: Scene, at: Snapshot) -> list[Found]:
 def _over_stable(
     optimizer: Optimizer | None, sharpness: float, error: float
 ) -> list[Found]:
-    """Return rate times sharpness over what plain steps bear, of SGD alone.
+    """Return rate times sharpness over its stable bound, for SGD only.
 
     Other optimisers scale their steps, and the plain Hessian does not bound them.
     """
@@ -272,7 +272,7 @@ def _effective_depth(scene: Scene, at: Snapshot) -> list[Found]:
 
 
 def _glimpsed(scene: Scene, at: Snapshot) -> tuple[Chart, Glimpse]:
-    """Return the signals of one pass, shared by the quantities of a step."""
+    """Return the signals of one pass, shared by all quantities of a step."""
     chart = _chart(scene, at)
     if scene.last is None or scene.last[0] != at.step:
         batch = _first(at.data, _LOOKED_AT)
@@ -302,7 +302,7 @@ def _first(data: Any, samples: int) -> Any:
 
 
 def _counts(at: Snapshot, most: int) -> dict[str, int]:
-    """Return on how many of how many samples a look at the first ones is taken."""
+    """Return how many samples are measured, and how many there are."""
     counts = [samples_in(batch) or 1 for batch in read_batches(at.data)]
     return {"n_samples": min(most, counts[0]), "of_samples": sum(counts)}
 

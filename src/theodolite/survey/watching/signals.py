@@ -1,4 +1,4 @@
-"""One forward pass without gradients, and the signals on the way."""
+"""Signals of one forward pass without gradients."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ Found = dict[str, Any]
 
 @dataclass(kw_only=True, eq=False)
 class Glimpse:
-    """What a pass showed.
+    """The signals of one forward pass.
 
     Attributes:
         samples: Samples that passed.
@@ -86,7 +86,7 @@ class Glimpse:
 def glimpse(
     model: nn.Module, batch: Any, *, chart: Chart, norm_mode: NormMode
 ) -> Glimpse:
-    """Run a model forward once; it is left as found.
+    """Run a model forward once, and return its signals; it is not changed.
 
     Args:
         model: The model.
@@ -106,7 +106,7 @@ def glimpse(
 
 
 def loss_on(model: nn.Module, batch: Any, *, loss: Loss, norm_mode: NormMode) -> Tensor:
-    """Return the loss of a batch in modes in which nothing is drawn."""
+    """Return the loss of a batch with dropout and other random layers off."""
     with opened(model, careful=False) as before, torch.no_grad():
         before.lend_buffers()
         switch_off_random_layers(model, batch, norm_mode)

@@ -159,7 +159,7 @@ def _seen(site: Site) -> dict[str, Any]:
 
 
 def _counted(outcome: Measured, site: Site) -> Measured:
-    """Say beside every number that hangs on samples how many were given."""
+    """Add to every measured number the number of samples that were given."""
     rows = Rows(
         {**row, "of_samples": row.get("of_samples", site.samples)}
         if "n_samples" in row
@@ -181,7 +181,7 @@ def _subject(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
 
 
 def _judged(survey: Survey) -> Survey:
-    """Say what the numbers mean, and what to do about it.
+    """Return the survey with findings and advice.
 
     What is no more than a note is no reason to draw weights anew.
     """
@@ -197,7 +197,7 @@ def _judged(survey: Survey) -> Survey:
 
 @dataclass(frozen=True, kw_only=True)
 class _Patient:
-    """What trials of advice want."""
+    """The model, data and optimiser that trials of advice need."""
 
     model: nn.Module
     batches: Any
@@ -206,7 +206,7 @@ class _Patient:
 
 
 def _tried(survey: Survey, subject: Subject, optimiser: Optimizer | None) -> Survey:
-    """Put the advice to the test; as it was where a person interrupts."""
+    """Return the survey with its advice tried; unchanged after Ctrl-C."""
     patient = _Patient(
         model=subject.model,
         batches=subject.batches,
@@ -242,9 +242,9 @@ def _blocks(site: Site) -> tuple[Block, ...]:
 
 
 def _settings(site: Site) -> dict[str, Any]:
-    """Return under what circumstances all was measured."""
-    optimizer = site.optimizer
-    groups = [] if optimizer is None else optimizer.param_groups
+    """Return the settings of the measurement: device, precision, loss, batches."""
+    optimiser = site.optimiser
+    groups = [] if optimiser is None else optimiser.param_groups
     plain = (bool, int, float, str)
     facts = {k: v for k, v in (groups or [{}])[0].items() if isinstance(v, plain)}
     loss = site.loss

@@ -21,8 +21,8 @@ import numpy as np
 
 from theodolite.core import ConfigError, ShortcutBlueprint
 
-from .contract import Advance, Rule, linear_or_relu
 from .kernels.compiled import Shape, numba_obstacle
+from .protocol import Advance, Rule, linear_or_relu
 
 
 class CpuEngine(ABC):
@@ -88,7 +88,7 @@ class CpuEngine(ABC):
         return self.advance(weights, weights, rule).stopped
 
     def advance(self, weights: np.ndarray, velocity: np.ndarray, rule: Rule) -> Advance:
-        """Make up to as many updates of every point as the rule has steps."""
+        """Update every point, once per step of the rule or until it stops."""
         self._check_stack(weights, "weights")
         self._check_stack(velocity, "velocity")
         points, rates = len(weights), rule.rates
@@ -178,22 +178,22 @@ class FusedEngine(CpuEngine):
             )
 
     def _prepare(self, x: np.ndarray, y: np.ndarray) -> None:
-        from .kernels.fused import grouped
+        from .kernels.fused_kernel import grouped
 
         self._n_samples, self._data = len(x), (grouped(x), grouped(y))
 
     def _advance(
         self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Advance
     ) -> None:
-        from .kernels.fused import advance_fused, make_room
-        from .kernels.vector import lanes
+        from .kernels.fused_kernel import advance_fused, make_buffers
+        from .kernels.vector import lane_count
 
         plan = self.blueprint
-        span, relu = lanes(self.dtype.itemsize), plan.mid == "relu"
+        span, relu = lane_count(self.dtype.itemsize), plan.mid == "relu"
         shape = Shape((0,) * plan.width, (0,) * span, plan.shortcut, plan.skip, relu)
-        room = make_room(plan.depth, plan.width, self._data, self._n_samples)
+        buffers = make_buffers(plan.depth, plan.width, self._data, self._n_samples)
         stacks = weights.reshape(-1), velocity.reshape(-1)
-        advance_fused(shape, room, *stacks, rule, log)
+        advance_fused(shape, buffers, *stacks, rule, log)
 
 
 class MomentsEngine(CpuEngine):
@@ -236,10 +236,10 @@ class MomentsEngine(CpuEngine):
     def _advance(
         self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Advance
     ) -> None:
-        from .kernels.moments import SPAN, advance_moments, make_room
+        from .kernels.moments_kernel import SPAN, advance_moments, make_buffers
 
         plan = self.blueprint
         shape = Shape((0,) * plan.width, (0,) * SPAN, plan.shortcut, plan.skip, False)
-        room = make_room(plan.depth, self._root, self._target, self.dtype)
+        buffers = make_buffers(plan.depth, self._root, self._target, self.dtype)
         stacks = weights.reshape(-1), velocity.reshape(-1)
-        advance_moments(shape, room, self._least, *stacks, rule, log)
+        advance_moments(shape, buffers, self._least, *stacks, rule, log)

@@ -6,8 +6,8 @@ import numpy as np
 
 from theodolite.core import ConfigError, ShortcutBlueprint, unknown_name
 
-from .contract import Engine, linear_or_relu
 from .kernels.compiled import numba_obstacle
+from .protocol import Engine, linear_or_relu
 
 STRATEGIES = ("auto", "moments", "fused", "stacked", "plain")
 

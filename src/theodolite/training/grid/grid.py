@@ -36,7 +36,7 @@ from theodolite.runs import (
 
 from ..loop.loop import DIVERGENCE, check_record, check_steps
 from ..probes.probe import Probe, ProbeWarning, check_probes, warn
-from ..probes.schedules import When
+from ..probes.schedules import Schedule
 from .axes import expand
 from .pieces import QUANTITIES, Job, train_piece
 from .probe_digest import probe_digest
@@ -71,7 +71,7 @@ _NAMES = ("training", "grid")
 
 
 class GridWarning(UserWarning):
-    """Something about a grid that a person should know."""
+    """A problem of a grid that did not stop its training."""
 
 
 def train_grid(
@@ -82,7 +82,7 @@ def train_grid(
     steps: int,
     probes: Iterable[Probe] = (),
     drops: Mapping[int, float] | None = None,
-    record: When | None = None,
+    record: Schedule | None = None,
     dtype: Literal["float64", "float32"] = "float64",
     device: str = "cpu",
     strategy: str = "auto",
@@ -190,7 +190,7 @@ def train_grid(
     return Grid(checked, rows, steps, cost, None if temporary else run.path, notes)
 
 
-def one_thread() -> None:
+def use_one_thread() -> None:
     """Make a worker compute with one thread."""
     import torch
 
@@ -201,7 +201,7 @@ def _executor(job: Job, jobs: int | None, stack: ExitStack) -> Executor:
     here = jobs == 0 or job.device != "cpu"
     if here or (jobs is None and job.seconds < _WORTH_A_POOL_S):
         return InProcess()
-    return stack.enter_context(Pool(jobs, initialise=one_thread))
+    return stack.enter_context(Pool(jobs, initialise=use_one_thread))
 
 
 def _probes(probes: Iterable[Probe]) -> tuple[Probe, ...]:

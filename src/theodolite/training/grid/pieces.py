@@ -10,10 +10,10 @@ import numpy as np
 from theodolite import networks
 from theodolite.core import NormMode, Row, ShortcutBlueprint, Status
 
-from ..engines.contract import Engine
+from ..engines.protocol import Engine
 from ..engines.strategies import choose, engine_for, seconds
-from ..probes.probe import Board, Probe, Snapshot
-from ..probes.schedules import AtSteps, When
+from ..probes.probe import Probe, ProbeRunner, Snapshot
+from ..probes.schedules import AtSteps, Schedule
 from .axes import Point, expand
 from .stack import PointResult, train_stack
 
@@ -35,7 +35,7 @@ class Job:
     data: tuple[np.ndarray, np.ndarray]
     steps: int
     probes: tuple[Probe, ...]
-    record: When | None
+    record: Schedule | None
     divergence: float
     dtype: str
     device: str
@@ -108,38 +108,41 @@ def train_piece(job: Job, labels: Mapping[str, Any]) -> list[Row]:
     """Train the points of one piece and return their rows."""
     name, numbers = job.pieces[labels["piece"]]
     points = [job.points[number] for number in numbers]
-    boards = _boards(job, points, labels)
+    runners = _runners(job, points, labels)
     if name == "plain":
         results = [
-            _train_plain(job, *pair) for pair in zip(points, boards, strict=True)
+            _train_plain(job, *pair) for pair in zip(points, runners, strict=True)
         ]
         method = "plain loop"
     else:
         engine = job.engine(name, points[0].blueprint)
-        results, method = _train_stacked(job, engine, points, boards), engine.name
+        results, method = _train_stacked(job, engine, points, runners), engine.name
     rows: list[Row] = []
     eps = float(np.finfo(job.dtype).eps)
-    for point, board, result in zip(points, boards, results, strict=True):
+    for point, runner, result in zip(points, runners, results, strict=True):
         rows += _rows(job, point, result, method, eps)
-        rows += board.rows
+        rows += runner.rows
         rows += [
             {**point.labels, "quantity": "retired_probe", "probe": name, "reason": why}
-            for name, why in board.retired.items()
+            for name, why in runner.retired.items()
         ]
     return rows
 
 
-def _boards(job: Job, points: list[Point], labels: Mapping[str, Any]) -> list[Board]:
+def _runners(
+    job: Job, points: list[Point], labels: Mapping[str, Any]
+) -> list[ProbeRunner]:
     if not job.probes:  # one that stays empty serves all
-        return [Board(())] * len(points)
+        return [ProbeRunner(())] * len(points)
     # What fails is kept in the rows, and said once for the whole grid.
     return [
-        Board(job.probes, {**point.labels, **labels}, quiet=True) for point in points
+        ProbeRunner(job.probes, {**point.labels, **labels}, quiet=True)
+        for point in points
     ]
 
 
 def _train_stacked(
-    job: Job, engine: Engine, points: list[Point], boards: list[Board]
+    job: Job, engine: Engine, points: list[Point], runners: list[ProbeRunner]
 ) -> list[PointResult]:
     import torch
 
@@ -174,14 +177,14 @@ def _train_stacked(
         [drawn[key] for key in keys],
         [point.descent for point in points],
         steps=job.steps,
-        boards=boards,
+        runners=runners,
         record=job.record or _LAST,
         divergence=job.divergence,
         snapshot=snapshot,
     )
 
 
-def _train_plain(job: Job, point: Point, board: Board) -> PointResult:
+def _train_plain(job: Job, point: Point, runner: ProbeRunner) -> PointResult:
     import torch
 
     from ..loop.loop import train
@@ -197,7 +200,7 @@ def _train_plain(job: Job, point: Point, board: Board) -> PointResult:
         job.data,
         optimizer=point.descent,
         steps=job.steps,
-        probes=board,
+        probes=runner,
         record=job.record or _LAST,
         divergence=job.divergence,
     )

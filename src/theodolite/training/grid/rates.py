@@ -77,7 +77,7 @@ class RateSearch:
 
 
 def best_rates(rows: Rows, axes: Iterable[str]) -> list[BestRate]:
-    """Find the best rate of every setting among finished runs.
+    """Return the best rate of every setting among finished runs.
 
     Each seed's best is the vertex of the parabola through its best run and the two
     neighbours, log loss against log rate, where all three finished; else the run's
@@ -156,7 +156,7 @@ def search_rates(
 
 
 def _kept(axes: Any) -> tuple[dict[str, Any], list[Any]]:
-    """Return axes that can be gone through again, and the rates."""
+    """Return the axes as lists, which can be read twice, and the learning rates."""
     if not isinstance(axes, Mapping):
         raise ConfigError(
             f"axes are {axes!r}: pass a mapping such as {{'lr': [0.01, 0.1, 1.0]}}"

@@ -1,4 +1,4 @@
-"""What a grid of training runs returns: every point labelled by its axes."""
+"""The result of a grid of training runs: every point labelled by its axes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -52,28 +52,28 @@ class Grid:
 
     def __repr__(self) -> str:
         """Return what fits on a screen; ``rows`` hold everything."""
-        first, told, note = self._told()
-        width = max(len(name) for name, _ in told)
-        lines = [f"  {name:<{width}}  {said}" for name, said in told]
+        first, entries, note = self._summary()
+        width = max(len(name) for name, _ in entries)
+        lines = [f"  {name:<{width}}  {said}" for name, said in entries]
         return join_lines([first, *lines, f"  {note}"])
 
     def _repr_html_(self) -> str:
-        first, told, note = self._told()
-        return html_table(first, (), told, note)
+        first, entries, note = self._summary()
+        return html_table(first, (), entries, note)
 
-    def _told(self) -> tuple[str, list[tuple[str, str]], str]:
-        """Return a headline, names with what is said of them, and the cost."""
+    def _summary(self) -> tuple[str, list[tuple[str, str]], str]:
+        """Return a headline, named lines, and a line with the cost."""
         size = " × ".join(str(length) for length in self.shape)
         lost = int(np.isfinite(self.diverged_at).sum())
         ended = self.final_loss[np.isfinite(self.final_loss)]
-        told = [(name, _listed(values)) for name, values in self.axes.items()]
+        entries = [(name, _listed(values)) for name, values in self.axes.items()]
         if ended.size:
-            told.append(("final_loss", f"{ended.min():.4g} to {ended.max():.4g}"))
-        told += [("note", note) for note in self.notes]
+            entries.append(("final_loss", f"{ended.min():.4g} to {ended.max():.4g}"))
+        entries += [("note", note) for note in self.notes]
         where = "" if self.folder is None else f", in {self.folder}"
         return (
             f"Grid of {size} points, {self.steps:,} steps, {lost} diverged",
-            told,
+            entries,
             f"{', '.join(self.methods)}, {self.cost.cpu_s:.3g} s of processor{where}",
         )
 

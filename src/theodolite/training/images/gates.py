@@ -14,13 +14,13 @@ class OpenGate:
 
     @contextmanager
     def step(self) -> Iterator[ExitStack]:
-        """Hold for a step."""
+        """Enter a step."""
         with ExitStack() as held:
             yield held
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold for work that no step may overlap."""
+        """Enter work during which no other thread may step."""
         yield
 
     def call(self, action: Callable[[], None]) -> None:

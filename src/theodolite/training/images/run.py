@@ -22,7 +22,7 @@ from .step import Step, capture
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]
 Measure = Callable[[nn.Module], Mapping[str, float]]
-Tell = Callable[[int, Epoch], None]
+Report = Callable[[int, Epoch], None]
 
 _TEST_BATCH = 1000
 # Functions of torch that use the generator which all threads share.
@@ -54,7 +54,7 @@ class Run:
         seed: int,
         augment: Augment | None,
         probe: Measure | None,
-        report: Tell | None,
+        report: Report | None,
         warned: set[str],
         probe_steps: Collection[int] | None = None,
     ) -> None:
@@ -118,7 +118,7 @@ class Run:
 
     @contextmanager
     def _stepping(self) -> Iterator[None]:
-        """Hold the gate for work of the network, with its own random numbers.
+        """Hold the gate while the network works, with random numbers of its seed.
 
         A network that draws some, for dropout, would share torch's generator with the
         others: such steps are made alone, from a state that depends on the seed only.
@@ -135,7 +135,7 @@ class Run:
 
     @contextmanager
     def _beside_others(self) -> Iterator[None]:
-        """Hold the gate for a step beside others, and alone after its first draw."""
+        """Step while other threads step; from the first random draw on, step alone."""
         with self.gate.step() as held:
             before = torch.get_rng_state()
 
@@ -182,7 +182,7 @@ class Run:
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
     def life(self) -> Generator[None, None, None]:
-        """Yield after every step of the network that was built."""
+        """Train the network; yield after every step."""
         self._ready()
         size, count = self.recipe.batch_size, len(self.images.labels)
         steps = count // size

@@ -21,7 +21,7 @@ from theodolite.core import ActForThread, ConfigError, Exclusive
 
 from .gates import Gate
 from .recipe import Images, Precision, Recipe, Trained
-from .run import Augment, Measure, Run, Tell
+from .run import Augment, Measure, Report, Run
 
 _torch: Any = torch  # whose stacks of modes have private names
 # The largest block whose release changes glibc's threshold: 32 MiB, less its header.
@@ -52,7 +52,7 @@ def train_many(
     augment: Augment | None = None,
     probe: Measure | None = None,
     probe_steps: Collection[int] | None = None,
-    report: Tell | None = None,
+    report: Report | None = None,
     at_once: int = 4,
     limit_s: float = float("inf"),
 ) -> list[Trained]:
@@ -160,7 +160,7 @@ def _take_turns(runs: list[Run], at_once: int, in_time: Callable[[], bool]) -> N
 
 
 def _wants_one_thread() -> bool:
-    """Return whether torch has settings for this thread that others would not get.
+    """Return whether this thread has torch settings that other threads would not.
 
     These are autocast, a default device, modes that see or change calls of torch, hooks
     on saved tensors, and gradients that were turned off.

@@ -33,8 +33,8 @@ from theodolite.instruments import (
 )
 
 from ..optimizers.descent import Descent
-from ..probes.probe import Board, Probe, Snapshot, is_when
-from ..probes.schedules import Every, When
+from ..probes.probe import Probe, ProbeRunner, Snapshot, is_schedule
+from ..probes.schedules import Every, Schedule
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,8 +95,8 @@ def train(
     loss: Criterion | None = None,
     batch_size: int | None = None,
     augment: Callable[[Tensor, np.random.Generator], Tensor] | None = None,
-    probes: Iterable[Probe] | Board = (),
-    record: When = Every(1),  # noqa: B008 (frozen)
+    probes: Iterable[Probe] | ProbeRunner = (),
+    record: Schedule = Every(1),  # noqa: B008 (frozen)
     divergence: float = DIVERGENCE,
     seed: int = 0,
 ) -> Trajectory:
@@ -135,7 +135,7 @@ def train(
             "is nothing to train; pass a model with free weights"
         )
     check_record(record)
-    board = probes if isinstance(probes, Board) else Board(probes)
+    runner = probes if isinstance(probes, ProbeRunner) else ProbeRunner(probes)
     criterion = HalfSquareLoss() if loss is None else as_loss(loss)
     x, y = place_data(model, data)
     optim, rates = _optimizer(optimizer, parameters, steps)
@@ -163,17 +163,17 @@ def train(
             if step < steps:
                 objective.backward()
             # After the backward pass, whose graph a probe could invalidate.
-            if board.due(step) or value <= board.floor:
+            if runner.due(step) or value <= runner.floor:
                 snapshot = Snapshot(
                     step=step,
                     loss=value,
                     model=lambda: model,
                     data=(inputs.clone(), targets.clone()),  # a probe may change them
                     criterion=criterion,
-                    labels=board.labels,
+                    labels=runner.labels,
                 )
                 with preserve(model):
-                    board.visit(snapshot)
+                    runner.visit(snapshot)
             if step < steps:
                 if rates is not None:
                     for group in optim.param_groups:
@@ -189,8 +189,8 @@ def train(
         loss=losses,
         loss_error=np.abs(losses) * eps,
         diverged_at=diverged_at,
-        probe_rows=Rows(board.rows),
-        retired=board.retired,
+        probe_rows=Rows(runner.rows),
+        retired=runner.retired,
         status=Status.FINISHED if diverged_at is None else Status.DIVERGED,
         norm_mode=NormMode.BATCH,
         seed=seed,
@@ -239,9 +239,9 @@ def check_steps(steps: int, divergence: float) -> None:
         raise ConfigError(f"divergence is {divergence!r}: pass a number above 1")
 
 
-def check_record(record: When | None) -> None:
+def check_record(record: Schedule | None) -> None:
     """Refuse a record that is no schedule by steps."""
-    if record is not None and (not is_when(record) or record.levels):
+    if record is not None and (not is_schedule(record) or record.levels):
         raise ConfigError(
             f"record is {record!r}: pass a schedule by steps, such as Every(10) or "
             "LogSpaced(10)"

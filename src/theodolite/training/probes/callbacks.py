@@ -122,7 +122,7 @@ def transformers_callback(
 
 
 class _Loggers:
-    """The trainer's own log, as a tracker: rows become named numbers."""
+    """A tracker that writes rows to the trainer's own loggers, as named numbers."""
 
     def __init__(self, log: Callable[[dict[str, float], int], None]) -> None:
         self._log = log

@@ -11,7 +11,7 @@ from theodolite.core import ConfigError
 
 
 @runtime_checkable
-class When(Protocol):
+class Schedule(Protocol):
     """A schedule of measurements. It keeps no state, so many runs can share one.
 
     Attributes:
@@ -104,7 +104,7 @@ class LogSpaced(_BySteps):
             raise ConfigError(f"{n!r} a decade: pass a whole number from 1 up")
 
     def due(self, step: int) -> bool:
-        """Return whether the step is nearest to a power of the common ratio."""
+        """Return whether the step is a power of the ratio, rounded."""
         if step < 1:
             return step == 0
         power = round(self.per_decade * math.log10(step))

@@ -32,14 +32,14 @@ class Samples:
     reduced: bool  # whether few samples stand in for many
 
 
-def gather(
+def prepare_samples(
     blueprint: ShortcutBlueprint, x: np.ndarray, y: np.ndarray, *, dtype: str
 ) -> Samples:
     """Check the data, round it to ``dtype``, and reduce it if the blueprint is linear.
 
     Example:
-        >>> x = np.eye(2).repeat(3, axis=0)
-        >>> gather(ShortcutBlueprint(width=2, depth=2), x, x, dtype="float64").x.shape
+        >>> x, plan = np.eye(2).repeat(3, axis=0), ShortcutBlueprint(width=2, depth=2)
+        >>> prepare_samples(plan, x, x, dtype="float64").x.shape
         (2, 2)
     """
     x, y = (np.asarray(part).astype(dtype).astype(np.float64) for part in (x, y))
@@ -62,18 +62,18 @@ def gather(
 _FEW_SAMPLES = 8192
 
 
-def even(total: int, at_most: int) -> int:
-    """Return the size of the fewest, most even parts of at most a given size.
+def even_part_size(total: int, at_most: int) -> int:
+    """Return the size of the fewest equal parts that are at most a given size.
 
     Example:
-        >>> even(10, 6)
+        >>> even_part_size(10, 6)
         5
     """
     return math.ceil(total / math.ceil(total / max(1, at_most)))
 
 
 class TorchPasses:
-    """Plan the batched passes of one blueprint, and make room for stacks.
+    """Losses and gradients of one blueprint by batched products, in chunks that fit.
 
     Args:
         blueprint: Architecture of every point, linear or with ReLU at mid.
@@ -103,10 +103,10 @@ class TorchPasses:
         each = (blueprint.depth + 4) * blueprint.width * self.x.element_size()
         self.places = max(1, memory // each)
 
-    def room(self, points: int) -> int:
+    def points_at_once(self, points: int) -> int:
         """Return how many points to move at once."""
         few = min(self.x.shape[1], _FEW_SAMPLES)
-        return even(points, self.places // few)
+        return even_part_size(points, self.places // few)
 
     def workspace(self, points: int) -> "TorchWorkspace":
         """Return buffers, and the passes over them, for a stack of points."""
@@ -119,7 +119,7 @@ class TorchWorkspace:
     def __init__(self, passes: TorchPasses, points: int) -> None:
         self.passes = passes
         x, blueprint = passes.x, passes.blueprint
-        self.chunk = even(x.shape[1], passes.places // points)
+        self.chunk = even_part_size(x.shape[1], passes.places // points)
         shape = (points, blueprint.width, self.chunk)
         self.acts = x.new_empty(blueprint.depth, *shape)
         square = (points, blueprint.depth, blueprint.width, blueprint.width)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..contract import Advance, Rule
+from ..protocol import Advance, Rule
 
 # Updates between two looks at which points still move.
 _STRIDE = 50

@@ -121,7 +121,7 @@ class Engine(Protocol):
         ...
 
     def advance(self, weights: Any, velocity: Any, rule: Rule) -> Advance:
-        """Make up to as many updates of every point as ``rule`` has steps, in place.
+        """Update every point in place, once per step of ``rule`` or until it stops.
 
         Args:
             weights: What :meth:`place` returned; changed in place.

@@ -45,21 +45,13 @@ class Certificate(Reading):
     """
 
     dims: ClassVar = {
-        "smoothness": (),
-        "step": (),
-        "derivative": (),
-        "kernel_bound": (),
-        "kernel_smallest": (),
-        "kernel_error": (),
-        "own": ("layer",),
-        "onward": ("layer",),
-        "terms": ("layer",),
-        "loss": (),
-        "floor": (),
-        "ratio": (),
-        "ratio_error": (),
-        "polyak": (),
-        "ratio_bound": (),
+        **dict.fromkeys(
+            "smoothness step derivative kernel_bound kernel_smallest "
+            "kernel_error".split(),
+            (),
+        ),
+        **dict.fromkeys(("own", "onward", "terms"), ("layer",)),
+        **dict.fromkeys("loss floor ratio ratio_error polyak ratio_bound".split(), ()),
     }
     error_of: ClassVar = {"kernel_smallest": "kernel_error", "ratio": "ratio_error"}
 

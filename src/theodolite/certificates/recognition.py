@@ -36,17 +36,12 @@ Weights = Any
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RecognisedSystem:
-    """The layers of a module, their weights and their names.
+    """The layers of a module, their weights and their names."""
 
-    Attributes:
-        blueprint: Its layers.
-        weights: Arrays by name, a layer; of a residual block, a tuple.
-        names: The module's name of each layer.
-    """
-
-    blueprint: SystemBlueprint
+    blueprint: SystemBlueprint  # its layers
+    # Arrays by name, a layer; of a residual block, a tuple.
     weights: tuple[Weights, ...]
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the module's name of each layer
 
 
 def recognise(

@@ -74,18 +74,14 @@ def _writable(values: Any) -> np.ndarray:
 
 
 class Advance(NamedTuple):
-    """Result of one call of :meth:`Engine.advance`, for each point.
+    """Result of one call of :meth:`Engine.advance`, for each point."""
 
-    Attributes:
-        losses: Loss before each update, shape (points, steps); NaN where a point took
-            no such step.
-        taken: Updates made by each point, shape (points,).
-        stopped: Loss at which a point stopped before an update, shape (points,); NaN
-            for points that took all steps.
-    """
-
+    # Loss before each update, shape (points, steps); NaN where a point took no such
+    # step.
     losses: np.ndarray
-    taken: np.ndarray
+    taken: np.ndarray  # updates made by each point, shape (points,)
+    # Loss at which a point stopped before an update, shape (points,); NaN for points
+    # that took all steps.
     stopped: np.ndarray
 
 

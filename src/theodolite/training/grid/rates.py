@@ -23,31 +23,22 @@ from .result import Grid
 
 @dataclass(frozen=True, kw_only=True)
 class BestRate:
-    """The optimum for one setting of the other axes.
+    """The optimum for one setting of the other axes."""
 
-    Attributes:
-        labels: That setting, without seed and rate.
-        lr: Geometric mean over seeds of each seed's best rate; NaN if all diverged.
-        lr_error: Its standard error in decades: the spread over seeds and the
-            spacing of the rates, which all seeds share (uniform: over √12).
-        final_loss: Mean over seeds of the smallest final loss.
-        final_loss_error: Its standard error over seeds; NaN for a single seed.
-        edge: ``low`` or ``high`` if any seed's best is the first or last rate tried,
-            so that the optimum may lie outside; else None.
-        spacing: Decades between the best rate and the farther of its neighbours tried.
-        n_seeds: Seeds with at least one run that did not diverge.
-        status: ``DIVERGED`` if no run survived.
-    """
-
-    labels: dict[str, Any]
-    lr: float
+    labels: dict[str, Any]  # that setting, without seed and rate
+    lr: float  # geometric mean over seeds of each seed's best rate; NaN if all diverged
+    # Its standard error in decades: the spread over seeds and the spacing of the rates,
+    # which all seeds share (uniform: over √12).
     lr_error: float
-    final_loss: float
-    final_loss_error: float
+    final_loss: float  # mean over seeds of the smallest final loss
+    final_loss_error: float  # its standard error over seeds; NaN for a single seed
+    # ``low`` or ``high`` if any seed's best is the first or last rate tried, so that
+    # the optimum may lie outside; else None.
     edge: str | None
+    # Decades between the best rate and the farther of its neighbours tried.
     spacing: float
-    n_seeds: int
-    status: Status
+    n_seeds: int  # seeds with at least one run that did not diverge
+    status: Status  # ``DIVERGED`` if no run survived
 
 
 @dataclass(frozen=True, eq=False)

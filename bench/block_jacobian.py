@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.high_water import both, rise_mib
 from bench.networks import Residual
+from bench.peak_memory import both, rise_mib
 from bench.timing import Result, cpu_seconds
 from theodolite.instruments import SingularValues, singular_values
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.telling import say
+from bench.progress import say
 from theodolite.core import ShortcutBlueprint
 from theodolite.training import train_grid
 from theodolite.training.engines.cpu import MomentsEngine

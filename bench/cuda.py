@@ -32,7 +32,7 @@ from torch.autograd import DeviceType
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 
-from bench import asked
+from bench import command_line
 from bench.cuda_gathering import gather
 from bench.cuda_networks import LARGE, TINY, Subject
 from bench.hessian_products import (
@@ -115,9 +115,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure what the command line asks for."""
     given = _arguments(arguments)
     if given.gather is not None:
-        gather(given.out, asked.file(given.gather))
+        gather(given.out, command_line.file(given.gather))
         return
-    device = asked.device(
+    device = command_line.device(
         "cuda",
         given.device,
         otherwise="run it where one is, or pass --device cpu --tiny",
@@ -156,13 +156,13 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
 def _check(given: argparse.Namespace, subjects: Sequence[Subject]) -> None:
     """Refuse what would measure nothing, before anything is measured."""
     for name in given.only or ():
-        asked.known("network", name, [subject.name for subject in subjects])
+        command_line.known("network", name, [subject.name for subject in subjects])
     for begin in given.ways or ():
         if not any(name.startswith(begin) for name in WAYS):
-            asked.known("way", begin, WAYS)
+            command_line.known("way", begin, WAYS)
     for batch in given.batches or ():
-        asked.count("--batches", batch)
-    asked.folder(given.out)
+        command_line.count("--batches", batch)
+    command_line.folder(given.out)
 
 
 class Clock:

@@ -25,7 +25,7 @@ from bench.dense_truth import (
 )
 from bench.networks import Data, small_case
 from bench.peers import Missing, peer, peer_name
-from bench.telling import say, told
+from bench.progress import say, told
 from theodolite.instruments import extreme_eigenvalues
 
 LOSS = nn.CrossEntropyLoss()

@@ -18,11 +18,11 @@ import torch
 from torch import nn
 
 from bench import curvature_peers as ask
-from bench.high_water import both
 from bench.networks import Data, nine_convolutions
+from bench.peak_memory import both
 from bench.peers import Missing, peer_name
+from bench.progress import say, told
 from bench.reference import leading_eigenvalues
-from bench.telling import say, told
 from bench.timing import Result, cpu_seconds, in_turns
 from theodolite.instruments import extreme_eigenvalues
 

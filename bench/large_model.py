@@ -19,9 +19,9 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from bench import asked as asking
+from bench import command_line
 from bench.gpt2 import Config, build, next_token_loss
-from bench.high_water import forget_peak, peak_mib
+from bench.peak_memory import forget_peak, peak_mib
 from bench.versions import versions
 from theodolite.core import TheodoliteError
 from theodolite.instruments import Hessian, extremes_of, memory_of, trace_of
@@ -57,18 +57,18 @@ def options(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 def check(given: argparse.Namespace) -> None:
     """Refuse what cannot be measured, before a model is built."""
-    asking.device(
+    command_line.device(
         "large_model",
         given.device,
         otherwise="pass --device cpu with --tiny or a small --config",
     )
-    asking.known("place of a basis", given.basis, get_args(Placement))
+    command_line.known("place of a basis", given.basis, get_args(Placement))
     for name in ("batch", "sequence", "vectors", "products", "probes"):
-        asking.count(f"--{name}", getattr(given, name))
-    asking.count("--sketch", given.sketch, least=0)
+        command_line.count(f"--{name}", getattr(given, name))
+    command_line.count("--sketch", given.sketch, least=0)
     if not given.tol > 0:
         raise SystemExit(f"--tol is {given.tol}: pass a number above 0, as 1e-3")
-    asking.folder(given.out)
+    command_line.folder(given.out)
 
 
 def config_of(path: Path) -> Config:
@@ -99,7 +99,7 @@ def tokens(config: Config, asked: argparse.Namespace) -> tuple[Tensor, Tensor]:
 def timed(device: str, work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
     """Return what a measurement finds, its seconds and its peak memory in GiB.
 
-    On a card the peak is of all that was allocated there; on a processor, of the
+    On a GPU the peak is of all that was allocated there; on a processor, of the
     process, with the model and torch itself.
     """
     cuda = device.startswith("cuda")

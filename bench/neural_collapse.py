@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.high_water import both
-from bench.telling import told
+from bench.peak_memory import both
+from bench.progress import told
 from bench.timing import Result, cpu_seconds, in_turns
 from theodolite.instruments import Collapse, CollapseMeter
 

@@ -53,8 +53,8 @@ SUITES = {
         "for memory. Products are compared with float64; where they differ in the "
         "third digit, rounding has moved a ReLU across its kink.",
     ),
-    "whole_data_card": Suite(
-        "Batch statistics of all the data on a card",
+    "whole_data_gpu": Suite(
+        "Batch statistics of all the data on a GPU",
         "The same nets on images of 32 × 32, and a ResNet-20 of width 16, in gradients "
         "of all the data in train mode by wall time (of ten parts one after another "
         "for the last network), the least of two calls after one. On the host lies "
@@ -63,7 +63,7 @@ SUITES = {
         "channels last cuDNN takes convolutions of 2,500 images by Fourier transforms, "
         "in 2,112 launches each by a profile made by hand, and the plain gradient of "
         "5,000 images in two halves took 3.0 times that of all at once. Made by "
-        "`python -m bench.whole_data_card`, which `make bench` leaves out.",
+        "`python -m bench.whole_data_gpu`, which `make bench` leaves out.",
         here=False,
     ),
     "block_jacobian": Suite(
@@ -123,7 +123,7 @@ SUITES = {
         "at 1e-7, so that they are left to the user.",
     ),
     "cuda": Suite(
-        "Hessian-vector products on a card",
+        "Hessian-vector products on a GPU",
         "One product of networks with random weights in float32, TF32 off, in "
         "gradients of the same loss by wall time, the device waited for; every product "
         "is first compared with float64. With random weights and batch statistics "
@@ -138,14 +138,14 @@ SUITES = {
         "leaves out.",
         here=False,
     ),
-    "memory_card": Suite(
-        "Memory of products on a card",
+    "gpu_memory": Suite(
+        "Memory of products on a GPU",
         "What one product takes beyond the model and its data, beside forecasts from a "
         "few samples: 2.7 times what the graph keeps, and 1.2 times the tensors that a "
-        "product has alive, operator by operator. The second decides on a card where "
+        "product has alive, operator by operator. The second decides on a GPU where "
         "the first does not fit, and is to cover what is taken; torch's allocator sets "
         "more aside where it can. By a trial that did what `python -m "
-        "bench.memory_card` does, with 1.15, and is shown with 1.2.",
+        "bench.gpu_memory` does, with 1.15, and is shown with 1.2.",
         here=False,
     ),
     "large_model": Suite(
@@ -162,7 +162,7 @@ SUITES = {
         "float32, all cells at once, beside the PyTorch loop that trains one after the "
         "other (wall time, the device waited for; the loop is timed on one cell and "
         "scaled). Losses along the way are compared first. The share counts three "
-        "products a layer, sample and step, against the card's rate for large float32 "
+        "products a layer, sample and step, against the GPU's rate for large float32 "
         "matrix products in the same process. What bounds the kernel of CUDA C: 61 % "
         "of its instructions are those products (the rest are products made again, "
         "sums over threads, and reads of shared memory), and in 74 % of all cycles one "
@@ -254,9 +254,9 @@ def _large(records: list[dict[str, Any]]) -> dict[str, Any]:
             if name not in record:
                 continue  # the run was over before
             numbers, product = record[name], record["product"]
-            card = "device_peak_gib" in numbers
-            clock = "seconds" if card else "processor_seconds"
-            peak = numbers["device_peak_gib" if card else "host_peak_gib"]
+            on_gpu = "device_peak_gib" in numbers
+            clock = "seconds" if on_gpu else "processor_seconds"
+            peak = numbers["device_peak_gib" if on_gpu else "host_peak_gib"]
             rows.append(
                 {
                     "task": f"{name.replace('_', ' ')}, {model}; {made}",

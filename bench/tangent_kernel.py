@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.high_water import both
+from bench.peak_memory import both
 from bench.peers import Missing, peer, peer_name
-from bench.telling import say, told
+from bench.progress import say, told
 from bench.timing import Result, in_turns
 from theodolite.instruments import tangent_kernel
 

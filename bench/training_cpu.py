@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from bench.telling import told
+from bench.progress import told
 from bench.timing import Result, in_turns
 from theodolite.core import ShortcutBlueprint
 from theodolite.data import load, whiten

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bench.telling import told
+from bench.progress import told
 from bench.timing import Result
 from theodolite.core import PreactivationBlueprint, derive
 from theodolite.data import load

@@ -1,6 +1,6 @@
 """A Hessian product with batch statistics of all the data: memory against time.
 
-On the CPU; ``bench.whole_data_card`` measures on a CUDA device.
+On the CPU; ``bench.whole_data_gpu`` measures on a CUDA device.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.high_water import rise_mib
 from bench.networks import Data, Residual
+from bench.peak_memory import rise_mib
 from bench.timing import cpu_seconds
 from theodolite.instruments import Hessian
 

@@ -1,6 +1,6 @@
 """A Hessian product with batch statistics of all the data on a CUDA device.
 
-``python -m bench.whole_data_card --out FILE`` writes its rows as they are measured: the
+``python -m bench.whole_data_gpu --out FILE`` writes its rows as they are measured: the
 nets of ``bench.whole_data``, then a ResNet-20 on images as CIFAR-10 has them. Only here
 may what is carried between norms, or the one graph, lie on the host.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench.card_rows import write_rows
+from bench.gpu_rows import write_rows
 from bench.networks import Data
 from bench.whole_data import LOSS, NORMS, case, in_step, one_graph
 from theodolite import networks
@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=32, help="of small nets' images")
     given = parser.parse_args()
     measured = partial(rows, given.images, given.samples, given.side)
-    write_rows("whole_data_card", measured, given.out)
+    write_rows("whole_data_gpu", measured, given.out)
 
 
 if __name__ == "__main__":

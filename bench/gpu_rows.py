@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from bench import asked
+from bench import command_line
 from bench.versions import versions
 
 
@@ -19,7 +19,7 @@ def write_rows(
         raise SystemExit(
             f"bench.{suite} wants a CUDA device and none is here: run it where one is"
         )
-    asked.file(out)
+    command_line.file(out)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     made = {**versions(), "device": torch.cuda.get_device_name()}

@@ -15,7 +15,7 @@ def device(suite: str, name: str, *, otherwise: str) -> torch.device:
     Args:
         suite: Who asks.
         name: As it was given.
-        otherwise: What to do where no card is.
+        otherwise: What to do where no GPU is.
     """
     try:
         device = torch.device(name)

@@ -9,6 +9,7 @@ from theodolite.core import (
     Reading,
     Rows,
     headline,
+    metadata_line,
     quantity_line,
     unknown_name,
 )

@@ -227,19 +227,19 @@ def test_each_model_has_its_own_optimizer():
         torch.optim.SGD(model.parameters(), lr=lr)
         for model, lr in ((one, 0.5), (other, 0.05))
     )
-    terms = {"loss": nn.CrossEntropyLoss(), "measures": ("optimiser",)}
+    terms = {"loss": nn.CrossEntropyLoss(), "measures": ("optimizer",)}
     comparison = compare(
-        one, other, data(), optimisers=(fast, slow), progress=False, **terms
+        one, other, data(), optimizers=(fast, slow), progress=False, **terms
     )
     rates = [
-        s.settings["optimiser_settings"]["lr"]
+        s.settings["optimizer_settings"]["lr"]
         for s in (comparison.before, comparison.after)
     ]
     assert rates == [0.5, 0.05]
     for survey in (comparison.before, comparison.after):
-        assert survey.number("not_in_optimiser")["value"] == 0
-    with pytest.raises(ConfigError, match="optimisers=\\(of the first"):
-        compare(one, other, data(), optimiser=fast, **terms)
+        assert survey.number("not_in_optimizer")["value"] == 0
+    with pytest.raises(ConfigError, match="optimizers=\\(of the first"):
+        compare(one, other, data(), optimizer=fast, **terms)
 
 
 def test_kinds_that_do_not_compare_are_refused_in_a_sentence():

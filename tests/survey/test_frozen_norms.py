@@ -120,6 +120,6 @@ def test_a_watch_measures_the_network_that_is_trained():
 def test_weights_before_a_frozen_norm_have_a_size_that_matters():
     model = network()
     decay = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
-    given = {"loss": LOSS, "optimiser": decay, "measures": ["optimiser"]}
+    given = {"loss": LOSS, "optimizer": decay, "measures": ["optimizer"]}
     result = survey(model, (X, Y), progress=False, **given)
     assert result.find("decays_invariant").column("parameter") == ["3.weight"]

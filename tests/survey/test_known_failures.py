@@ -70,7 +70,7 @@ def test_warm_up_is_asked_for_before_the_first_step_alone():
     patient = pair.sick()
     for inputs, labels in patient.batches[:1]:
         patient.loss(patient.model(inputs), labels).backward()
-    patient.optimiser.step()
+    patient.optimizer.step()
     result = examined(patient, measures=measures(pair))
     assert "warm-up-missing" not in {finding.rule for finding in find(result)}
 

@@ -242,8 +242,8 @@ def test_an_optimizer_is_looked_at():
     for parameter in model.head.parameters():
         parameter.requires_grad_(False)
     blocks = list(model.blocks.parameters())
-    optimiser = torch.optim.SGD(blocks, lr=0.1, momentum=0.8, weight_decay=0.01)
-    result = take(model, data(), "optimiser", optimiser=optimiser)
+    optimizer = torch.optim.SGD(blocks, lr=0.1, momentum=0.8, weight_decay=0.01)
+    result = take(model, data(), "optimizer", optimizer=optimizer)
     decayed = sum(p.numel() for p in blocks)
     # The scale of what stands before a batch norm has no effect.
     share = sum(b.first.weight.numel() for b in model.blocks) / decayed
@@ -251,7 +251,7 @@ def test_an_optimizer_is_looked_at():
     exact(result.number("momentum"), 0.8)
     exact(result.number("weight_decay"), 0.01)
     exact(result.number("frozen_parameters"), 15)
-    exact(result.number("not_in_optimiser"), 16)
+    exact(result.number("not_in_optimizer"), 16)
     assert result.find("left_out", module="stem").values().sum() == 16
 
 

@@ -177,10 +177,10 @@ def test_what_overdraws_its_allowance_is_stopped_at_safe_points_only():
 def test_batch_norms_of_one_sample_are_one_loud_finding_and_the_rest_is_measured():
     model, (x, y) = normed(), data(1)
     before = state_of(model)
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
-    measures = (*CHEAP, "optimiser", "rates")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    measures = (*CHEAP, "optimizer", "rates")
     result = survey(
-        model, (x, y), loss=LOSS, optimiser=optimiser, measures=measures, progress=False
+        model, (x, y), loss=LOSS, optimizer=optimizer, measures=measures, progress=False
     )
     assert_as_found(model, before)
     assert {m.status for m in result.measured} == {"done"}

@@ -99,10 +99,10 @@ def test_plain_rates_are_those_of_the_second_moments(
         optimizer=optimizer(model.parameters(), 0.1),
         progress=False,
     )
-    rate = result.number("stable_rate", optimiser=name)
+    rate = result.number("stable_rate", optimizer=name)
     assert_close(rate["value"], factor / top, rtol=1e-8, atol=0.0)
-    low = result.number("stable_rate_low", optimiser=name)["value"]
-    high = result.number("stable_rate_high", optimiser=name)["value"]
+    low = result.number("stable_rate_low", optimizer=name)["value"]
+    high = result.number("stable_rate_high", optimizer=name)["value"]
     assert low <= rate["value"] <= high
     assert_close(result.number("rate_in_use")["value"], 0.1)
     over = result.number("rate_over_stable")["value"]
@@ -134,7 +134,7 @@ def test_adaptive_rates_use_the_optimizers_state(regression, kind):
         optimizer=optimizer,
         progress=False,
     )
-    row = result.number("stable_rate", optimiser=kind)
+    row = result.number("stable_rate", optimizer=kind)
     factor = {"adam": 38.0, "rmsprop": 2.0}[kind]
     assert_close(row["value"], factor / top, rtol=1e-7, atol=0.0)
     assert row["preconditioner"] == "the optimiser's state"
@@ -165,7 +165,7 @@ def test_kin_of_adam_have_bounds_and_scales_of_their_own(regression, make, key, 
         optimizer=optimizer,
         progress=False,
     )
-    row = result.number("stable_rate", optimiser="adam")
+    row = result.number("stable_rate", optimizer="adam")
     top = float(np.linalg.eigvalsh(matrix)[-1])
     assert_close(row["value"], factor / top, rtol=1e-6, atol=0.0)
 
@@ -279,7 +279,7 @@ def test_an_optimizer_of_another_network_is_not_praised(regression):
     torch.manual_seed(0)
     model, other = nn.Linear(3, 1).double(), nn.Linear(3, 1).double()
     result = surveyed(model, regression[1], torch.optim.SGD(other.parameters(), lr=0.3))
-    assert [f.rule for f in result.findings] == ["not-in-optimiser"]
+    assert [f.rule for f in result.findings] == ["not-in-optimizer"]
     assert not result.find("rate_over_stable")
     own = surveyed(model, regression[1], torch.optim.SGD(model.parameters(), lr=0.3))
     assert [f.rule for f in own.findings] == ["rate-fits"]
@@ -291,14 +291,14 @@ def test_parameters_that_are_left_out_bound_no_rate(regression):
     row = result.number("rate_over_stable")
     assert_close(row["value"], 0.9 / 2, rtol=1e-9, atol=0.0)  # of the bias H is 1
     top = float(torch.linalg.eigvalsh(moments)[-1])
-    assert result.number("stable_rate", optimiser="gd")["value"] < 2.1 / top
+    assert result.number("stable_rate", optimizer="gd")["value"] < 2.1 / top
 
 
 def test_advice_keeps_the_proportions_of_groups(regression):
     model, batch = nn.Linear(3, 1).double(), regression[1]
     groups = [{"params": [model.weight], "lr": 2.0}, {"params": [model.bias]}]
-    optimiser = torch.optim.SGD(groups, lr=0.5)
-    result = surveyed(model, batch, optimiser)
+    optimizer = torch.optim.SGD(groups, lr=0.5)
+    result = surveyed(model, batch, optimizer)
     (advice,) = result.advice
     assert advice.rule == "rate-too-large"
     exec(advice.code, {"optimizer": optimizer})
@@ -327,7 +327,7 @@ def test_rates_of_a_curvature_within_its_error_are_not_resolved(loss):
         progress=False,
     )
     for quantity in ("stable_rate", "stable_rate_low", "stable_rate_high"):
-        row = result.number(quantity, optimiser="gd")
+        row = result.number(quantity, optimizer="gd")
         assert (row["value"], row["nonfinite"]) == (None, "not resolved")
     assert "gd not resolved, momentum not resolved" in str(result)
     assert result.number("rate_in_use")["value"] == 0.1

@@ -118,7 +118,7 @@ class Skipping(nn.Module):
 @pytest.mark.parametrize("skip", [False, True])
 def test_a_skip_beside_a_norm_makes_the_size_of_weights_matter(skip):
     model = Skipping(skip)
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
     result = survey(
         model,
         (torch.randn(30, 4), torch.arange(30) % 3),
@@ -152,7 +152,7 @@ def test_weights_of_any_name_are_exempt_from_decay_by_the_advice():
     batch = torch.randn(30, 4), torch.arange(30) % 3
     result = survey(model, batch, **given)
     (advice,) = [a for a in result.advice if a.rule == "decay-on-invariant-weights"]
-    exec(advice.code, {"model": model, "optimiser": optimiser})
+    exec(advice.code, {"model": model, "optimizer": optimizer})
     decays = {
         id(p): group["weight_decay"]
         for group in optimizer.param_groups

@@ -153,8 +153,8 @@ def test_praise_wants_a_gradient_of_every_parameter(zero):
     model = tower(*blocks, Sum(layers(WIDTH, WIDTH)))
     if zero:
         nn.init.zeros_(blocks[0].branch[1].weight)
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.3)
-    result = surveyed(model, "map", "signal", "rates", optimiser=optimiser)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    result = surveyed(model, "map", "signal", "rates", optimizer=optimizer)
     rules = {finding.rule: finding for finding in result.findings}
     assert ({"signal-steady", "rate-fits"} <= set(rules)) is not zero
     assert ("zero-gradient" in rules) is zero

@@ -223,9 +223,9 @@ def test_a_wrong_spec_is_one_sentence(spec, words):
 def test_optimizers_are_written_in_a_line():
     model = nn.Linear(2, 1)
     model.bias.requires_grad_(False)
-    optimiser = optimiser_of("SGD:lr=0.1,momentum=0.9,nesterov=True", model)
-    assert optimiser.defaults["nesterov"]
-    assert [len(group["params"]) for group in optimiser.param_groups] == [1]
+    optimizer = optimizer_of("SGD:lr=0.1,momentum=0.9,nesterov=True", model)
+    assert optimizer.defaults["nesterov"]
+    assert [len(group["params"]) for group in optimizer.param_groups] == [1]
     wrong = {
         "sgd:0.1": "NAME=VALUE",
         "sgd:lr={[]: 1}": "NAME=VALUE",

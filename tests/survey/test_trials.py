@@ -207,12 +207,12 @@ def test_names_of_modules_cannot_become_code():
 
 def test_decay_is_taken_off_the_weights_named():
     subject = patient(0.1, weight_decay=0.5)
-    named = row("optimiser", "decays_invariant", 1.0, 0.0, parameter="0.weight")
+    named = row("optimizer", "decays_invariant", 1.0, 0.0, parameter="0.weight")
     result = dataclasses.replace(
-        survey(1.0, 1.0), measured=(done("optimiser", [named]),)
+        survey(1.0, 1.0), measured=(done("optimizer", [named]),)
     )
     (advice,) = advise(result, [finding("decay-on-invariant-weights")])
-    treated = apply_advice(advice, copied(subject.model, subject.optimiser), None)
+    treated = apply_advice(advice, copied(subject.model, subject.optimizer), None)
     decay = {
         id(p): group["weight_decay"]
         for group in treated.optimizer.param_groups

@@ -10,7 +10,7 @@ from torch import nn
 T = TypeVar("T", bound=torch.optim.Optimizer | None)
 
 
-def refit(optimiser: T, before: nn.Module, after: nn.Module) -> T:
+def refit(optimizer: T, before: nn.Module, after: nn.Module) -> T:
     """Return a copy of an optimiser for the parameters of an altered network.
 
     Groups keep their settings; a parameter goes where the one of its name was, a new
@@ -27,15 +27,15 @@ def refit(optimiser: T, before: nn.Module, after: nn.Module) -> T:
         return optimizer
     old = {id(p): name for name, p in before.named_parameters()}
     new = dict(after.named_parameters())
-    copied: Any = object.__new__(type(optimiser))
-    copied.__dict__.update(optimiser.__dict__)
+    copied: Any = object.__new__(type(optimizer))
+    copied.__dict__.update(optimizer.__dict__)
     for name in [name for name in copied.__dict__ if name.endswith("_hooks")]:
         setattr(copied, name, OrderedDict())
-    copied.param_groups = [_moved(g, old, new) for g in optimiser.param_groups]
+    copied.param_groups = [_moved(g, old, new) for g in optimizer.param_groups]
     added = [p for name, p in new.items() if name not in set(old.values())]
     copied.param_groups[0]["params"] += added
     copied.state = defaultdict(dict)
-    for parameter, state in optimiser.state.items():
+    for parameter, state in optimizer.state.items():
         match = new.get(old.get(id(parameter), ""))
         if match is not None and match.shape == parameter.shape:
             copied.state[match] = copy.deepcopy(state)

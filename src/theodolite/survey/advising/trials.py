@@ -45,7 +45,7 @@ class Treatable(Protocol):
         ...
 
     @property
-    def optimiser(self) -> torch.optim.Optimizer | None:
+    def optimizer(self) -> torch.optim.Optimizer | None:
         """The optimiser."""
         ...
 

@@ -101,7 +101,7 @@ def in_use(
     name = "" if optimizer is None else kind_of(optimizer)
     if optimizer is None or not name:
         return None
-    groups = {id(p): group for group in optimiser.param_groups for p in group["params"]}
+    groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
     own = [groups.get(id(p)) for p in parameters.values()]
     if all(group is None for group in own):
         return None

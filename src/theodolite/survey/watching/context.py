@@ -257,11 +257,11 @@ def check_every(every: Any) -> None:
         )
 
 
-def _own(optimiser: Optimizer) -> Optimizer:
+def _own(optimizer: Optimizer) -> Optimizer:
     """Return the optimiser inside a wrapper."""
-    while isinstance(inner := getattr(optimiser, "optimizer", None), Optimizer):
-        optimiser = inner
-    return optimiser
+    while isinstance(inner := getattr(optimizer, "optimizer", None), Optimizer):
+        optimizer = inner
+    return optimizer
 
 
 def _inner(model: nn.Module) -> nn.Module:

@@ -135,7 +135,7 @@ def survey(
     stopped = any(outcome.status == "interrupted" for outcome in outcomes)
     if stopped or not tries or not result.advice or subject is None:
         return result
-    return _tried(result, subject, optimiser)
+    return _tried(result, subject, optimizer)
 
 
 def _title(model: nn.Module | Subject) -> str:
@@ -205,7 +205,7 @@ class _Patient:
     optimizer: Optimizer | None
 
 
-def _tried(survey: Survey, subject: Subject, optimiser: Optimizer | None) -> Survey:
+def _tried(survey: Survey, subject: Subject, optimizer: Optimizer | None) -> Survey:
     """Return the survey with its advice tried; unchanged after Ctrl-C."""
     patient = _Patient(
         model=subject.model,
@@ -243,8 +243,8 @@ def _blocks(site: Site) -> tuple[Block, ...]:
 
 def _settings(site: Site) -> dict[str, Any]:
     """Return the settings of the measurement: device, precision, loss, batches."""
-    optimiser = site.optimiser
-    groups = [] if optimiser is None else optimiser.param_groups
+    optimizer = site.optimizer
+    groups = [] if optimizer is None else optimizer.param_groups
     plain = (bool, int, float, str)
     facts = {k: v for k, v in (groups or [{}])[0].items() if isinstance(v, plain)}
     loss = site.loss

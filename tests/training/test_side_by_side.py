@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from tests.training.test_convolutional import network, plain_loop, some_images
 from theodolite.instruments import preserve, trace
 from theodolite.training import Recipe, train_many
-from theodolite.training.images.workers import Gate
+from theodolite.training.images.gates import Gate
 
 RECIPE = Recipe(epochs=2, batch_size=12, rate=0.05, milestones=(0.5,))
 

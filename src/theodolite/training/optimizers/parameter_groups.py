@@ -1,4 +1,4 @@
-"""Parameter groups for ``SphereSGD``: which are directions, and which have no scale."""
+"""Parameter groups for ``SphereSGD``: directions with and without a scale."""
 
 from collections.abc import Iterable
 from typing import Any

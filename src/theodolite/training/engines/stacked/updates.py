@@ -13,7 +13,7 @@ from torch import Tensor
 
 from theodolite.instruments import full_precision
 
-from ..contract import Advance
+from ..protocol import Advance, Rule
 
 # Updates between two looks at which points still move.
 _STRIDE = 50
@@ -23,7 +23,11 @@ class Workspace(Protocol):
     """Passes over a stack of a fixed number of points."""
 
     def evaluate(self, weights: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
-        """Return losses as float64, shape (points,), and gradients, of points alive."""
+        """Return losses as float64, shape (points,), and gradients.
+
+        ``weights`` have the shape (points, depth, width, width). Only points that are
+        ``alive`` need be computed.
+        """
         ...
 
 
@@ -82,23 +86,11 @@ class Updates:
         self.weights.copy_(torch.where(moves, moved, self.weights))
         self.step += 1
 
-    def run(
-        self,
-        weights: Tensor,
-        velocity: Tensor,
-        rates: np.ndarray,
-        settings: dict[str, np.ndarray],
-    ) -> Advance:
-        """Move a stack of at most :attr:`points` points in place.
-
-        Args:
-            weights: Stack to move.
-            velocity: The same shape.
-            rates: Shape (points, steps).
-            settings: Momentum, weight decay, floor, ceiling, each of shape (points,).
-        """
+    def run(self, weights: Tensor, velocity: Tensor, rule: Rule) -> Advance:
+        """Move a stack of at most :attr:`points` points in place."""
+        rates = rule.rates
         count, steps = rates.shape
-        self._load(weights, velocity, settings)
+        self._load(weights, velocity, rule)
         losses = np.full((count, steps), np.nan)
         with full_precision(), torch.cuda.device_of(weights):
             for start in range(0, steps, _STRIDE):
@@ -111,20 +103,14 @@ class Updates:
         taken, stopped = (t[:count].cpu().numpy() for t in (self.taken, self.stopped))
         return Advance(losses=losses, taken=taken.copy(), stopped=stopped.copy())
 
-    def _load(
-        self, weights: Tensor, velocity: Tensor, settings: dict[str, np.ndarray]
-    ) -> None:
-        """Copy a stack and its settings in; points beyond it stay still."""
+    def _load(self, weights: Tensor, velocity: Tensor, rule: Rule) -> None:
+        """Copy a stack and its rule in; points beyond it stay still."""
         count = len(weights)
         self.weights[:count].copy_(weights)
         self.velocity[:count].copy_(velocity)
-        for name, buffer in (
-            ("momentum", self.momentum),
-            ("weight_decay", self.decay),
-            ("floor", self.floor),
-            ("ceiling", self.ceiling),
-        ):
-            value = torch.tensor(np.asarray(settings[name]), dtype=buffer.dtype)
+        buffers = self.momentum, self.decay, self.floor, self.ceiling
+        for buffer, numbers in zip(buffers, rule[1:], strict=True):
+            value = torch.tensor(numbers, dtype=buffer.dtype)
             buffer[:count].view(count).copy_(value)
         self.alive.zero_()
         self.alive[:count] = True

@@ -1,6 +1,6 @@
 """A Hessian product with batch statistics of all the data on a CUDA device.
 
-``python -m bench.whole_data_card --out FILE`` writes its rows as they are measured: the
+``python -m bench.whole_data_gpu --out FILE`` writes its rows as they are measured: the
 nets of ``bench.whole_data``, then a ResNet-20 on images as CIFAR-10 has them. Only here
 may what is carried between norms, or the one graph, lie on the host.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench.card_rows import write_rows
+from bench.gpu_rows import write_rows
 from bench.networks import Data
 from bench.whole_data import LOSS, NORMS, case, in_step, one_graph
 from theodolite import networks
@@ -110,14 +110,14 @@ def compared(
     firsts: dict[bool, Tensor] = {}
     for name, make in ways.items():
         operator = make(model, data)
-        took, peak, found = _wall(partial(operator.matvec, v))
-        first = firsts.setdefault("running" in name, found)
-        gap = float((found - first).norm() / first.norm())
+        took, peak, product = _wall(partial(operator.matvec, v))
+        first = firsts.setdefault("running" in name, product)
+        gap = float((product - first).norm() / first.norm())
         yield {
             "task": words,
             "way": name,
             "gradients": took / seconds,
-            "agree": "" if found is first else f"to {gap:.0e}",
+            "agree": "" if product is first else f"to {gap:.0e}",
             "peak": f"{peak / 2**30:.1f} GiB",
             "note": _otherwise(name, operator.way),
         }
@@ -133,10 +133,10 @@ def _otherwise(name: str, way: str) -> str:
 
 def gradient(model: nn.Module, data: Data, parts: int = 1) -> list[Tensor]:
     """Return the gradients of the parts of the data, each with its own statistics."""
-    found: list[Tensor] = []
+    gradients: list[Tensor] = []
     for x, y in zip(data[0].chunk(parts), data[1].chunk(parts), strict=True):
-        found += torch.autograd.grad(LOSS(model(x), y), list(model.parameters()))
-    return found
+        gradients += torch.autograd.grad(LOSS(model(x), y), list(model.parameters()))
+    return gradients
 
 
 def _wall(work: Callable[[], Any]) -> tuple[float, int, Any]:
@@ -145,14 +145,14 @@ def _wall(work: Callable[[], Any]) -> tuple[float, int, Any]:
     torch.cuda.empty_cache()
     work()
     torch.cuda.reset_peak_memory_stats()
-    times, found = [], None
+    times, result = [], None
     for _ in range(2):
         torch.cuda.synchronize()
         start = time.perf_counter()
-        found = work()
+        result = work()
         torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
-    return min(times), torch.cuda.max_memory_allocated(), found
+    return min(times), torch.cuda.max_memory_allocated(), result
 
 
 def main() -> None:
@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=32, help="of small nets' images")
     given = parser.parse_args()
     measured = partial(rows, given.images, given.samples, given.side)
-    write_rows("whole_data_card", measured, given.out)
+    write_rows("whole_data_gpu", measured, given.out)
 
 
 if __name__ == "__main__":

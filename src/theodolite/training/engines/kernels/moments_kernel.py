@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .compiled import Log, Rule, Shape, aligned, in_groups
+from ..protocol import Advance, Rule
+from .compiled import Shape, aligned, in_groups
 from .vector import (
     Emitter,
     block_sums,
@@ -28,39 +29,30 @@ from .vector import (
 SPAN = 16
 
 
-class Room(NamedTuple):
-    """What the kernels work in: flat arrays.
+class Buffers(NamedTuple):
+    """What the kernels work in: flat arrays."""
 
-    Attributes:
-        target: Targets, one slot; a slot holds the groups of one layer.
-        w: Weights of the point at work, in padded rows.
-        v: Its velocity.
-        h: Inputs of all layers, and the output.
-        g: Four slots for gradients on the way back.
-        turned: One slot, transposed.
-    """
-
-    target: np.ndarray
-    w: np.ndarray
-    v: np.ndarray
-    h: np.ndarray
-    g: np.ndarray
-    turned: np.ndarray
+    target: np.ndarray  # targets, one slot; a slot holds the groups of one layer
+    w: np.ndarray  # weights of the point at work, in padded rows
+    v: np.ndarray  # its velocity
+    h: np.ndarray  # inputs of all layers, and the output
+    g: np.ndarray  # four slots for gradients on the way back
+    turned: np.ndarray  # one slot, transposed
 
 
-def make_room(
+def make_buffers(
     depth: int, root: np.ndarray, target: np.ndarray, dtype: np.dtype
-) -> Room:
+) -> Buffers:
     """Return a room with the root of the moments in the first slot of h."""
     d, side = len(root), padded(len(root), SPAN)
     slot = side * side
     sizes = (depth * d * side, depth * d * side, (depth + 1) * slot, 4 * slot, slot)
     goal = aligned(slot, dtype)
-    room = Room(goal, *(aligned(size, dtype) for size in sizes))
-    for flat, matrix in ((room.h, root), (goal, target)):
+    buffers = Buffers(goal, *(aligned(size, dtype) for size in sizes))
+    for flat, matrix in ((buffers.h, root), (goal, target)):
         groups = in_groups(matrix, rows=side, span=SPAN, dtype=dtype)
         flat[: groups.size] = groups
-    return room
+    return buffers
 
 
 @intrinsic
@@ -188,10 +180,10 @@ def _side(shape: Shape) -> int:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _forward(shape: Shape, room: Room) -> float:
+def _forward(shape: Shape, buffers: Buffers) -> float:
     """Fill the slots of h; leave the residual in the last and return its squares."""
     width, span, n, skip, _ = shape
-    w, h = room.w, room.h
+    w, h = buffers.w, buffers.h
     d, s, side = len(width), len(span), _side(shape)
     group, slot = side * s, side * side
     depth = h.size // slot - 1
@@ -207,15 +199,17 @@ def _forward(shape: Shape, room: Room) -> float:
     total = 0.0
     for q in range(side // s):
         at = q * group
-        total += residual(width, span, h, depth * slot + at, room.target, at)
+        total += residual(width, span, h, depth * slot + at, buffers.target, at)
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _backward(shape: Shape, room: Room, rate: float, keep: float, decay: float) -> None:
-    """Carry the residual back; each layer moves as soon as it has been passed."""
+def _backward(
+    shape: Shape, buffers: Buffers, rate: float, keep: float, decay: float
+) -> None:
+    """Propagate the residual back; update each layer after it was passed."""
     width, span, n, skip, _ = shape
-    w, h, g = room.w, room.h, room.g
+    w, h, g = buffers.w, buffers.h, buffers.g
     d, s, side = len(width), len(span), _side(shape)
     group, slot = side * s, side * side
     depth = h.size // slot - 1
@@ -232,9 +226,9 @@ def _backward(shape: Shape, room: Room, rate: float, keep: float, decay: float) 
                 padded_backward_skip(width, span, g, o, w, w0, g, b, g, c)
             else:
                 padded_backward(width, span, g, o, w, w0, g, b, g, b)
-        _turn(width, span, room.turned, 0, h, layer * slot)
-        at, pull = inner * slot, room.turned
-        _update(width, span, w, w0, room.v, w0, g, at, pull, 0, rate, keep, decay)
+        _turn(width, span, buffers.turned, 0, h, layer * slot)
+        at, pull = inner * slot, buffers.turned
+        _update(width, span, w, w0, buffers.v, w0, g, at, pull, 0, rate, keep, decay)
         inner = to
         if first:
             unit = to
@@ -243,27 +237,27 @@ def _backward(shape: Shape, room: Room, rate: float, keep: float, decay: float) 
 @njit(cache=True, nogil=True, error_model="numpy")
 def advance_moments(
     shape: Shape,
-    room: Room,
+    buffers: Buffers,
     least: float,
     weights: np.ndarray,
     velocity: np.ndarray,
     rule: Rule,
-    log: Log,
+    log: Advance,
 ) -> None:
     """Move every point by its rates, or until it stops."""
     points, steps = rule.rates.shape
     size = weights.size // points
     for point in range(points):
-        _load(shape, weights, point * size, room.w)
-        _load(shape, velocity, point * size, room.v)
+        _load(shape, weights, point * size, buffers.w)
+        _load(shape, velocity, point * size, buffers.v)
         for step in range(steps):
-            loss = least + 0.5 * _forward(shape, room)
+            loss = least + 0.5 * _forward(shape, buffers)
             if loss <= rule.floor[point] or not loss <= rule.ceiling[point]:
                 log.stopped[point] = loss
                 break
             log.losses[point, step] = loss
             log.taken[point] = step + 1
             rate, keep = rule.rates[point, step], rule.momentum[point]
-            _backward(shape, room, rate, keep, rule.weight_decay[point])
-        _unload(shape, room.w, weights, point * size)
-        _unload(shape, room.v, velocity, point * size)
+            _backward(shape, buffers, rate, keep, rule.weight_decay[point])
+        _unload(shape, buffers.w, weights, point * size)
+        _unload(shape, buffers.v, velocity, point * size)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from bench import card_rows, cuda, large_model
+from bench import cuda, gpu_rows, large_model
 
 TINY = ["--device", "cpu", "--tiny"]
 SIZES = {"n_layer": 1, "n_head": 2, "n_embd": 8, "vocab_size": 9, "n_positions": 4}
@@ -83,11 +83,11 @@ def test_configs_that_are_none(tmp_path, text, words):
 
 
 def test_where_no_card_is_it_is_said_what_to_try(tmp_path, monkeypatch):
-    monkeypatch.setattr(card_rows.torch.cuda, "is_available", lambda: False)
-    card = ended(
-        lambda _: card_rows.write_rows("memory_card", lambda: iter(()), tmp_path)
+    monkeypatch.setattr(gpu_rows.torch.cuda, "is_available", lambda: False)
+    message = ended(
+        lambda _: gpu_rows.write_rows("gpu_memory", lambda: iter(()), tmp_path)
     )
-    assert card.endswith("none is here: run it where one is")
+    assert message.endswith("none is here: run it where one is")
     for main in (cuda.main, large_model.main):
         said = ended(main, "--device", "cuda", "--out", tmp_path)
         assert "none is here: " in said

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from bench import asked
+from bench import command_line
 from bench.versions import versions
 
 
@@ -19,13 +19,13 @@ def write_rows(
         raise SystemExit(
             f"bench.{suite} wants a CUDA device and none is here: run it where one is"
         )
-    asked.file(out)
+    command_line.file(out)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     made = {**versions(), "device": torch.cuda.get_device_name()}
-    found: list[dict[str, Any]] = []
+    written: list[dict[str, Any]] = []
     for row in rows():
         print(json.dumps(row), flush=True)
-        found.append(row)
-        record = {"suite": suite, "versions": made, "rows": found}
+        written.append(row)
+        record = {"suite": suite, "versions": made, "rows": written}
         out.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")

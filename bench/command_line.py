@@ -15,28 +15,28 @@ def device(suite: str, name: str, *, otherwise: str) -> torch.device:
     Args:
         suite: Who asks.
         name: As it was given.
-        otherwise: What to do where no card is.
+        otherwise: What to do where no GPU is.
     """
     try:
-        found = torch.device(name)
+        device = torch.device(name)
     except RuntimeError:
-        found = None
-    if found is None or found.type not in ("cpu", "cuda"):
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
         raise SystemExit(
             f"bench.{suite} was given the device {name!r}: pass --device cuda or cpu"
         )
-    if found.type == "cpu":
-        return found
+    if device.type == "cpu":
+        return device
     if not torch.cuda.is_available():
         raise SystemExit(
             f"bench.{suite} wants a CUDA device and none is here: {otherwise}"
         )
-    if (found.index or 0) >= torch.cuda.device_count():
+    if (device.index or 0) >= torch.cuda.device_count():
         raise SystemExit(
             f"bench.{suite} was given the device {name!r} and there are "
             f"{torch.cuda.device_count()}: they are counted from cuda:0"
         )
-    return found
+    return device
 
 
 def count(option: str, value: int | None, least: int = 1) -> None:

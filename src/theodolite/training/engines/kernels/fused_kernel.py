@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .compiled import Log, Rule, Shape, aligned, in_groups
+from ..protocol import Advance, Rule
+from .compiled import Shape, aligned, in_groups
 from .vector import (
     SUMS,
     Emitter,
@@ -22,7 +23,7 @@ from .vector import (
     forward_relu,
     forward_skip,
     intrinsic,
-    lanes,
+    lane_count,
     residual,
     void,
 )
@@ -35,47 +36,35 @@ def blocks(width: int, itemsize: int) -> tuple[int, int, int]:
     most = 5 if SUMS >= 24 else 3
     number = -(-width // most)
     side = -(-width // number)
-    return side, number, -(-side * side // lanes(itemsize)) * lanes(itemsize)
+    return side, number, -(-side * side // lane_count(itemsize)) * lane_count(itemsize)
 
 
-class Room(NamedTuple):
-    """Data, and what the kernels work in: flat arrays.
+class Buffers(NamedTuple):
+    """Data, and what the kernels work in: flat arrays."""
 
-    Attributes:
-        x: Inputs in groups.
-        y: Targets in groups.
-        samples: Number of samples, without padding.
-        h: A tile's inputs of all layers, and its output, a slot each.
-        g: Four slots for gradients on the way back.
-        sums: Gradients in blocks.
-        group: Numbers a group.
-        slot: Numbers a tile.
-        blocks: What :func:`blocks` returned.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    samples: int
-    h: np.ndarray
-    g: np.ndarray
-    sums: np.ndarray
-    group: int
-    slot: int
-    blocks: tuple[int, int, int]
+    x: np.ndarray  # inputs in groups
+    y: np.ndarray  # targets in groups
+    samples: int  # number of samples, without padding
+    h: np.ndarray  # a tile's inputs of all layers, and its output, a slot each
+    g: np.ndarray  # four slots for gradients on the way back
+    sums: np.ndarray  # gradients in blocks
+    group: int  # numbers a group
+    slot: int  # numbers a tile
+    blocks: tuple[int, int, int]  # what :func:`blocks` returned
 
 
-def make_room(
+def make_buffers(
     depth: int, width: int, data: tuple[np.ndarray, np.ndarray], samples: int
-) -> Room:
+) -> Buffers:
     """Return a room for data that :func:`grouped` has cut into groups."""
     dtype = data[0].dtype
     side, number, size = blocks(width, dtype.itemsize)
-    group = side * number * lanes(dtype.itemsize)
-    slot = group * max(1, TILE // lanes(dtype.itemsize))
+    group = side * number * lane_count(dtype.itemsize)
+    slot = group * max(1, TILE // lane_count(dtype.itemsize))
     sizes = ((depth + 1) * slot, 4 * slot, depth * number * number * size)
     h, g, sums = (aligned(count, dtype) for count in sizes)
     x, y = data
-    return Room(x, y, samples, h, g, sums, group, slot, (side, number, size))
+    return Buffers(x, y, samples, h, g, sums, group, slot, (side, number, size))
 
 
 def grouped(matrix: np.ndarray) -> np.ndarray:
@@ -83,7 +72,7 @@ def grouped(matrix: np.ndarray) -> np.ndarray:
     itemsize = matrix.dtype.itemsize
     side, number, _ = blocks(matrix.shape[1], itemsize)
     return in_groups(
-        matrix.T, rows=side * number, span=lanes(itemsize), dtype=matrix.dtype
+        matrix.T, rows=side * number, span=lane_count(itemsize), dtype=matrix.dtype
     )
 
 
@@ -96,7 +85,7 @@ def _outer(_, width, span, out, o0, g, g0, h, h0, groups):  # noqa: ANN001, ANN2
         emit = Emitter(context, builder, signature, args)
         d, s = signature.args[0].count, signature.args[1].count
         side, number, size = blocks(d, emit.itemsize)
-        n = lanes(emit.itemsize)
+        n = lane_count(emit.itemsize)
 
         def block(i, k):  # noqa: ANN001, ANN202
             sums = emit.points(side * side, n)
@@ -157,11 +146,11 @@ def _folded(emit, vectors, n):  # noqa: ANN001, ANN202
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _forward(
-    shape: Shape, room: Room, w: np.ndarray, w0: int, depth: int, groups: int
+    shape: Shape, buffers: Buffers, w: np.ndarray, w0: int, depth: int, groups: int
 ) -> None:
     """Fill the slots of h for a tile."""
     width, span, n, skip, relu = shape
-    h, slot, group = room.h, room.slot, room.group
+    h, slot, group = buffers.h, buffers.slot, buffers.group
     d = len(width)
     for layer in range(depth):
         at = w0 + layer * d * d
@@ -179,18 +168,20 @@ def _forward(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _backward(
-    shape: Shape, room: Room, w: np.ndarray, w0: int, depth: int, groups: int
+    shape: Shape, buffers: Buffers, w: np.ndarray, w0: int, depth: int, groups: int
 ) -> None:
-    """Carry a tile's residual back and add to the gradients."""
+    """Propagate a tile's residual back and add to the gradients."""
     width, span, n, skip, relu = shape
-    h, g, slot, group = room.h, room.g, room.slot, room.group
-    d, size = len(width), room.sums.size // depth
+    h, g, slot, group = buffers.h, buffers.g, buffers.slot, buffers.group
+    d, size = len(width), buffers.sums.size // depth
     for i in range(groups * group):
         g[i] = h[depth * slot + i]
     unit, inner = 0, 0  # slots of g: the unit's gradient in 0 or 1, inner in 2 or 3
     for layer in range(depth - 1, -1, -1):
         here, first = layer * slot, layer % n == 0
-        _outer(width, span, room.sums, layer * size, g, inner * slot, h, here, groups)
+        _outer(
+            width, span, buffers.sums, layer * size, g, inner * slot, h, here, groups
+        )
         to = 1 - unit if first else 2 + (inner == 2)
         at = w0 + layer * d * d
         for q in range(groups if layer else 0):
@@ -209,41 +200,43 @@ def _backward(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sweep(
-    shape: Shape, room: Room, w: np.ndarray, w0: int, depth: int, learn: bool
+    shape: Shape, buffers: Buffers, w: np.ndarray, w0: int, depth: int, learn: bool
 ) -> float:
     """Return the sum of squares over all tiles; with ``learn`` fill in gradients."""
-    width, span, h, slot = shape.width, shape.span, room.h, room.slot
+    width, span, h, slot = shape.width, shape.span, buffers.h, buffers.slot
     total = 0.0
     if learn:
-        room.sums[:] = 0
-    for start in range(0, room.x.size, slot):
-        stop = min(start + slot, room.x.size)
-        groups = (stop - start) // room.group
+        buffers.sums[:] = 0
+    for start in range(0, buffers.x.size, slot):
+        stop = min(start + slot, buffers.x.size)
+        groups = (stop - start) // buffers.group
         for i in range(stop - start):
-            h[i] = room.x[start + i]
-        _forward(shape, room, w, w0, depth, groups)
+            h[i] = buffers.x[start + i]
+        _forward(shape, buffers, w, w0, depth, groups)
         squares = 0.0
-        for at in range(0, stop - start, room.group):
-            squares += residual(width, span, h, depth * slot + at, room.y, start + at)
+        for at in range(0, stop - start, buffers.group):
+            squares += residual(
+                width, span, h, depth * slot + at, buffers.y, start + at
+            )
         total += squares
         if learn:
-            _backward(shape, room, w, w0, depth, groups)
+            _backward(shape, buffers, w, w0, depth, groups)
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _update(
-    room: Room, matrix: np.ndarray, speed: np.ndarray, at: int, rule: tuple
+    buffers: Buffers, matrix: np.ndarray, speed: np.ndarray, at: int, rule: tuple
 ) -> None:
-    """Move the matrices of a point by the gradients gathered in blocks."""
+    """Update the matrices of a point by the summed gradients."""
     rate, keep, decay, depth, d = rule
-    side, number, size = room.blocks
+    side, number, size = buffers.blocks
     for layer in range(depth):
         for i in range(d):
             for k in range(d):
                 block = (layer * number + i // side) * number + k // side
                 place = block * size + (i % side) * side + k % side
-                gradient = room.sums[place] / room.samples
+                gradient = buffers.sums[place] / buffers.samples
                 speed[at] = keep * speed[at] + (gradient + decay * matrix[at])
                 matrix[at] -= rate * speed[at]
                 at += 1
@@ -252,11 +245,11 @@ def _update(
 @njit(cache=True, nogil=True, error_model="numpy")
 def advance_fused(
     shape: Shape,
-    room: Room,
+    buffers: Buffers,
     weights: np.ndarray,
     velocity: np.ndarray,
     rule: Rule,
-    log: Log,
+    log: Advance,
 ) -> None:
     """Move every point by its rates, or until it stops."""
     points, steps = rule.rates.shape
@@ -266,8 +259,8 @@ def advance_fused(
         w0 = point * size
         learn = rule.floor[point] < np.inf  # else only the loss is wanted
         for step in range(steps):
-            squares = _sweep(shape, room, weights, w0, depth, learn)
-            loss = 0.5 * squares / room.samples
+            squares = _sweep(shape, buffers, weights, w0, depth, learn)
+            loss = 0.5 * squares / buffers.samples
             if loss <= rule.floor[point] or not loss <= rule.ceiling[point]:
                 log.stopped[point] = loss
                 break
@@ -275,4 +268,4 @@ def advance_fused(
             log.taken[point] = step + 1
             rate, keep = rule.rates[point, step], rule.momentum[point]
             numbers = (rate, keep, rule.weight_decay[point], depth, d)
-            _update(room, weights, velocity, w0, numbers)
+            _update(buffers, weights, velocity, w0, numbers)

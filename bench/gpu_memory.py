@@ -1,6 +1,6 @@
 """What products take on a CUDA device, beside what was forecast of them.
 
-``python -m bench.memory_card --out FILE`` writes a row a network, number of samples,
+``python -m bench.gpu_memory --out FILE`` writes a row a network, number of samples,
 norm mode and operator: forecasts from a few samples by the size of a graph and by the
 tensors of a product, what the product took beyond what was there, and what torch had
 set aside at that time.
@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from bench.card_rows import write_rows
 from bench.cuda_networks import LARGE, Subject
+from bench.gpu_rows import write_rows
 from bench.networks import Data
 from theodolite.instruments import GaussNewton, Hessian
 from theodolite.instruments.passes.graph_memory import GraphMemory
@@ -74,8 +74,8 @@ def _measured(
     taken = torch.cuda.max_memory_allocated() - before
     aside = torch.cuda.max_memory_reserved() - before
     operator.close()
-    found = {**told, "taken": taken, "aside": aside}
-    return {name: f"{value / GIB:.2f} GiB" for name, value in found.items()}
+    record = {**told, "taken": taken, "aside": aside}
+    return {name: f"{value / GIB:.2f} GiB" for name, value in record.items()}
 
 
 def main() -> None:
@@ -83,7 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    write_rows("memory_card", rows, given.out)
+    write_rows("gpu_memory", rows, given.out)
 
 
 if __name__ == "__main__":

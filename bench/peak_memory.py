@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from bench.telling import say
+from bench.progress import say
 
 _STATUS = Path("/proc/self/status")
 _STARTED: list[Any] = []
@@ -49,7 +49,7 @@ def rise_mib(module: str, case: str) -> float | None:
 
 @cache
 def _started(module: str) -> Any:
-    code = f"from bench.high_water import serve; serve({module!r})"
+    code = f"from bench.peak_memory import serve; serve({module!r})"
     made = subprocess.Popen(
         [sys.executable, "-c", code],
         stdin=subprocess.PIPE,

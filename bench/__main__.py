@@ -56,7 +56,7 @@ def run_one(name: str) -> None:
     """Run one suite in this process and write its rows down."""
     import torch
 
-    from bench.high_water import finish
+    from bench.peak_memory import finish
 
     torch.set_num_threads(1)
     start = time.monotonic()

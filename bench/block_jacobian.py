@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.high_water import both, rise_mib
 from bench.networks import Residual
+from bench.peak_memory import both, rise_mib
 from bench.timing import Result, cpu_seconds
 from theodolite.instruments import SingularValues, singular_values
 
@@ -67,9 +67,9 @@ def _compared(kind: type[nn.Module], words: str, case: str) -> Result:
     other, values = cpu_seconds(lambda: dense(model, x), 1)
     # In float32 a Gram matrix tells zero from values above 1e-2 of the largest only.
     points = reading.points[reading.points > 0.02 * reading.values[0]]
-    found = reading.cdf[-len(points) :]
+    measured = reading.cdf[-len(points) :]
     truth = np.searchsorted(values, points, side="right") / len(values)
-    gap = float(np.abs(found - truth).max())
+    gap = float(np.abs(measured - truth).max())
     task = f"{TASK}, {words}"
     if gap > reading.bound:
         return Result(task, PEER, None, f"no: {gap:.1e}", "results differ")

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bench.telling import say
+from bench.progress import say
 from theodolite.core import ShortcutBlueprint
-from theodolite.training import MomentsEngine, train_grid
+from theodolite.training import train_grid
+from theodolite.training.engines.cpu import MomentsEngine
 
 SEEDS, RATES, STEPS = 250, 10, 1000
 
@@ -24,9 +25,9 @@ def run() -> Iterator[dict[str, Any]]:
 
     def timed(*arguments: Any, **settings: Any) -> Any:
         start = time.process_time()
-        found = inner(*arguments, **settings)
+        result = inner(*arguments, **settings)
         spent[0] += time.process_time() - start
-        return found
+        return result
 
     axes = {"seed": range(SEEDS), "lr": np.geomspace(0.005, 0.05, RATES)}
     say(f"{SEEDS * RATES:,} cells, each {STEPS:,} steps")

@@ -32,7 +32,7 @@ from torch.autograd import DeviceType
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 
-from bench import asked
+from bench import command_line
 from bench.cuda_gathering import gather
 from bench.cuda_networks import LARGE, TINY, Subject
 from bench.hessian_products import (
@@ -115,9 +115,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure what the command line asks for."""
     given = _arguments(arguments)
     if given.gather is not None:
-        gather(given.out, asked.file(given.gather))
+        gather(given.out, command_line.file(given.gather))
         return
-    device = asked.device(
+    device = command_line.device(
         "cuda",
         given.device,
         otherwise="run it where one is, or pass --device cpu --tiny",
@@ -156,13 +156,13 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
 def _check(given: argparse.Namespace, subjects: Sequence[Subject]) -> None:
     """Refuse what would measure nothing, before anything is measured."""
     for name in given.only or ():
-        asked.known("network", name, [subject.name for subject in subjects])
+        command_line.known("network", name, [subject.name for subject in subjects])
     for begin in given.ways or ():
         if not any(name.startswith(begin) for name in WAYS):
-            asked.known("way", begin, WAYS)
+            command_line.known("way", begin, WAYS)
     for batch in given.batches or ():
-        asked.count("--batches", batch)
-    asked.folder(given.out)
+        command_line.count("--batches", batch)
+    command_line.folder(given.out)
 
 
 class Clock:
@@ -198,10 +198,12 @@ class Clock:
             return {}
         if seconds is None:
             seconds = min(self._seconds(work) for _ in range(ROUNDS + 1))
-        with profile(activities=[ProfilerActivity.CUDA]) as found:
+        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
             self._seconds(work)
         # What a profiler finds on the device, copies and fills among it.
-        events = [e for e in found.events() or () if e.device_type == DeviceType.CUDA]
+        events = [
+            e for e in profiler.events() or () if e.device_type == DeviceType.CUDA
+        ]
         busy = sum(event.self_device_time_total for event in events) / 1e6
         return {"launches": len(events), "busy": busy / seconds}
 
@@ -249,10 +251,10 @@ def measured(
     yield _told(profiled)
     for name, make in ways.items():
         late = clock.over()
-        found = {"note": "not run: the time given was over"} if late else {}
+        record = {"note": "not run: the time given was over"} if late else {}
         limit = max(AGREE, 2 * row["plain_gap"])
-        found = found or _way(make, model, data, v, truth, limit, clock)
-        yield _told({**row, "way": name, "reference": words, **found})
+        record = record or _way(make, model, data, v, truth, limit, clock)
+        yield _told({**row, "way": name, "reference": words, **record})
 
 
 def _way(
@@ -286,8 +288,8 @@ def _way(
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             return {"note": reason[:160]}
-        found = {"gradients": times[1] / times[0], "gap": gap, "peak_gib": peak()}
-        return {**found, **kernels}
+        record = {"gradients": times[1] / times[0], "gap": gap, "peak_gib": peak()}
+        return {**record, **kernels}
 
 
 def _gradient(model: nn.Module, data: Data) -> None:

@@ -52,8 +52,10 @@ class Attending(nn.Module):
         count, tokens, width = x.shape
         mixed = self.mix(self.norm1(x)).view(count, tokens, 3, self.heads, -1)
         q, k, v = mixed.permute(2, 0, 3, 1, 4)
-        found = functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
-        x = x + self.out(found.transpose(1, 2).reshape(count, tokens, width))
+        attended = functional.scaled_dot_product_attention(
+            q, k, v, is_causal=self.causal
+        )
+        x = x + self.out(attended.transpose(1, 2).reshape(count, tokens, width))
         return x + self.down(functional.gelu(self.up(self.norm2(x))))
 
 
@@ -144,12 +146,12 @@ def vision(name: str, timm_name: str) -> Callable[[int], Made]:
 
 def _library(library: str, name: str) -> nn.Module | None:
     try:
-        found: Any = import_module(library)
+        module: Any = import_module(library)
     except ImportError:
         return None
     if library == "timm":
-        return found.create_model(name, pretrained=False)
-    return getattr(found.models, name)(weights=None)
+        return module.create_model(name, pretrained=False)
+    return getattr(module.models, name)(weights=None)
 
 
 def _moved(model: nn.Module) -> nn.Module:

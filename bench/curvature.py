@@ -25,7 +25,7 @@ from bench.dense_truth import (
 )
 from bench.networks import Data, small_case
 from bench.peers import Missing, peer, peer_name
-from bench.telling import say, told
+from bench.progress import say, told
 from theodolite.instruments import extreme_eigenvalues
 
 LOSS = nn.CrossEntropyLoss()
@@ -123,15 +123,15 @@ def _peers() -> Iterator[tuple[str, Ask, tuple[str, ...]]]:
 
 
 def _pyhessian(model: nn.Module, batches: list[Data]) -> float:
-    found = ask_peer.pyhessian(model, batches)
-    return found.eigenvalues(maxIter=5000, tol=1e-12)[0][0]
+    eigenvalues = ask_peer.pyhessian(model, batches)
+    return eigenvalues.eigenvalues(maxIter=5000, tol=1e-12)[0][0]
 
 
 def _eigenthings(model: nn.Module, batches: list[Data], **options: Any) -> float:
     operator = ask_peer.eigenthings(model, batches, **options)
     lanczos = peer("hessian_eigenthings").lanczos
-    found = lanczos(operator, k=1, max_iter=50, which="LA", seed=0)
-    return float(found.eigenvalues[0])
+    eigenvalues = lanczos(operator, k=1, max_iter=50, which="LA", seed=0)
+    return float(eigenvalues.eigenvalues[0])
 
 
 def _curvlinops(model: nn.Module, batches: list[Data], **options: Any) -> float:

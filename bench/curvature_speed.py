@@ -18,11 +18,11 @@ import torch
 from torch import nn
 
 from bench import curvature_peers as ask
-from bench.high_water import both
 from bench.networks import Data, nine_convolutions
+from bench.peak_memory import both
 from bench.peers import Missing, peer_name
+from bench.progress import say, told
 from bench.reference import leading_eigenvalues
-from bench.telling import say, told
 from bench.timing import Result, cpu_seconds, in_turns
 from theodolite.instruments import extreme_eigenvalues
 
@@ -89,7 +89,7 @@ def ours(
     model: nn.Module, data: Data, tol: float, norm_mode: str = "eval"
 ) -> tuple[np.ndarray, int]:
     """Return eigenvalues and the products spent."""
-    found = extreme_eigenvalues(
+    reading = extreme_eigenvalues(
         model,
         data,
         loss=ask.LOSS,
@@ -98,7 +98,7 @@ def ours(
         ends="magnitude",
         tol=tol,
     )
-    return found.eigenvalues, found.cost.passes
+    return reading.eigenvalues, reading.cost.passes
 
 
 def pyhessian(model: nn.Module, data: Data, tol: float) -> tuple[np.ndarray, int]:
@@ -106,9 +106,9 @@ def pyhessian(model: nn.Module, data: Data, tol: float) -> tuple[np.ndarray, int
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = ask.pyhessian(model, [data])
+        eigenvalues = ask.pyhessian(model, [data])
         with ask.counted_products() as count:
-            values, _ = found.eigenvalues(maxIter=1000, tol=tol, top_n=K)
+            values, _ = eigenvalues.eigenvalues(maxIter=1000, tol=tol, top_n=K)
     model.zero_grad()
     return np.array(values), count[0]
 
@@ -143,24 +143,24 @@ def _tuned(
     """
     # Looser than its default, PyHessian stops before it has found anything.
     for tol in LADDER[LADDER.index(1e-3) :] if solve is pyhessian else LADDER:
-        found = _at(solve, model, data, truth, tol)
+        tuned = _at(solve, model, data, truth, tol)
         if runs is not None:
-            runs.append(found)
-        if found.error <= WANTED:
+            runs.append(tuned)
+        if tuned.error <= WANTED:
             break
-    return found
+    return tuned
 
 
 def _smallest_basis(model: nn.Module, data: Data, truth: np.ndarray) -> Tuned:
     """Return ARPACK at the basis that takes the fewest products of those that serve."""
-    found: list[Tuned] = []
+    solved: list[Tuned] = []
     for basis in (11, 13, 15, 17, 19):
-        good = [tuned for tuned in found if tuned.error <= WANTED]
+        good = [tuned for tuned in solved if tuned.error <= WANTED]
         if good and min(tuned.spent for tuned in good) <= basis:
             break  # a larger basis takes as many products to fill
-        found.append(_at(partial(arpack, basis=basis), model, data, truth, 1e-1))
-    good = [tuned for tuned in found if tuned.error <= WANTED]
-    return min(good or found, key=lambda tuned: tuned.spent)
+        solved.append(_at(partial(arpack, basis=basis), model, data, truth, 1e-1))
+    good = [tuned for tuned in solved if tuned.error <= WANTED]
+    return min(good or solved, key=lambda tuned: tuned.spent)
 
 
 def _compared(
@@ -186,23 +186,23 @@ def _on_batch_statistics(model: nn.Module, data: Data, mine: Tuned) -> Result:
     """Ours on batch statistics, which neither peer can do, beside ours on running."""
     solve = partial(ours, norm_mode="batch")
     truth = leading_eigenvalues(copy.deepcopy(model).train(), data, K)
-    found = _tuned(solve, model, data, truth)
+    tuned = _tuned(solve, model, data, truth)
     times = in_turns(
         {
             "running": lambda: mine.solve(model, data, mine.tol),
-            "batch": lambda: solve(model, data, found.tol),
+            "batch": lambda: solve(model, data, tuned.tol),
         },
         1,
         warm=False,
     )
     times["running"] = min(times["running"], mine.seconds)
-    times["batch"] = min(times["batch"], found.seconds)
+    times["batch"] = min(times["batch"], tuned.seconds)
     return Result(
         f"{TASK}, batch statistics",
         "ours on running statistics",
         times["running"] / times["batch"],
-        f"ours {found.error:.0e}",
-        f"{mine.spent} products beside {found.spent}; neither peer can do this",
+        f"ours {tuned.error:.0e}",
+        f"{mine.spent} products beside {tuned.spent}; neither peer can do this",
     )
 
 

@@ -12,11 +12,11 @@ from torch.func import functional_call, grad, jvp
 
 from bench import curvature_peers as ask
 from bench.dense_truth import without_statistics
-from bench.high_water import rise_mib
 from bench.networks import Data, nine_convolutions, small_case
+from bench.peak_memory import rise_mib
 from bench.peers import Missing, peer_name
+from bench.progress import told
 from bench.reference import DoubleBackward
-from bench.telling import told
 from bench.timing import in_turns
 from theodolite.instruments import Hessian, spectral_density
 from theodolite.instruments.operators.operator import Operator

@@ -62,7 +62,10 @@ def _rounds() -> dict[int, int]:
     That over two rows of a matrix, and that over the samples of a gradient.
     """
     half = WIDTH // 2
-    return {2 * WIDTH * LAYOUT.each: half, 4 * half**2: LAYOUT.each}
+    return {
+        2 * WIDTH * LAYOUT.samples_per_thread: half,
+        4 * half**2: LAYOUT.samples_per_thread,
+    }
 
 
 def assembled() -> tuple[str, str]:

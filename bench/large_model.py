@@ -19,9 +19,9 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from bench import asked as asking
+from bench import command_line
 from bench.gpt2 import Config, build, next_token_loss
-from bench.high_water import forget_peak, peak_mib
+from bench.peak_memory import forget_peak, peak_mib
 from bench.versions import versions
 from theodolite.core import TheodoliteError
 from theodolite.instruments import Hessian, extreme_eigenvalues, memory_forecast, trace
@@ -49,26 +49,26 @@ def options(given: Sequence[str] | None = None) -> argparse.Namespace:
     add("--sketch", type=int, default=0, help="vectors kept for the trace")
     add("--seed", type=int, default=0)
     add("--out", type=Path, default=RESULTS, help="folder for the row")
-    found = parser.parse_args(given)
-    if found.tiny:
-        found.config = HERE / "configs" / "gpt2_tiny.json"
-    return found
+    parsed = parser.parse_args(given)
+    if parsed.tiny:
+        parsed.config = HERE / "configs" / "gpt2_tiny.json"
+    return parsed
 
 
 def check(given: argparse.Namespace) -> None:
     """Refuse what cannot be measured, before a model is built."""
-    asking.device(
+    command_line.device(
         "large_model",
         given.device,
         otherwise="pass --device cpu with --tiny or a small --config",
     )
-    asking.known("place of a basis", given.basis, get_args(Placement))
+    command_line.known("place of a basis", given.basis, get_args(Placement))
     for name in ("batch", "sequence", "vectors", "products", "probes"):
-        asking.count(f"--{name}", getattr(given, name))
-    asking.count("--sketch", given.sketch, least=0)
+        command_line.count(f"--{name}", getattr(given, name))
+    command_line.count("--sketch", given.sketch, least=0)
     if not given.tol > 0:
         raise SystemExit(f"--tol is {given.tol}: pass a number above 0, as 1e-3")
-    asking.folder(given.out)
+    command_line.folder(given.out)
 
 
 def config_of(path: Path) -> Config:
@@ -99,7 +99,7 @@ def tokens(config: Config, asked: argparse.Namespace) -> tuple[Tensor, Tensor]:
 def timed(device: str, work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
     """Return what a measurement finds, its seconds and its peak memory in GiB.
 
-    On a card the peak is of all that was allocated there; on a processor, of the
+    On a GPU the peak is of all that was allocated there; on a processor, of the
     process, with the model and torch itself.
     """
     cuda = device.startswith("cuda")
@@ -107,7 +107,7 @@ def timed(device: str, work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
         torch.cuda.reset_peak_memory_stats()
     forget_peak()
     start, worked = time.perf_counter(), time.process_time()
-    found = work()
+    result = work()
     if cuda:
         torch.cuda.synchronize()
     spent = {
@@ -117,7 +117,7 @@ def timed(device: str, work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
     }
     if cuda:
         spent["device_peak_gib"] = torch.cuda.max_memory_allocated() / GIB
-    return found, spent
+    return result, spent
 
 
 def measure(asked: argparse.Namespace) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _one_product(operator: Hessian, asked: argparse.Namespace) -> dict[str, floa
 def _largest(
     operator: Hessian, asked: argparse.Namespace, basis_bytes: int
 ) -> dict[str, Any]:
-    found, spent = timed(
+    reading, spent = timed(
         asked.device,
         lambda: extreme_eigenvalues(
             operator,
@@ -200,18 +200,18 @@ def _largest(
         ),
     )
     return {
-        "value": float(found.eigenvalues[0]),
-        "residual": float(found.residuals[0]),
-        "error": float(found.errors[0]),
-        "sharp_error": float(found.sharp_errors[0]),
-        "graph_error": found.graph_error,
-        **_how(found),
+        "value": float(reading.eigenvalues[0]),
+        "residual": float(reading.residuals[0]),
+        "error": float(reading.errors[0]),
+        "sharp_error": float(reading.sharp_errors[0]),
+        "graph_error": reading.graph_error,
+        **_how(reading),
         **spent,
     }
 
 
 def _trace(operator: Hessian, asked: argparse.Namespace) -> dict[str, Any]:
-    found, spent = timed(
+    reading, spent = timed(
         asked.device,
         lambda: trace(
             operator,
@@ -223,21 +223,21 @@ def _trace(operator: Hessian, asked: argparse.Namespace) -> dict[str, Any]:
         ),
     )
     return {
-        "value": found.trace,
-        "error": float(found.trace_error),
-        "low": float(found.trace_low),
-        "high": float(found.trace_high),
-        "level": found.level,
-        **_how(found),
+        "value": reading.trace,
+        "error": float(reading.trace_error),
+        "low": float(reading.trace_low),
+        "high": float(reading.trace_high),
+        "level": reading.level,
+        **_how(reading),
         **spent,
     }
 
 
-def _how(found: Any) -> dict[str, Any]:
+def _how(reading: Any) -> dict[str, Any]:
     return {
-        "status": found.status.value,
-        "method": found.method,
-        "passes": found.cost.passes,
+        "status": reading.status.value,
+        "method": reading.method,
+        "passes": reading.cost.passes,
     }
 
 

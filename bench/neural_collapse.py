@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.high_water import both
-from bench.telling import told
+from bench.peak_memory import both
+from bench.progress import told
 from bench.timing import Result, cpu_seconds, in_turns
 from theodolite.instruments import Collapse, CollapseMeter
 
@@ -145,11 +145,11 @@ def _compared(classes: int, words: str, spread: float) -> list[Result]:
     }
     times = in_turns(ways, 3)
     small, _ = cpu_seconds(lambda: folded(*given), 1)
-    found = []
+    rows = []
     for name, way in list(ways.items())[1:]:
         theirs = way()
         off = abs(theirs["nc1_variability"] / truth["nc1_variability"] - 1)
-        found.append(
+        rows.append(
             Result(
                 task,
                 name,
@@ -159,7 +159,7 @@ def _compared(classes: int, words: str, spread: float) -> list[Result]:
                 _memory(name[:4], classes),
             )
         )
-    return found
+    return rows
 
 
 def _memory(name: str, classes: int) -> str:

@@ -53,8 +53,8 @@ SUITES = {
         "for memory. Products are compared with float64; where they differ in the "
         "third digit, rounding has moved a ReLU across its kink.",
     ),
-    "whole_data_card": Suite(
-        "Batch statistics of all the data on a card",
+    "whole_data_gpu": Suite(
+        "Batch statistics of all the data on a GPU",
         "The same nets on images of 32 × 32, and a ResNet-20 of width 16, in gradients "
         "of all the data in train mode by wall time (of ten parts one after another "
         "for the last network), the least of two calls after one. On the host lies "
@@ -63,7 +63,7 @@ SUITES = {
         "channels last cuDNN takes convolutions of 2,500 images by Fourier transforms, "
         "in 2,112 launches each by a profile made by hand, and the plain gradient of "
         "5,000 images in two halves took 3.0 times that of all at once. Made by "
-        "`python -m bench.whole_data_card`, which `make bench` leaves out.",
+        "`python -m bench.whole_data_gpu`, which `make bench` leaves out.",
         here=False,
     ),
     "block_jacobian": Suite(
@@ -104,9 +104,8 @@ SUITES = {
         "descent from small weights in float32, on one core, beside the loop that one "
         "writes in PyTorch: forward, backward, SGD step. All losses along the way are "
         "compared first. Ours moves a stack, and its time is that of one cell; the "
-        "loop takes 60 steps, ours on moments 1,000 compiled and 250 in torch, and all "
-        "are scaled to one. Compiling is not "
-        "counted: compiled kernels are kept on disk.",
+        "loop takes 60 steps, ours on moments 1,000, and both are scaled to one. "
+        "Compiling is not counted: compiled kernels are kept on disk.",
     ),
     "training_images": Suite(
         "Training convolutional networks",
@@ -124,7 +123,7 @@ SUITES = {
         "at 1e-7, so that they are left to the user.",
     ),
     "cuda": Suite(
-        "Hessian-vector products on a card",
+        "Hessian-vector products on a GPU",
         "One product of networks with random weights in float32, TF32 off, in "
         "gradients of the same loss by wall time, the device waited for; every product "
         "is first compared with float64. With random weights and batch statistics "
@@ -139,14 +138,14 @@ SUITES = {
         "leaves out.",
         here=False,
     ),
-    "memory_card": Suite(
-        "Memory of products on a card",
+    "gpu_memory": Suite(
+        "Memory of products on a GPU",
         "What one product takes beyond the model and its data, beside forecasts from a "
         "few samples: 2.7 times what the graph keeps, and 1.2 times the tensors that a "
-        "product has alive, operator by operator. The second decides on a card where "
+        "product has alive, operator by operator. The second decides on a GPU where "
         "the first does not fit, and is to cover what is taken; torch's allocator sets "
         "more aside where it can. By a trial that did what `python -m "
-        "bench.memory_card` does, with 1.15, and is shown with 1.2.",
+        "bench.gpu_memory` does, with 1.15, and is shown with 1.2.",
         here=False,
     ),
     "large_model": Suite(
@@ -163,7 +162,7 @@ SUITES = {
         "float32, all cells at once, beside the PyTorch loop that trains one after the "
         "other (wall time, the device waited for; the loop is timed on one cell and "
         "scaled). Losses along the way are compared first. The share counts three "
-        "products a layer, sample and step, against the card's rate for large float32 "
+        "products a layer, sample and step, against the GPU's rate for large float32 "
         "matrix products in the same process. What bounds the kernel of CUDA C: 61 % "
         "of its instructions are those products (the rest are products made again, "
         "sums over threads, and reads of shared memory), and in 74 % of all cycles one "
@@ -237,8 +236,8 @@ def write_docs(results: Path) -> Path:
         path = results / f"{name}.json"
         if path.is_file():
             parts.append(_section(name, json.loads(path.read_text())))
-        elif (found := sorted((results / name).glob("*.json"))) and name in _MODELS:
-            records = [json.loads(file.read_text()) for file in found]
+        elif (files := sorted((results / name).glob("*.json"))) and name in _MODELS:
+            records = [json.loads(file.read_text()) for file in files]
             parts.append(_section(name, _MODELS[name](records)))
     page = results.parent.parent / "docs" / "benchmarks.md"
     page.write_text("\n".join(parts))
@@ -254,17 +253,17 @@ def _large(records: list[dict[str, Any]]) -> dict[str, Any]:
         for name in ("largest_eigenvalue", "trace"):
             if name not in record:
                 continue  # the run was over before
-            found, product = record[name], record["product"]
-            card = "device_peak_gib" in found
-            clock = "seconds" if card else "processor_seconds"
-            peak = found["device_peak_gib" if card else "host_peak_gib"]
+            numbers, product = record[name], record["product"]
+            on_gpu = "device_peak_gib" in numbers
+            clock = "seconds" if on_gpu else "processor_seconds"
+            peak = numbers["device_peak_gib" if on_gpu else "host_peak_gib"]
             rows.append(
                 {
                     "task": f"{name.replace('_', ' ')}, {model}; {made}",
-                    "value": _stated(found),
-                    "time, in products": f"{found[clock] / product[clock]:.0f}",
+                    "value": _stated(numbers),
+                    "time, in products": f"{numbers[clock] / product[clock]:.0f}",
                     "peak": f"{peak:.1f} GiB",
-                    "note": f"{found['method']}; {found['status']}",
+                    "note": f"{numbers['method']}; {numbers['status']}",
                 }
             )
     return {"versions": {"theodolite": records[-1]["versions"]["theodolite"]}} | {
@@ -272,13 +271,13 @@ def _large(records: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _stated(found: dict[str, Any]) -> str:
+def _stated(numbers: dict[str, Any]) -> str:
     """Return a number with its bound, or with its interval where chance is in it."""
-    if "level" in found:
-        low, high = (f"{found[end]:,.0f}" for end in ("low", "high"))
-        return f"{found['value']:,.0f}, at {found['level']:.0%} {low} to {high}"
-    bound = f"{found['value']:.6g} ± {found['error']:.2g}"
-    return f"{bound}, relative residual {found['residual']:.0e}"
+    if "level" in numbers:
+        low, high = (f"{numbers[end]:,.0f}" for end in ("low", "high"))
+        return f"{numbers['value']:,.0f}, at {numbers['level']:.0%} {low} to {high}"
+    bound = f"{numbers['value']:.6g} ± {numbers['error']:.2g}"
+    return f"{bound}, relative residual {numbers['residual']:.0e}"
 
 
 # Suites whose results are a file a model.

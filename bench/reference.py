@@ -31,10 +31,10 @@ class DoubleBackward:
         shaped = [
             v.reshape(p.shape) for v, p in zip(parts, self._parameters, strict=True)
         ]
-        found = torch.autograd.grad(
+        product = torch.autograd.grad(
             self._gradient, self._parameters, shaped, retain_graph=True
         )
-        return torch.cat([part.reshape(-1) for part in found]).numpy()
+        return torch.cat([part.reshape(-1) for part in product]).numpy()
 
 
 def leading_eigenvalues(model: nn.Module, data: Data, k: int) -> np.ndarray:

@@ -63,21 +63,21 @@ def main():
     given.out.mkdir(parents=True, exist_ok=True)
     start, rows = time.perf_counter(), []
     if given.processes > 1 and not given.shared:
-        found = in_parts
+        record = in_parts
     else:
         warm_up(given.device)
-        found = sweep
+        record = sweep
     with (given.out / "survey_sweep.jsonl").open("w") as file:
-        for row in found(given, start):
+        for row in record(given, start):
             rows.append(row)
             file.write(json.dumps(row) + "\n")
             file.flush()
             print(told(row), flush=True)
-    found = summary(given, rows, time.perf_counter() - start)
-    text = json.dumps(found, indent=1)
+    record = summary(given, rows, time.perf_counter() - start)
+    text = json.dumps(record, indent=1)
     (given.out / "survey_sweep.json").write_text(text + "\n")
     print(text)
-    return 1 if found["crashed"] else 0
+    return 1 if record["crashed"] else 0
 
 
 def in_parts(given, start):
@@ -205,8 +205,8 @@ def surveyed(name, make, given, budget_s, limit_s):
                 model, shape=shape or None, batch_size=samples, n_batches=2, title=name
             )
             ready = time.perf_counter()
-            found = theodolite.survey(subject, budget=budget_s, progress=False)
-            row |= facts(found, model, before)
+            result = theodolite.survey(subject, budget=budget_s, progress=False)
+            row |= facts(result, model, before)
             row["survey_s"] = round(time.perf_counter() - ready, 2)
     except TheodoliteError as error:
         row |= {"outcome": "refused", "reason": str(error)}
@@ -239,12 +239,12 @@ def built(make):
         ) from error
 
 
-def facts(found, model, before):
+def facts(result, model, before):
     """Return what a survey made of a network, and whether it was left as found."""
-    status = {one.measure: one.status for one in found.measured}
+    status = {one.measure: one.status for one in result.measured}
     reasons = {
         one.measure: one.reason[:200]
-        for one in found.measured
+        for one in result.measured
         if one.status in ("failed", "refused", "interrupted")
     }
     good = ("done", "partial")
@@ -258,11 +258,11 @@ def facts(found, model, before):
         "outcome": outcome,
         "status": status,
         "reasons": reasons,
-        "blocks": len(found.blocks),
-        "residual": sum(one.kind == "residual" for one in found.blocks),
-        "parameters": found.n_parameters,
-        "unsupported": list(found.unsupported),
-        "findings": [one.rule for one in found.findings],
+        "blocks": len(result.blocks),
+        "residual": sum(one.kind == "residual" for one in result.blocks),
+        "parameters": result.n_parameters,
+        "unsupported": list(result.unsupported),
+        "findings": [one.rule for one in result.findings],
         "as_found": same_state(before, state_of(model)),
     }
 

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.high_water import both
+from bench.peak_memory import both
 from bench.peers import Missing, peer, peer_name
-from bench.telling import say, told
+from bench.progress import say, told
 from bench.timing import Result, in_turns
 from theodolite.instruments import tangent_kernel
 
@@ -60,8 +60,8 @@ def structured(model: nn.Module, x: Tensor) -> Callable[[], np.ndarray]:
     compiled = kernel.lower(inputs, None, parameters).compile()
 
     def compute() -> np.ndarray:
-        found = np.asarray(compiled(inputs, None, parameters))  # (N, M, C, D)
-        return found.transpose(0, 2, 1, 3).reshape(10 * len(x), -1).astype(np.float64)
+        kernel = np.asarray(compiled(inputs, None, parameters))  # (N, M, C, D)
+        return kernel.transpose(0, 2, 1, 3).reshape(10 * len(x), -1).astype(np.float64)
 
     return compute
 

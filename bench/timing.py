@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench.telling import say
+from bench.progress import say
 
 
 @dataclass(frozen=True)

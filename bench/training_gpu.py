@@ -22,6 +22,7 @@ import torch
 
 from theodolite.core import ShortcutBlueprint
 from theodolite.networks import build, initial_weights, set_weights
+from theodolite.training.engines.protocol import Rule
 from theodolite.training.engines.stacked.engine import Method, StackedEngine
 
 BLUEPRINT = ShortcutBlueprint(width=10, depth=64, shortcut=2, mid="relu", init="small")
@@ -48,20 +49,13 @@ def stacked(
     engine: StackedEngine, weights: np.ndarray, rates: np.ndarray, steps: int
 ) -> tuple[float, np.ndarray]:
     """Return the seconds a step, first calls left out, and the losses."""
-    cells = len(weights)
-    still = {
-        "momentum": np.zeros(cells),
-        "weight_decay": np.zeros(cells),
-        "floor": np.full(cells, -np.inf),
-        "ceiling": np.full(cells, np.inf),
-    }
     every = rates[:, None].repeat(steps, axis=1)
     placed, velocity = engine.place(weights), engine.place(0 * weights)
-    engine.advance(placed, velocity, every[:, :2], **still)
+    engine.advance(placed, velocity, Rule.of(every[:, :2]))
     placed, velocity = engine.place(weights), engine.place(0 * weights)
     torch.cuda.synchronize()
     start = time.perf_counter()
-    done = engine.advance(placed, velocity, every, **still)
+    done = engine.advance(placed, velocity, Rule.of(every))
     torch.cuda.synchronize()
     return (time.perf_counter() - start) / steps, done.losses
 
@@ -216,7 +210,7 @@ def main() -> None:
             "bench.training_gpu wants a CUDA device, and none is here: run it where "
             "one is"
         )
-    record = report(given.steps, lambda found: print(found, flush=True))
+    record = report(given.steps, lambda line: print(line, flush=True))
     text = json.dumps(as_ratios(record), indent=2)
     given.out.write_text(text + "\n")
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bench.telling import told
+from bench.progress import told
 from bench.timing import Result
 from theodolite.core import PreactivationBlueprint, derive
 from theodolite.data import load
@@ -139,9 +139,9 @@ def loops(place: int) -> dict[str, Any]:
         process.stdin.write("go\n")
         process.stdin.flush()
     told_all = [json.loads(process.communicate()[0]) for process in started]
-    losses = {int(k): v for found in told_all for k, v in found["losses"].items()}
+    losses = {int(k): v for told in told_all for k, v in told["losses"].items()}
     return {
-        "cpu": sum(found["cpu"] for found in told_all),
+        "cpu": sum(told["cpu"] for told in told_all),
         "losses": [losses[seed] for seed in range(NETWORKS)],
     }
 

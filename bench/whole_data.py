@@ -1,6 +1,6 @@
 """A Hessian product with batch statistics of all the data: memory against time.
 
-On the CPU; ``bench.whole_data_card`` measures on a CUDA device.
+On the CPU; ``bench.whole_data_gpu`` measures on a CUDA device.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.high_water import rise_mib
 from bench.networks import Data, Residual
+from bench.peak_memory import rise_mib
 from bench.timing import cpu_seconds
 from theodolite.instruments import Hessian
 
@@ -73,8 +73,8 @@ def run() -> Iterator[dict[str, Any]]:
             operator = make(model, data)
             operator.loss_and_gradient()  # finds what is found once for all products
             rounds = 1 if name == "by turns" else 5
-            gradients, found = _in_gradients(operator, v, (model, data), rounds)
-            gap = float((found.double() - wanted).norm() / wanted.norm())
+            gradients, product = _in_gradients(operator, v, (model, data), rounds)
+            gap = float((product.double() - wanted).norm() / wanted.norm())
             peak = rise_mib("bench.whole_data", f"{name}, {norms}")
             yield {
                 "task": f"one product, {norms} batch norms",
@@ -92,13 +92,13 @@ def _in_gradients(
     """Return the time of a product in gradients, each beside its neighbours."""
     gradient = partial(_gradient, *subject)
     gradient()
-    ratios, found = [], v
+    ratios, product = [], v
     for _ in range(rounds):
         before = cpu_seconds(gradient, 1)[0]
-        seconds, found = cpu_seconds(partial(operator.matvec, v), 1)
+        seconds, product = cpu_seconds(partial(operator.matvec, v), 1)
         after = cpu_seconds(gradient, 1)[0]
         ratios.append(2 * seconds / (before + after))
-    return median(ratios), found
+    return median(ratios), product
 
 
 def _counted(make: Make, model: nn.Module, data: Data, v: Tensor) -> float:

@@ -40,11 +40,11 @@ x = torch.tensor(load("digits").flat()[:32], dtype=torch.float64)
 figure = Figure(figsize=(8.0, 3.6), layout="constrained")
 for skip, axes in zip((1.0, 0.0), figure.subplots(1, 2, sharey=True), strict=True):
     for block in ("1", "2", "3", "4"):
-        found = singular_values(network(skip), x, block=block, norm_mode="batch")
-        values = np.asarray(found.values)
+        spectrum = singular_values(network(skip), x, block=block, norm_mode="batch")
+        values = np.asarray(spectrum.values)
         print(
             f"skip {skip:.0f}, block {block}: largest {values[0]:.3f}, median "
-            f"{np.median(values):.3f}, rank {found.rank} of {found.size}"
+            f"{np.median(values):.3f}, rank {spectrum.rank} of {spectrum.size}"
         )
         axes.plot(values, label=f"block {block}")
     axes.axhline(1, color="grey", linewidth=0.8)

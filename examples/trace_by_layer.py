@@ -33,7 +33,7 @@ model = nn.Sequential(nn.Linear(64, 8), *(Block(8) for _ in range(4)), nn.Linear
 model, loss = model.double(), nn.CrossEntropyLoss()
 
 # %% One reading a layer, each with its interval
-found = by_block(
+traces = by_block(
     trace,
     model,
     (x, y),
@@ -43,20 +43,20 @@ found = by_block(
     method="products",
 )
 sizes = {name: sum(p.numel() for p in model.get_submodule(name).parameters())
-         for name in found.blocks}  # fmt: skip
-for name, each in zip(found.blocks, found.readings, strict=True):
+         for name in traces.blocks}  # fmt: skip
+for name, each in zip(traces.blocks, traces.readings, strict=True):
     print(
         f"{name:9s} trace {each.trace:8.4f} [{each.trace_low:8.4f}, "
         f"{each.trace_high:8.4f}], a weight {each.trace / sizes[name]:.5f}"
     )
-print(f"sum       trace {sum(each.trace for each in found.readings):8.4f}")
+print(f"sum       trace {sum(each.trace for each in traces.readings):8.4f}")
 
 # %% Draw it
 figure = Figure(figsize=(6.4, 3.6), layout="constrained")
 axes = figure.subplots()
-low = [each.trace - each.trace_low for each in found.readings]
-high = [each.trace_high - each.trace for each in found.readings]
-axes.bar(list(found.blocks), [r.trace for r in found.readings], yerr=(low, high))
+low = [each.trace - each.trace_low for each in traces.readings]
+high = [each.trace_high - each.trace for each in traces.readings]
+axes.bar(list(traces.blocks), [r.trace for r in traces.readings], yerr=(low, high))
 axes.set(ylabel="trace")
 axes.tick_params(axis="x", rotation=45)
 figure.savefig("trace_by_layer.png")

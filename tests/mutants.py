@@ -1,16 +1,16 @@
-"""Change one token of the package at a time, and count the changes that tests notice.
+"""Change one token of the code at a time, and count the changes that tests notice.
 
-Cosmic Ray makes the changes; this file draws a sample of them with a seed and runs, for
-each, the tests of the package that it lies in and the examples of its own file: first
-the files of tests that name the changed function, its module or those that import it,
-then all others. Each change is made in a copy of the repository. A test that fails
-without any change as well does not count. What survives is printed to be read: a change
-that no program could notice is none that a test misses.
+Cosmic Ray makes the changes, in the library and in the papers. This file draws a sample
+of them with a seed and runs, for each, the tests of the package or paper that it lies
+in and the examples of its own file: first the files of tests that name the changed
+function, its module or those that import it, then all others. Each change is made in a
+copy of the repository. A test that also fails without a change does not count. What
+survives is printed, to be read: no test can notice a change that changes no behaviour.
 
-Left out are tokens of which that is known beforehand: what type checkers alone read,
-how a class prints itself (``repr=``), whether arguments may come by position
-(``kw_only=``, and the star of a signature), whether lists of one length are checked to
-be (``strict=``), and what is no Python any more.
+Some tokens are left out, since it is known that they change no behaviour: what only
+type checkers read, how a class prints itself (``repr=``), whether arguments may come by
+position (``kw_only=``, and the star of a signature), whether lists of one length are
+checked (``strict=``), and changes after which the file is no longer Python.
 
 Run with ``make mutants``.
 """
@@ -37,7 +37,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 ROOT = Path(__file__).parents[1]
-SOURCE = Path("src/theodolite")
+LIBRARY, PAPERS = Path("src/theodolite"), Path("src/theodolite_papers")
 # `int | None` is a type; the rest replace more than a token.
 LEFT_OUT = re.compile(r"BitOr|RemoveDecorator|ExceptionReplacer|Variable|NoOp|ZeroIter")
 IDLE = re.compile(
@@ -46,7 +46,9 @@ IDLE = re.compile(
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "out", "build")
 OF_ALL = ("tests/test_defaults.py",)  # tests that are about every package
 FIRST = 8  # files of tests that are tried before all others
-SECONDS = 900  # for the tests of one change: what hangs is noticed, too
+# Seconds for one test, which then fails, so a change that hangs is noticed; and for all
+# tests of a change, should pytest itself hang.
+TEST_SECONDS, SECONDS = 600, 7200
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class Mutant:
 def mutants(count: int, seed: int) -> Iterator[Mutant]:
     """Draw files by their size, then a token, then what it becomes."""
     draw = random.Random(seed)
-    files = sorted(p.relative_to(ROOT) for p in (ROOT / SOURCE).rglob("*.py"))
+    code = [*(ROOT / LIBRARY).rglob("*.py"), *(ROOT / PAPERS).rglob("*.py")]
+    files = sorted(file.relative_to(ROOT) for file in code)
     sizes = [(ROOT / file).stat().st_size for file in files]
     while count:
         file = draw.choices(files, sizes)[0]
@@ -108,16 +111,17 @@ def _places(code: str) -> dict[tuple[int, int], list[tuple[str, int, str]]]:
 
 
 def tests_of(mutant: Mutant) -> list[str]:
-    """Return the tests of a file's package, those that are most about it first."""
-    inside, stem = mutant.file.relative_to(SOURCE).parts, mutant.file.stem
-    package = ROOT / SOURCE / (inside[0] if len(inside) > 1 else "")
-    if len(inside) == 1:
-        files = sorted(ROOT.glob("tests/test_*.py"))
-    else:
-        folder = ROOT / "tests" / inside[0]
-        files = sorted(folder.rglob("test_*.py"))
-        if inside[0] == "studies" and (folder / inside[1]).is_dir():  # of one paper
-            files = [f for f in files if f.parent in (folder, folder / inside[1])]
+    """Return the tests of a file's package or paper, those most about it first."""
+    of_paper = mutant.file.is_relative_to(PAPERS)
+    source, folder = (PAPERS, "tests/papers") if of_paper else (LIBRARY, "tests")
+    inside, stem = mutant.file.relative_to(source).parts, mutant.file.stem
+    package = ROOT / source / (inside[0] if len(inside) > 1 else "")
+    files = sorted((ROOT / folder / inside[0]).rglob("test_*.py"))
+    if not files:  # a file beside the packages, or a package tested beside the folders
+        files = sorted(ROOT.glob(f"tests/test_{inside[0]}*.py"))
+    files = files or sorted(ROOT.glob("tests/test_*.py"))
+    if of_paper:  # what holds for the studies of all papers
+        files += sorted(ROOT.glob("tests/studies/test_*.py"))
     users = [p.stem for p in package.rglob("*.py") if f".{stem} imp" in p.read_text()]
     names = [f"{mutant.function or stem}|{stem}", "|".join(users) or stem]
 
@@ -153,10 +157,10 @@ def first_failure(files: Sequence[str], copy: Path) -> str | None:
     """Return the file of the first test that fails, "" where no file is named."""
     paths = os.pathsep.join([str(copy / "src"), str(copy)])
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "-x"]  # a test needs the cache
     try:
         done = subprocess.run(
-            [*command, "--tb=no", *files],
+            [*command, "--tb=no", f"--timeout={TEST_SECONDS}", *files],
             cwd=copy, env=environment, timeout=SECONDS, capture_output=True, text=True,
         )  # fmt: skip
     except subprocess.TimeoutExpired:

@@ -19,11 +19,13 @@ from theodolite import (
     survey,
     training,
 )
+from theodolite.core import ClassifierBlueprint, ShortcutBlueprint
 from theodolite.training import probes
 
 LOSS = nn.CrossEntropyLoss()
 X = torch.linspace(-1, 1, 18).reshape(6, 3).sin()
 Y = torch.arange(6) % 3
+EXACT = X.double()
 
 
 class Net(nn.Module):
@@ -139,7 +141,7 @@ def tried(model, mode):
 
 
 def certified(model, mode):
-    data = (X.double(), X.double())
+    data = (EXACT, EXACT)
     drawn = random.getstate()  # by what checks the types of tests
     try:
         return certificates.certificate(model, data, nn.MSELoss(), norm_mode=mode)
@@ -256,11 +258,64 @@ OTHERS = {
         m, dimension=2, radius=1.0, starts=8, max_starts=16
     )),
 }  # fmt: skip
+
+
+def trained(model, see):
+    return training.train(
+        Seen(model, see), (X, Y), optimizer=training.Descent(lr=0.1), steps=2, loss=LOSS
+    )
+
+
+def trained_many(model, see):
+    images = training.Images(
+        X.reshape(6, 3, 1, 1), Y, X.reshape(6, 3, 1, 1), Y,
+        torch.zeros(3), torch.ones(3),
+    )  # fmt: skip
+    network = nn.Sequential(nn.Flatten(), Seen(model, see))
+    recipe = training.Recipe(epochs=1, batch_size=3, rate=0.1)
+    return training.train_many([network], images, recipe=recipe, seeds=[0])
+
+
+def trained_classifiers(model, see):
+    plan = ClassifierBlueprint(inputs=(3,), width=4, outputs=3)
+    samples = training.LabelledSamples(X.double().numpy(), Y.numpy())
+    recipe = training.ClassifierRecipe(epochs=1, batch_size=3, rate=0.1)
+    return training.train_classifiers(
+        [plan], samples, recipe=recipe, seeds=[0], probe=lambda _: see() or {}
+    )
+
+
+def trained_grid(model, see):
+    data = (X.double().numpy(), X.double().numpy())
+    return training.train_grid(
+        ShortcutBlueprint(width=3, depth=2), data, {"seed": [0], "lr": [0.1]}, steps=2,
+        probes=[training.Probe("seen", lambda _: see() or 0.0)], jobs=0,
+    )  # fmt: skip
+
+
+class Seen(nn.Module):
+    """A model that calls a function before each pass."""
+
+    def __init__(self, model, see):
+        super().__init__()
+        self.model, self.see = model, see
+
+    def forward(self, x):
+        self.see()
+        return self.model(x)
+
+
+# These change a model on purpose; a function is called inside, before each pass.
+TRAINING = {
+    training.train: trained,
+    training.train_many: trained_many,
+    training.train_classifiers: trained_classifiers,
+    training.train_grid: trained_grid,
+}
 CALLS = {call: (Net, run) for call, run in NET.items()} | OTHERS
-# These change the model or its copies on purpose, or run no model at all.
+# These change the model on purpose, or are parts of other calls.
 NOT_HERE = {
     "apply_norm_mode", "norm_layers_as_is", "evaluate", "run_model", "optimizer_of",
-    "train", "train_many", "train_classifiers",
 }  # fmt: skip
 # And these run none of its layers.
 WITHOUT_PASSES = {certificates.recognise, probes.gradient_norm, probes.norms}

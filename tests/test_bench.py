@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 from bench import several
-from bench.high_water import rise_mib
 from bench.kernel_counts import assembled, in_unit_loops, row
-from bench.telling import told
+from bench.peak_memory import rise_mib
+from bench.progress import told
 from bench.training_gpu import as_ratios
 
 from theodolite.training.engines.stacked.cuda_kernel import LAYOUT

@@ -10,6 +10,7 @@ import sys
 import threading
 import warnings
 from contextlib import suppress
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,13 +25,21 @@ from tests.public_calls import (
     NOT_HERE,
     PACKAGES,
     TAKEN,
+    TRAINING,
     WITHOUT_PASSES,
     Net,
+    X,
     made,
+    trained_many,
 )
-from theodolite import instruments, surgery, survey
-from theodolite.core import Exclusive, StopCheck, TheodoliteError
+from theodolite import instruments, surgery, survey, training
+from theodolite.core import Exclusive, Rows, StopCheck, TheodoliteError
 from theodolite.core import process as core_process
+from theodolite.data import imagefolder
+from theodolite.runs import InProcess
+from theodolite.runs.executors.ray import connection
+from theodolite.runs.executors.task import Report, State
+from theodolite.studies import judging
 
 
 class TimeIsOver(BaseException):
@@ -41,6 +50,7 @@ def name_of(call):
     return f"{call.__module__.split('.')[1]}.{call.__name__}"
 
 
+SLOW = {survey.survey, survey.try_advice}
 every_call = pytest.mark.parametrize("call", CALLS, ids=name_of)
 
 
@@ -53,7 +63,8 @@ def test_every_public_function_that_takes_a_model_is_tried_here():
             if not (inspect.isfunction(found) or kind) or inspect.isabstract(found):
                 continue
             takes = set(inspect.signature(found.__init__ if kind else found).parameters)
-            if takes & TAKEN and found not in CALLS and name not in NOT_HERE:
+            tried = found in CALLS or found in TRAINING or name in NOT_HERE
+            if takes & TAKEN and not tried:
                 missing.append(f"{package.__name__}.{name}")
     assert missing == []
 
@@ -73,6 +84,12 @@ def process():
         "determinism": torch.get_deterministic_debug_mode(),
         "cudnn": (torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark),
         "kernels": (cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled()),
+        "precision": [
+            torch._C._get_fp32_precision_getter(device, product)
+            for device in ("cuda", "mkldnn")
+            for product in ("matmul", "conv", "rnn")
+        ],
+        "seeds of CUDA": len(torch.cuda._lazy_seed_tracker.get_calls()),
         "fast attention": torch.backends.mha.get_fastpath_enabled(),
         "modes": (
             torch._C._len_torch_function_stack(),
@@ -125,6 +142,7 @@ def spoil():
     torch.set_autocast_enabled("cpu", True)
     torch.backends.cudnn.benchmark = not torch.backends.cudnn.benchmark
     torch.backends.mha.set_fastpath_enabled(False)
+    torch.set_float32_matmul_precision("medium")
     warnings.simplefilter("ignore", ResourceWarning)
     torch.rand(1), np.random.rand()  # noqa: NPY002
 
@@ -145,6 +163,75 @@ def test_an_error_inside_a_model_that_changed_settings_leaves_nothing_behind(cal
         run(model, "batch")
     assert met or call in WITHOUT_PASSES
     as_found(model, before)
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("call", TRAINING, ids=name_of)
+def test_training_leaves_the_process_as_found(call, error):
+    """Also where the model and what measures it change settings and draw numbers."""
+    model, seen = made(Net), []
+    before, drawn = process(), portrait(model)[2]
+
+    def see():
+        seen.append(torch.rand(1).item())
+        spoil()
+        torch.set_grad_enabled(True)
+        if error is not None:
+            raise error("inside")
+
+    with suppress(RuntimeError, KeyboardInterrupt, TheodoliteError, Warning):
+        TRAINING[call](model, see)
+    assert seen
+    assert process() == before
+    if call is not training.train:  # which draws as a plain loop does
+        assert portrait(model)[2] == drawn
+
+
+@pytest.fixture
+def newer_names():
+    """TF32 set by the newer of torch's two sets of names, which do not mix."""
+    with instruments.preserve_process():
+        torch.backends.cuda.matmul.fp32_precision = "tf32"
+        torch.backends.cudnn.conv.fp32_precision = "ieee"
+        yield
+
+
+class Recurrent(nn.Module):
+    """A network for which cuDNN is switched off."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers, self.head = nn.GRU(3, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(self.layers(x)[0])
+
+
+@pytest.mark.parametrize(
+    ("build", "call"),
+    [
+        (Net, lambda model: surgery.zero_branches(model, X)),
+        (Net, lambda model: trained_many(model, list)),
+        (Recurrent, lambda model: NET[instruments.trace](model, "eval")),
+    ],
+    ids=["surgery", "training", "recurrent"],
+)
+def test_newer_names_of_tf32_stand_beside_older_ones(build, call, newer_names):
+    model = made(build)
+    before = process()
+    call(model)
+    assert process() == before
+
+
+@pytest.mark.parametrize("call", [c for c in CALLS if c not in SLOW], ids=name_of)
+def test_numbers_are_the_same_inside_of_inference_mode(call):
+    build, run = CALLS[call]
+    model = made(build)
+    outside = numbers(run(model, "batch"))
+    with torch.inference_mode():
+        inside = numbers(run(model, "batch"))
+        assert torch.is_inference_mode_enabled()
+    assert inside == outside
 
 
 @every_call
@@ -245,6 +332,56 @@ def test_threads_that_measure_one_model_find_what_one_thread_finds():
         model, mode, _ = work[name]
         alone = numbers(NET[call](model, mode))
         assert numbers_found == alone, (name, name_of(call))
+
+
+def in_this_process(see):
+    def task(cell):
+        see()
+        return Report(State.COMPUTED)
+
+    list(InProcess().run(task, [{}]))
+
+
+def predicting(see):
+    study = SimpleNamespace(predict=lambda _: see() or Rows())
+    folder = SimpleNamespace(read=lambda _: None, write=lambda *_: None)
+    judging.predicted_rows(SimpleNamespace(study=study), None, folder)
+
+
+def reading_images(see):
+    with imagefolder._strictly():
+        see()
+
+
+def calling_ray(see):
+    with connection._without_warnings():
+        see()
+
+
+@pytest.mark.parametrize(
+    "change", [in_this_process, predicting, reading_images, calling_ray]
+)
+def test_others_wait_while_settings_of_the_process_are_changed(change):
+    """Two threads would each restore what the other has set, for ever."""
+    order, started = [], threading.Event()
+
+    def measure():
+        started.set()
+        with Exclusive():
+            order.append("measured")
+
+    other = threading.Thread(target=measure)
+
+    def see():
+        other.start()
+        started.wait()
+        while not core_process._turn._waiting and not order:
+            threading.Event().wait(1e-3)
+        order.append("changed back")
+
+    change(see)
+    other.join()
+    assert order == ["changed back", "measured"]
 
 
 def test_threads_take_turns():

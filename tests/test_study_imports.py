@@ -35,7 +35,7 @@ MAY_IMPORT = {
 }
 # What studies and papers may take from `theodolite.studies`.
 MECHANISM = {"Chapter", "Committed", "CommittedRun", "Drawing", "Exhibit", "Explorer",
-             "Finding", "Paper", "Study", "StudyConfig"}  # fmt: skip
+             "Finding", "Paper", "Study", "StudyConfig", "gather_study"}  # fmt: skip
 # Of core, a function that draws needs rows alone.
 DRAWN = {"Row", "Rows"}
 

@@ -15,7 +15,7 @@ TOKENS = torch.arange(10).reshape(2, 5) * 7 % 9
 ROWS = torch.linspace(-2, 2, 24).cos().reshape(4, 6)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Truth:
     """What a person reads off the code.
 
@@ -37,15 +37,21 @@ def inner(prefix, names):
     return [f"{prefix}.{name}" for name in names.split()]
 
 
+def identity(*branches, inside=None):
+    """Return an addition whose skip is the identity; branches by their submodules."""
+    named = [b.split() if isinstance(b, str) else b for b in branches]
+    return "identity", [], named, inside
+
+
 BASIC = "conv1 bn1 relu conv2 bn2"
 BOTTLENECK = "conv1 bn1 conv2 bn2 conv3 bn3"
 STYLES = {
     "torchvision": Truth(
-        make=images.TorchvisionLike,
-        batch=IMAGES,
+        images.TorchvisionLike,
+        IMAGES,
         additions=[
-            ("identity", [], [inner("layer1.0", BASIC)], None),
-            ("identity", [], [inner("layer1.1", BOTTLENECK)], None),
+            identity(inner("layer1.0", BASIC)),
+            identity(inner("layer1.1", BOTTLENECK)),
             (
                 "projection",
                 ["layer2.0.downsample"],
@@ -62,10 +68,10 @@ STYLES = {
         },
     ),
     "pre-activation": Truth(
-        make=images.PreActNet,
-        batch=IMAGES,
+        images.PreActNet,
+        IMAGES,
         additions=[
-            ("identity", [], [inner("layers.0", "bn1 conv1 bn2 conv2")], None),
+            identity(inner("layers.0", "bn1 conv1 bn2 conv2")),
             (
                 "projection",
                 ["layers.1.shortcut"],
@@ -82,8 +88,8 @@ STYLES = {
         },
     ),
     "option A": Truth(
-        make=images.OptionA,
-        batch=IMAGES,
+        images.OptionA,
+        IMAGES,
         additions=[
             ("pad", [], [["conv1", "bn1", "conv2", "bn2"]], None),
             ("pool", [], [["conv3", "conv4"]], None),
@@ -91,10 +97,10 @@ STYLES = {
         norms={"bn1": "inside", "bn2": "inside"},
     ),
     "pre-norm transformer": Truth(
-        make=sequences.PreNormTransformer,
-        batch=TOKENS,
+        sequences.PreNormTransformer,
+        TOKENS,
         additions=[
-            ("identity", [], [inner(f"blocks.{i}", names)], None)
+            identity(inner(f"blocks.{i}", names))
             for i in range(2)
             for names in ("ln1 attn", "ln2 mlp")
         ],
@@ -108,17 +114,17 @@ STYLES = {
         straight=False,
     ),
     "post-norm transformer": Truth(
-        make=sequences.PostNormTransformer,
-        batch={"source": torch.ones(2, 3, 8), "target": torch.ones(2, 4, 8)},
+        sequences.PostNormTransformer,
+        {"source": torch.ones(2, 3, 8), "target": torch.ones(2, 4, 8)},
         additions=[
             *(
-                ("identity", [], [inner(f"encoder.layers.{i}", names)], None)
+                identity(inner(f"encoder.layers.{i}", names))
                 for i in range(2)
                 for names in ("self_attn", "linear1 linear2")
             ),
-            ("identity", [], [["decoder.self_attn"]], None),
-            ("identity", [], [["decoder.multihead_attn"]], None),
-            ("identity", [], [["decoder.linear1", "decoder.linear2"]], None),
+            identity("decoder.self_attn"),
+            identity("decoder.multihead_attn"),
+            identity("decoder.linear1 decoder.linear2"),
         ],
         norms={
             **{f"encoder.layers.{i}.norm{j}": "post" for i in range(2) for j in (1, 2)},
@@ -128,57 +134,45 @@ STYLES = {
         straight=False,
     ),
     "highway": Truth(
-        make=vectors.Highway,
-        batch=torch.ones(2, 5),
+        vectors.Highway,
+        torch.ones(2, 5),
         others={"gate": 4, "highway": 2},
         straight=False,
     ),
     "highway in one term": Truth(
-        make=vectors.HighwayInOneTerm,
-        batch=torch.ones(2, 5),
+        vectors.HighwayInOneTerm,
+        torch.ones(2, 5),
         others={"gate": 2, "interpolation": 2},
         straight=False,
     ),
     "squeeze-excite": Truth(
-        make=images.SqueezeExcite,
-        batch=WIDE,
-        additions=[("identity", [], [["conv", "bn", "avg_pool", "fc"]], None)],
+        images.SqueezeExcite,
+        WIDE,
+        additions=[identity("conv bn avg_pool fc")],
         norms={"bn": "inside"},
         others={"squeeze-excite": 1},
         straight=False,
     ),
     "dense": Truth(
-        make=images.DenseNet,
-        batch=IMAGES,
+        images.DenseNet,
+        IMAGES,
         norms={f"norms.{i}": "plain" for i in range(3)},
         others={"concatenation": 3},
     ),
-    "U": Truth(make=images.UNet, batch=IMAGES, others={"concatenation": 1}),
-    "additive U": Truth(
-        make=images.AdditiveUNet,
-        batch=IMAGES,
-        additions=[("identity", [], [["deep", "up"]], None)],
-    ),
+    "U": Truth(images.UNet, IMAGES, others={"concatenation": 1}),
+    "additive U": Truth(images.AdditiveUNet, IMAGES, additions=[identity("deep up")]),
     "mixer": Truth(
-        make=sequences.Mixer,
-        batch=IMAGES,
-        additions=[
-            ("identity", [], [["norm1", "token_mix"]], None),
-            ("identity", [], [["norm2", "channel_mix"]], None),
-        ],
+        sequences.Mixer,
+        IMAGES,
+        additions=[identity("norm1 token_mix"), identity("norm2 channel_mix")],
         norms={"norm1": "pre", "norm2": "pre"},
         straight=False,
     ),
     "convnext": Truth(
-        make=images.ConvNeXt,
-        batch=IMAGES,
+        images.ConvNeXt,
+        IMAGES,
         additions=[
-            (
-                "identity",
-                [],
-                [inner(f"stage{i}", "dwconv norm pwconv1 act pwconv2")],
-                None,
-            )
+            identity(inner(f"stage{i}", "dwconv norm pwconv1 act pwconv2"))
             for i in range(2)
         ],
         norms={
@@ -191,54 +185,52 @@ STYLES = {
         straight=False,
     ),
     "reversible": Truth(
-        make=vectors.RevNet,
-        batch=ROWS,
+        vectors.RevNet,
+        ROWS,
         additions=[
-            ("identity", [], [["f.0", "g.0"]], 1),
-            ("identity", [], [["g.0", "f.1"]], 2),
-            ("identity", [], [["f.1", "g.1"]], None),
+            identity("f.0 g.0", inside=1),
+            identity("g.0 f.1", inside=2),
+            identity("f.1 g.1"),
         ],
         others={"coupling": 1, "concatenation": 1},
     ),
     "parallel branches": Truth(
-        make=sequences.ParallelBlock,
-        batch=torch.ones(2, 3, 8),
-        additions=[
-            ("identity", [], [["ln", "qkv", "proj"], ["ln", "fc_in", "fc_out"]], None)
-        ],
+        sequences.ParallelBlock,
+        torch.ones(2, 3, 8),
+        additions=[identity("ln qkv proj", "ln fc_in fc_out")],
         norms={"ln": "pre"},
         others={"attention": 1},
         straight=False,
     ),
     "residual of residuals": Truth(
-        make=vectors.ResNetOfResNets,
-        batch=ROWS[:, :4],
+        vectors.ResNetOfResNets,
+        ROWS[:, :4],
         additions=[
-            ("identity", [], [["blocks.0"]], 2),
-            ("identity", [], [["blocks.1"]], 2),
-            ("identity", [], [["blocks.0", "blocks.1"]], None),
+            identity("blocks.0", inside=2),
+            identity("blocks.1", inside=2),
+            identity("blocks.0 blocks.1"),
         ],
     ),
     "scaled": Truth(
-        make=vectors.Scaled,
-        batch=ROWS[:, :4],
-        additions=[("identity", [], [[f"layers.{i}"]], None) for i in range(6)],
+        vectors.Scaled,
+        ROWS[:, :4],
+        additions=[identity(f"layers.{i}") for i in range(6)],
     ),
     "inception": Truth(
-        make=images.InceptionResNet,
-        batch=WIDE,
-        additions=[("identity", [], [["branch0", "branch1", "up"]], None)],
+        images.InceptionResNet,
+        WIDE,
+        additions=[identity("branch0 branch1 up")],
         others={"concatenation": 1},
     ),
     "three branches": Truth(
-        make=vectors.ThreeBranches,
-        batch=ROWS[:, :4],
-        additions=[("identity", [], [["a"], ["b"], ["c"]], None)],
+        vectors.ThreeBranches,
+        ROWS[:, :4],
+        additions=[identity("a", "b", "c")],
         straight=False,
     ),
     "reparametrised": Truth(
-        make=images.RepVGG,
-        batch=WIDE,
+        images.RepVGG,
+        WIDE,
         additions=[
             ("norm", ["identity_bn"], [["dense", "dense_bn"], ["one", "one_bn"]], None)
         ],
@@ -246,51 +238,51 @@ STYLES = {
         unplaced=1,
     ),
     "recurrent by hand": Truth(
-        make=sequences.RecurrentByHand,
-        batch=torch.ones(2, 4, 3),
+        sequences.RecurrentByHand,
+        torch.ones(2, 4, 3),
         others={"coupling": 3, "recurrence": 1},
         straight=False,
     ),
     "recurrent layers": Truth(
-        make=sequences.RecurrentLayers,
-        batch=torch.ones(2, 4, 3),
+        sequences.RecurrentLayers,
+        torch.ones(2, 4, 3),
         others={"recurrence": 2},
         straight=False,
     ),
     "gated": Truth(
-        make=sequences.Gated,
-        batch=torch.ones(2, 5, 4),
-        additions=[("identity", [], [["q", "gate", "up", "down"]], None)],
+        sequences.Gated,
+        torch.ones(2, 5, 4),
+        additions=[identity("q gate up down")],
         norms={"": "pre"},
         others={"fixed map": 1, "gate": 1},
         straight=False,
     ),
     "long skips": Truth(
-        make=images.LongSkip,
-        batch=IMAGES,
+        images.LongSkip,
+        IMAGES,
         additions=[
-            ("identity", [], [["body.0"]], 2),
-            ("identity", [], [["body.1"]], 2),
-            ("identity", [], [["body.0", "body.1", "last"]], 3),
-            ("identity", [], [["head", "body.0", "body.1", "last", "tail"]], None),
+            identity("body.0", inside=2),
+            identity("body.1", inside=2),
+            identity("body.0 body.1 last", inside=3),
+            identity("head body.0 body.1 last tail"),
         ],
     ),
     "plain": Truth(
-        make=images.Vgg,
-        batch=torch.ones(2, 3, 16, 16),
+        images.Vgg,
+        torch.ones(2, 3, 16, 16),
         norms={f"features.{i}": "plain" for i in (1, 5, 7)},
         straight=False,
     ),
     "stochastic depth": Truth(
-        make=vectors.StochasticDepth,
-        batch=ROWS[:, :4],
-        additions=[("identity", [], [["layer", "norm"]], None)],
+        vectors.StochasticDepth,
+        ROWS[:, :4],
+        additions=[identity("layer norm")],
         norms={"norm": "inside"},
         training=True,
     ),
     "sources": Truth(
-        make=sequences.Sources,
-        batch={
+        sequences.Sources,
+        {
             "tokens": TOKENS,
             "other": torch.ones(2, 5, 4),
             "mask": torch.ones(2, 5),

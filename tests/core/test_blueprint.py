@@ -14,6 +14,7 @@ from theodolite.core import (
     Blueprint,
     ClassifierBlueprint,
     ConfigError,
+    ConvolutionLayer,
     Initialisation,
     LayerwiseBlueprint,
     PathBlueprint,
@@ -25,6 +26,7 @@ from theodolite.core import (
     TheodoliteError,
     TwoBlockBlueprint,
     UnknownNameError,
+    column_major,
     normalised_residual,
     parse_activation,
     require_kind,
@@ -221,3 +223,12 @@ def test_unknown_activations_are_refused_with_the_nearest():
     for spec in (None, 3, np.tanh):
         with pytest.raises(ConfigError, match="not a string"):
             parse_activation(spec)
+
+
+def test_a_pixel_lies_in_as_many_patches_as_a_stride_lets_it():
+    layer = ConvolutionLayer(into=1, out=1, kernel=(3, 2), stride=(2, 1))
+    assert layer.overlap == 2 * 2
+
+
+def test_no_shapes_have_an_empty_order():
+    assert column_major([]).tolist() == []

@@ -25,13 +25,16 @@ def test_a_cost_is_frozen_and_json():
     }
 
 
-def test_sleep_costs_wall_time_only():
+def test_waiting_costs_wall_time_only(monkeypatch):
+    """By clocks that are set by hand: a busy machine would add to real ones."""
+    wall, processor = [3.0], [7.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: wall[0])
+    monkeypatch.setattr(time, "process_time", lambda: processor[0])
     watch = Stopwatch()
-    time.sleep(0.1)
-    cost = watch.read()
-    assert cost.wall_s >= 0.1
-    assert cost.cpu_s < 0.08
-    assert cost.passes == 0
+    wall[0] += 2.0
+    assert watch.read() == Cost(wall_s=2.0)
+    processor[0] += 1.0
+    assert watch.read(passes=4) == Cost(wall_s=2.0, cpu_s=1.0, passes=4)
 
 
 def test_work_costs_processor_time_and_readings_grow():

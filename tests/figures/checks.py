@@ -1,6 +1,6 @@
 """Rules that every figure must pass, whatever it shows.
 
-A rule looks at a figure after its layout and returns one sentence per fault. None of
+A rule looks at a figure after its layout and returns one sentence per problem. None of
 them knows what the figure is about.
 """
 
@@ -48,20 +48,20 @@ _KNOWN |= _OF_KINDS | NEUTRAL
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
+class Problem:
     """The name of the rule that a figure breaks, and a sentence on what and where."""
 
     rule: str
     words: str
 
 
-def check(figure: Figure) -> list[Fault]:
-    """Return the faults of a finished figure."""
+def check(figure: Figure) -> list[Problem]:
+    """Return the problems of a finished figure."""
     with house_style():
         lay_out(figure)
         figure.draw_without_rendering()  # places the letters of legends
         return [
-            Fault(rule=rule, words=words)
+            Problem(rule=rule, words=words)
             for rule, find in RULES.items()
             for words in find(figure)
         ]
@@ -84,21 +84,21 @@ def shared_colours(figures: Iterable[Figure]) -> list[str]:
 
 def legends_over_data(figure: Figure) -> list[str]:
     """No legend covers anything that a panel shows."""
-    faults = []
+    problems = []
     for panel in figure.axes:
         one = panel.get_legend()
         if one is not None:
             under = marks_in(panel, one.get_window_extent())
             kinds = sorted({type(mark).__name__ for mark in under})
-            faults += [f"{_panel(panel)}: over {kind}" for kind in kinds]
+            problems += [f"{_panel(panel)}: over {kind}" for kind in kinds]
     for one in figure.legends:
         box = one.get_window_extent()
-        faults += [
+        problems += [
             f"{_panel(panel)}: below the legend of the figure"
             for panel in figure.axes
             if panel.get_visible() and box.overlaps(panel.get_window_extent())
         ]
-    return faults
+    return problems
 
 
 def unexplained_marks(figure: Figure) -> list[str]:
@@ -110,13 +110,13 @@ def unexplained_marks(figure: Figure) -> list[str]:
         for line in one.findobj(Line2D)
         if isinstance(line, Line2D)
     ]
-    faults = []
+    problems = []
     for panel in figure.axes:
         looks = _distinct({_look(one) for one in series_of(panel)})
         if len(looks) > 1:
             words = sorted(_words(x) for x in looks if not _explained(x, entries))
-            faults += [f"{_panel(panel)}: no legend has {look}" for look in words]
-    return faults
+            problems += [f"{_panel(panel)}: no legend has {look}" for look in words]
+    return problems
 
 
 def hidden_series(figure: Figure) -> list[str]:
@@ -130,7 +130,7 @@ def hidden_series(figure: Figure) -> list[str]:
 
 def unmarked_ends(figure: Figure) -> list[str]:
     """A series that leaves its panel, above or below, has a mark where it does."""
-    faults = []
+    problems = []
     for panel in figure.axes:
         ended = {colour_of(one) for one in panel.lines if one.get_marker() == "x"}
         box = panel.get_window_extent()
@@ -140,10 +140,10 @@ def unmarked_ends(figure: Figure) -> list[str]:
             heights = points_of(one)[:, 1]
             beyond = (heights > box.y1 + _APART) | (heights < box.y0 - _APART)
             if beyond.any() and colour_of(one) not in ended:
-                faults.append(
+                problems.append(
                     f"{_panel(panel)}: {_series(one)} leaves the panel unmarked"
                 )
-    return faults
+    return problems
 
 
 def strange_colours(figure: Figure) -> list[str]:
@@ -158,15 +158,15 @@ def strange_colours(figure: Figure) -> list[str]:
 
 def many_colours(figure: Figure) -> list[str]:
     """A panel has no more colours of kinds than the eye keeps apart."""
-    faults = []
+    problems = []
     for panel in figure.axes:
         colours = {colour_of(one) for one in series_of(panel)} - NEUTRAL
         kinds = [one for one in colours if not _on_ramp(one)]
         if len(kinds) > _MOST_COLOURS:
-            faults.append(
+            problems.append(
                 f"{_panel(panel)}: {len(kinds)} colours, wanted {_MOST_COLOURS}"
             )
-    return faults
+    return problems
 
 
 def logarithms_in_words(figure: Figure) -> list[str]:

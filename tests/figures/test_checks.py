@@ -149,7 +149,7 @@ FIRES = [
 ]
 
 
-def test_a_good_figure_has_no_faults():
+def test_a_good_figure_has_no_problems():
     assert check(good()) == []
 
 
@@ -157,7 +157,7 @@ def test_a_good_figure_has_no_faults():
     ("name", "draw"), FIRES, ids=lambda x: getattr(x, "__name__", x)
 )
 def test_a_rule_fires_alone(name, draw):
-    assert {fault.rule for fault in check(draw())} == {name}
+    assert {problem.rule for problem in check(draw())} == {name}
 
 
 def test_every_rule_has_a_figure_that_breaks_it():
@@ -192,8 +192,8 @@ def test_a_colour_of_two_kinds_is_seen_across_figures():
     kinds = [kind_style(name) for name in ("orthogonal", "square_loss", "plain")]
     assert kinds[0].colour == kinds[1].colour
     assert shared_colours([of(kinds[0]), of(kinds[2])]) == []
-    (fault,) = shared_colours([of(kinds[0]), of(kinds[1])])
-    assert "D, s" in fault
+    (problem,) = shared_colours([of(kinds[0]), of(kinds[1])])
+    assert "D, s" in problem
 
 
 def test_a_line_goes_with_the_markers_of_its_colour():

@@ -116,6 +116,19 @@ def test_files_carry_no_date_and_no_font_by_name():
     assert files["a.png"].startswith(b"\x89PNG")
 
 
+def test_very_many_marks_become_pixels():
+    def marks(n):
+        figure, (ax,) = new_figure()
+        x = np.linspace(0, 1, n)
+        band(ax, x, np.sin(9 * x), style=series_style("plain", NAMES), line=False)
+        return save(figure, "a", ["svg"])["a.svg"]
+
+    few, many = marks(1_000), marks(3_000)
+    assert b"<image" not in few
+    assert b"<image" in many
+    assert len(many) < len(few)
+
+
 @pytest.mark.parametrize("stem", ["", "a/b", "..\\a"])
 def test_a_stem_is_a_plain_name(stem):
     with pytest.raises(ConfigError, match="plain file name"):

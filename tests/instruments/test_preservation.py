@@ -9,7 +9,14 @@ from torch import nn
 
 from tests.cases import CASES
 from theodolite.core import MeasurementError, NormMode
-from theodolite.instruments import condition, hessian, index, preserve, spectrum
+from theodolite.instruments import (
+    condition,
+    hessian,
+    index,
+    preserve,
+    spectrum,
+    trace,
+)
 
 
 def portrait(model):
@@ -134,3 +141,39 @@ def test_a_dictionary_of_hooks_that_was_replaced_comes_back():
     handle.remove()
     layer(torch.ones(1, 2))
     assert calls == [1]
+
+
+ODD_BUFFERS = {
+    "sparse": lambda x: x.to_sparse(),
+    "compressed rows": lambda x: x.to_sparse_csr(),
+    "ragged": lambda x: torch.nested.nested_tensor([x[0], x[1, :1]]),
+    "8 bits": lambda x: x.to(torch.float8_e4m3fn),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*Sparse CSR|.*nested tensors:UserWarning")
+@pytest.mark.parametrize("kind", ODD_BUFFERS)
+def test_buffers_of_any_kind_come_back(kind):
+    """A comparison that torch lacks would leave the model and its seed changed."""
+    numbers, make = torch.tensor([[1.0, 2.0], [0.0, 4.0]]), ODD_BUFFERS[kind]
+    model = nn.Linear(2, 2)
+    plain = trace(model, (numbers, numbers), loss=nn.MSELoss(), norm_mode="eval")
+    model.register_buffer("kept", make(numbers))
+    kept, drawn = model.kept, torch.get_rng_state()
+    with preserve(model):
+        kept.copy_(make(2 * numbers))
+        torch.rand(1)
+    assert model.kept is kept
+    assert repr(kept) == repr(make(numbers))
+    assert torch.equal(torch.get_rng_state(), drawn)
+    held = trace(model, (numbers, numbers), loss=nn.MSELoss(), norm_mode="eval")
+    assert held.trace == plain.trace
+
+
+def test_a_read_only_array_is_left_alone():
+    model = nn.Linear(2, 2)
+    model.table = np.arange(3.0)
+    model.table.flags.writeable = False
+    with preserve(model):
+        torch.rand(1)
+    assert model.table.tolist() == [0.0, 1.0, 2.0]

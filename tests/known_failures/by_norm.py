@@ -25,9 +25,9 @@ def _normed() -> nn.Sequential:
 def _of_batch(size: int) -> Case:
     with seeded(31):
         model = _normed()
-    found = clouds(size, n_batches=max(2, 64 // size))
+    batches = clouds(size, n_batches=max(2, 64 // size))
     _settle(model, clouds(64))
-    return Case(model=model, batches=found)
+    return Case(model=model, batches=batches)
 
 
 def _settle(model: nn.Module, batches: BatchList, shift: float = 0.0) -> None:

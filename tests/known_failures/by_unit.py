@@ -90,13 +90,13 @@ def _with_softmax(softmax: bool) -> Case:
 
 
 def _of_bytes(divided: bool) -> Case:
-    found: BatchList = [
+    batches: BatchList = [
         ((40 * x + 128).clamp(0, 255), labels) for x, labels in clouds()
     ]
     if divided:
-        found = [((x - 128) / 40, labels) for x, labels in found]
+        batches = [((x - 128) / 40, labels) for x, labels in batches]
     with seeded(26):
-        return Case(model=_three_layers()[0], batches=found)
+        return Case(model=_three_layers()[0], batches=batches)
 
 
 PAIRS = (

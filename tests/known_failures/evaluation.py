@@ -25,22 +25,22 @@ class Visit:
     Attributes:
         name: Of the network.
         state: ``"sick"``, ``"healthy"`` (a twin) or ``"standard"``.
-        found: The survey.
+        survey: The survey.
         expected: Rules that must fire.
         allowed: Rules that are true of it as well.
     """
 
     name: str
     state: str
-    found: Survey
+    survey: Survey
     expected: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
 
     @cached_property
     def fired(self) -> dict[str, str]:
         """Severity of each rule that fired, praise left out."""
-        found = find(self.found)
-        return {f.rule: f.severity for f in found if f.severity != "good"}
+        findings = find(self.survey)
+        return {f.rule: f.severity for f in findings if f.severity != "good"}
 
     @property
     def misses(self) -> tuple[str, ...]:
@@ -89,14 +89,14 @@ def visit_pair(
     sick = Visit(
         name=pair.name,
         state="sick",
-        found=examined(pair.sick(), measures=measures),
+        survey=examined(pair.sick(), measures=measures),
         expected=pair.expected,
         allowed=pair.also,
     )
     healthy = Visit(
         name=pair.name,
         state="healthy",
-        found=examined(pair.healthy(), measures=measures),
+        survey=examined(pair.healthy(), measures=measures),
         allowed=pair.notes,
     )
     return sick, healthy
@@ -109,7 +109,7 @@ def visit_standard(
     return Visit(
         name=standard.name,
         state="standard",
-        found=examined(standard.make(), measures=measures),
+        survey=examined(standard.make(), measures=measures),
         allowed=standard.notes,
     )
 
@@ -138,5 +138,5 @@ def again(draw: int) -> Iterator[Visit]:
 
 def measures_of(rules: Sequence[str]) -> tuple[str, ...]:
     """Return the measures that some rules read."""
-    found = [m for rule in RULES if rule.name in rules for m in rule.measures]
-    return tuple(dict.fromkeys(found))
+    names = [m for rule in RULES if rule.name in rules for m in rule.measures]
+    return tuple(dict.fromkeys(names))

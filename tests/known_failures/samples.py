@@ -34,11 +34,11 @@ def sentences(
 ) -> BatchList:
     """Draw rows of words; the class is the first word's remainder."""
     generator = torch.Generator().manual_seed(seed_of(3))
-    found: BatchList = []
+    batches: BatchList = []
     for _ in range(n_batches):
         tokens = torch.randint(words, (n_samples, length), generator=generator)
-        found.append((tokens, tokens[:, 0] % N_CLASSES))
-    return found
+        batches.append((tokens, tokens[:, 0] % N_CLASSES))
+    return batches
 
 
 def _drawn(
@@ -46,9 +46,9 @@ def _drawn(
 ) -> BatchList:
     generator = torch.Generator().manual_seed(seed_of(seed))
     centres = torch.randn(N_CLASSES, *shape, generator=generator)
-    found: BatchList = []
+    batches: BatchList = []
     for _ in range(n_batches):
         labels = torch.randint(N_CLASSES, (n_samples,), generator=generator)
         noise = torch.randn(n_samples, *shape, generator=generator)
-        found.append(((centres[labels] + noise) / 2**0.5, labels))
-    return found
+        batches.append(((centres[labels] + noise) / 2**0.5, labels))
+    return batches

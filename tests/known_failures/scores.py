@@ -104,8 +104,8 @@ def _is_slow(rule: str) -> bool:
     return any(measure in SLOW for measure in measures_of([rule]))
 
 
-def _counted(found: "Counter[str]") -> str:
-    return _listed([f"{what} ({count}×)" for what, count in found.most_common()])
+def _counted(counter: "Counter[str]") -> str:
+    return _listed([f"{what} ({count}×)" for what, count in counter.most_common()])
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -140,7 +140,7 @@ def _rule_line(rule: Rule, visits: Sequence[Visit]) -> str:
 
 
 def _numbers(rule: Rule, sick: Visit, twin: Visit) -> list[str]:
-    evidence, other = rule.read(sick.found), rule.read(twin.found)
+    evidence, other = rule.read(sick.survey), rule.read(twin.survey)
     if evidence is None:
         return ["not measured", "", ""]
     sign = ">" if evidence.above else "<"
@@ -160,9 +160,9 @@ def _pairs(visits: Sequence[Visit]) -> str:
         sick, twin = (
             v for v in visits if v.name == pair.name and v.state != "standard"
         )
-        found = [rule for rule in sick.expected if rule in sick.fired]
+        rules = [rule for rule in sick.expected if rule in sick.fired]
         lines.append(
-            f"| {pair.name} | {pair.illness} | {pair.cure} | {_codes(found)} | "
+            f"| {pair.name} | {pair.illness} | {pair.cure} | {_codes(rules)} | "
             f"{_codes(sick.others)} | {_codes(twin.fired)} |"
         )
     return "\n".join(lines) + "\n"
@@ -176,9 +176,9 @@ def _standards(visits: Sequence[Visit]) -> str:
     ]
     for visit in visits:
         if visit.state == "standard":
-            good = [f.rule for f in find(visit.found) if f.severity == "good"]
+            good = [f.rule for f in find(visit.survey) if f.severity == "good"]
             lines.append(
-                f"| {visit.name} | {visit.found.n_parameters:,} | "
+                f"| {visit.name} | {visit.survey.n_parameters:,} | "
                 f"{_codes(visit.fired)} | {_codes(good)} |"
             )
     return "\n".join(lines) + "\n"
@@ -210,17 +210,17 @@ def _trials(tried: Iterable[tuple[str, Advice]]) -> str:
 def trials_of(visits: Iterable[Visit]) -> list[tuple[str, Advice]]:
     """Try the advice for what every sick network is in the bay for."""
     made = {pair.name: pair.sick for pair in PAIRS}
-    found: list[tuple[str, Advice]] = []
+    trials: list[tuple[str, Advice]] = []
     for visit in visits:
         if visit.state == "sick":
-            findings = [f for f in find(visit.found) if f.rule in visit.expected]
-            advice = advise(visit.found, findings)
+            findings = [f for f in find(visit.survey) if f.rule in visit.expected]
+            advice = advise(visit.survey, findings)
             patient = made[visit.name]()
             tried = try_advice(
                 advice, patient, seeds=SEEDS, steps=STEPS, budget_s=AMPLE_S
             )
-            found += [(visit.name, each) for each in tried]
-    return found
+            trials += [(visit.name, each) for each in tried]
+    return trials
 
 
 def main(destination: str) -> None:

@@ -6,8 +6,11 @@ import pytest
 
 from theodolite.core import ConfigError, PathBlueprint, ShortcutBlueprint
 from theodolite.theory import PathModel, path_masses
-from theodolite_papers.littwin2016loss.shared.enumeration import enumerate_paths
-from theodolite_papers.littwin2016loss.shared.recording import built, recorded
+from theodolite_papers.littwin2016loss.shared.enumeration import (
+    built,
+    enumerate_paths,
+    recorded,
+)
 
 CYCLIC = PathBlueprint(inputs=6, width=8, depth=4, unique=4, scale=0.35)
 X = np.random.default_rng(3).normal(size=(2, 6))

@@ -100,6 +100,12 @@ def test_punctuation_stays_with_its_formula():
     assert str(to_html("as ($n$), then")).endswith("</math>),</span> then")
 
 
+@pytest.mark.parametrize(("letters", "whole"), [(23, 1), (24, 1), (25, 0)])
+def test_short_code_stays_on_one_line(letters, whole):
+    html = str(to_html(f"`{'x' * letters}`"))
+    assert html.count(' class="whole"') == whole
+
+
 def test_code_is_not_mathematics():
     assert formulas("`$x$` and $y$") == ["y"]
 

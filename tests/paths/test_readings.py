@@ -46,9 +46,9 @@ def test_chunks_and_precision_change_nothing(style):
     np.testing.assert_allclose(pieces.energy, whole.energy, rtol=1e-10)
     np.testing.assert_allclose(pieces.gain, whole.gain, rtol=1e-10)
     single = copy.deepcopy(net).float()
-    twin = path_ensemble(single, (x.float(), y.float()), **given)
-    np.testing.assert_allclose(twin.energy, whole.energy, rtol=1e-3)
-    assert (twin.status, "twin" in twin.method) == ("exact", True)
+    promoted = path_ensemble(single, (x.float(), y.float()), **given)
+    np.testing.assert_allclose(promoted.energy, whole.energy, rtol=1e-3)
+    assert (promoted.status, "twin" in promoted.method) == ("exact", True)
     own = path_ensemble(single, (x.float(), y.float()), **given, promote=False)
     np.testing.assert_allclose(own.share, whole.share, atol=1e-3)
     assert own.status == "rounding"

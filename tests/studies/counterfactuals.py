@@ -2,12 +2,13 @@
 
 import os
 from functools import cache
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from tests.studies.numbers import check_numbers
-from theodolite.core import PredictedAndMeasured, Rows
+from theodolite.core import ConfigError, PredictedAndMeasured, Rows
 from theodolite.runs import RunFolder, execute
 from theodolite.studies import evidence_of, find, plan_study, prepare_worker
 
@@ -166,6 +167,68 @@ def check_all_turn(name, cases):
     }
 
 
+def study_tests(name, cases, verdicts=None, *, check=check_counterfactual, copies=1):
+    """Return a class with the tests that every study has.
+
+    Args:
+        name: The study.
+        cases: Its counterfactuals, which begin with the claim.
+        verdicts: Verdicts at SMOKE that are not HOLDS; None to check none.
+        check: Checks one counterfactual; None where the file does that itself.
+        copies: How many times the networks of the run there should be.
+    """
+
+    class Tests:
+        def test_rows_carry_their_error(self, smoke_root):
+            check_errors(smoke_root, name)
+
+        def test_every_claim_has_a_counterfactual(self):
+            check_all_turn(name, cases)
+
+        if verdicts is not None:
+
+            def test_verdicts_at_smoke(self, smoke_root):
+                check_verdicts(smoke_root, name, verdicts)
+
+        if check is not None:
+
+            @each_case(cases)
+            def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
+                check(smoke_root, name, case, copies=copies)
+
+    return Tests
+
+
+def outcome_tests(name, cases, copies):
+    """Return tests of a study whose counterfactuals begin with the verdict."""
+    ids = [f"{case[1]}-{case[0]}-{place}" for place, case in enumerate(cases)]
+
+    class Tests:
+        def test_rows_carry_their_error(self, smoke_root):
+            check_errors(smoke_root, name)
+
+        def test_every_claim_can_hold_and_fail(self):
+            check_both_ways(name, cases)
+
+        @pytest.mark.parametrize("case", cases, ids=ids)
+        def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
+            check_outcome(smoke_root, name, case, copies=copies)
+
+    return Tests
+
+
+def refused(make, *cases):
+    """Return a test that settings are refused with these words."""
+
+    @pytest.mark.parametrize(("settings", "words"), cases)
+    def test(settings, words):
+        with pytest.raises(ConfigError) as caught:
+            make(**settings)
+        assert words in str(caught.value)
+
+    return test
+
+
 def check_reproduced(name, cell, **chaotic):
     """A cell of the committed run is found there, and comes out the same again.
 
@@ -195,6 +258,60 @@ def check_reproduced(name, cell, **chaotic):
         np.testing.assert_allclose(
             new[key]["value"], value, rtol=1e-5, atol=error, err_msg=str(key)
         )
+
+
+class SmokeChecks:
+    """What the run of a study at SMOKE is tested for; a class of tests names it.
+
+    Attributes:
+        study: Its name.
+        verdicts: Verdicts of the claims that do not hold.
+        alone: Claims that one network leaves open.
+        refused: Settings that cannot be run, and words of the error.
+    """
+
+    study: str
+    verdicts: ClassVar = {}
+    alone: ClassVar = ()
+    refused: ClassVar = ()
+
+    def test_verdicts_at_smoke(self, smoke_root):
+        check_verdicts(smoke_root, self.study, self.verdicts)
+
+    def test_rows_carry_their_error(self, smoke_root):
+        check_errors(smoke_root, self.study)
+
+    def test_one_network_decides_nothing(self, smoke_root):
+        study, both = rows_of(smoke_root, self.study)
+        one = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
+        for name in self.alone:
+            assert claim_of(study, name).rule(one).outcome == "UNDECIDED", name
+
+    def test_what_cannot_be_run_is_refused_in_one_sentence(self):
+        config = type(find(self.study).study.presets["smoke"])
+        for settings, text in self.refused:
+            with pytest.raises(ConfigError, match=text) as caught:
+                config(**settings)
+            assert "\n" not in str(caught.value)
+
+
+class StudyChecks(SmokeChecks):
+    """What a study is tested for whose verdicts turn on counterfactuals of SMOKE.
+
+    Attributes:
+        cases: Counterfactuals, each of which turns a verdict.
+        copies: How often networks are counted in those of some claims.
+    """
+
+    cases: ClassVar = []
+    copies: ClassVar = {}
+
+    def test_every_claim_has_a_counterfactual(self):
+        check_all_turn(self.study, self.cases)
+
+    def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
+        copies = self.copies.get(case[0], 1)
+        check_counterfactual(smoke_root, self.study, case, copies=copies)
 
 
 WITH_MNIST = pytest.mark.skipif(

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -83,3 +84,12 @@ def test_the_catalogue_needs_no_torch():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_study_is_gathered_from_the_modules_of_its_package():
+    package = import_module("theodolite_papers.littwin2016loss.path_counts")
+    study = package.STUDY
+    assert package.__doc__.startswith(f"{study.title}.\n\n")
+    assert " ".join(package.__doc__.split("\n\n")[1].split()) == study.summary
+    assert study.combine is import_module(f"{package.__name__}.combine").combine
+    assert find("spin_glass_field").study.combine is None

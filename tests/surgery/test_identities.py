@@ -192,14 +192,14 @@ class Owner(nn.Module):
 @pytest.mark.parametrize(
     ("edit", "wanted"),
     [
-        (edits.Scaled(0.5), [2.0, 2.5]),
-        (edits.Scaled("own"), [8.0, 15.0]),
-        (edits.Zeroed(), [0.0, 0.0]),
-        (edits.Shifted("own"), [6.0, 8.0]),
-        (edits.Normed("norm"), [-1.0, 5.0]),
-        (edits.WithIdentity(nn.Identity(), 1.0), [14.0, 25.0]),
-        (edits.WithIdentity(nn.Identity(), 0.5), [9.0, 15.0]),
-        (edits.WithIdentity(nn.Identity(), "own"), [24.0, 65.0]),
+        (edits.ScaleEdit(0.5), [2.0, 2.5]),
+        (edits.ScaleEdit("own"), [8.0, 15.0]),
+        (edits.ZeroEdit(), [0.0, 0.0]),
+        (edits.ShiftEdit("own"), [6.0, 8.0]),
+        (edits.NormEdit("norm"), [-1.0, 5.0]),
+        (edits.IdentityEdit(nn.Identity(), 1.0), [14.0, 25.0]),
+        (edits.IdentityEdit(nn.Identity(), 0.5), [9.0, 15.0]),
+        (edits.IdentityEdit(nn.Identity(), "own"), [24.0, 65.0]),
     ],
 )
 def test_edits_are_arithmetic(edit, wanted):

@@ -22,8 +22,8 @@ pytestmark = [
 
 
 def scores(model, batch):
-    found = model(**batch) if isinstance(batch, dict) else model(batch)
-    return found if isinstance(found, torch.Tensor) else found.logits
+    outputs = model(**batch) if isinstance(batch, dict) else model(batch)
+    return outputs if isinstance(outputs, torch.Tensor) else outputs.logits
 
 
 def statistics(model):
@@ -164,8 +164,8 @@ def test_altered_networks_run_on_a_gpu_as_on_the_cpu(monkeypatch):
     altered = surgery.add_identity(model, {"pixel_values": batch}, isometry=True).model
     wanted = scores(altered, {"pixel_values": batch})
     moved = copy.deepcopy(altered).to("cuda")
-    found = scores(moved, {"pixel_values": batch.to("cuda")})
-    assert_close(found.cpu(), wanted, rtol=1e-4, atol=1e-5)
+    on_gpu = scores(moved, {"pixel_values": batch.to("cuda")})
+    assert_close(on_gpu.cpu(), wanted, rtol=1e-4, atol=1e-5)
     there = statistics(copy.deepcopy(model)).to("cuda")
     batch = {"pixel_values": batch.to("cuda")}
     result = surgery.scale_branches(there, batch, by=0.5, learnable=True)

@@ -25,16 +25,16 @@ def test_the_altered_network_is_the_modified_build(block, projections, scale):
     assert not result.log.left
     assert list(result.model.state_dict()) == list(modified.state_dict())
     for mode in (False, True):
-        found = [m.train(mode)(images) for m in (result.model, modified)]
-        assert_close(found[0], found[1], rtol=1e-12, atol=1e-12)
-        for each in found:
+        outputs = [m.train(mode)(images) for m in (result.model, modified)]
+        assert_close(outputs[0], outputs[1], rtol=1e-12, atol=1e-12)
+        for each in outputs:
             each.square().sum().backward()
     for (name, one), other in zip(
         result.model.named_parameters(), modified.parameters(), strict=True
     ):
         assert_close(one.grad, other.grad, rtol=1e-9, atol=1e-9, msg=name)
     other = original.train()(images)
-    assert (other - found[1]).abs().max() > 1e-3
+    assert (other - outputs[1]).abs().max() > 1e-3
 
 
 def test_training_either_gives_the_same_network():

@@ -27,18 +27,18 @@ def test_operations_on_random_networks_do_what_changed_operators_do(seed):
     places = operands(model, ROWS, "branch")
     factors = [draw.uniform(0.5, 2) for _ in places]
     scaled = surgery.scale_branches(model, ROWS, by=factors, learnable=seed % 2 == 0)
-    found = run_with_factors(model, ROWS, dict(zip(places, factors, strict=True)))
-    assert_close(run_plain(scaled.model, ROWS), found, rtol=1e-10, atol=1e-10)
+    changed = run_with_factors(model, ROWS, dict(zip(places, factors, strict=True)))
+    assert_close(run_plain(scaled.model, ROWS), changed, rtol=1e-10, atol=1e-10)
     inverse = [1 / factor for factor in factors]
     back = surgery.scale_branches(scaled.model, ROWS, by=inverse)
     assert_close(run_plain(back.model, ROWS), wanted, rtol=1e-10, atol=1e-10)
     skips = operands(model, ROWS, "skip")
     chosen = sorted(draw.sample(range(len(skips)), draw.randint(1, len(skips))))
     bare = surgery.remove_skips(back.model, ROWS, which=chosen)
-    found = run_with_factors(
+    changed = run_with_factors(
         model, ROWS, dict.fromkeys([skips[i] for i in chosen], 0.0)
     )
-    assert_close(run_plain(bare.model, ROWS), found, rtol=1e-10, atol=1e-10)
+    assert_close(run_plain(bare.model, ROWS), changed, rtol=1e-10, atol=1e-10)
     assert same_bits(bits(bare.undo()), bits(back.model))
     assert same_bits(bits(back.undo()), bits(scaled.model))
     assert same_bits(bits(scaled.undo()), before)

@@ -32,13 +32,13 @@ def blocks(*names, kind="residual"):
     ],
 )
 def test_blocks_meet_by_name_else_by_depth(before, after, pairs):
-    found = match_blocks(blocks(*before.split()), blocks(*after.split()))
+    matched = match_blocks(blocks(*before.split()), blocks(*after.split()))
     told = " ".join(
         f"{p.before.name if p.before else ''}-{p.after.name if p.after else ''}"
-        for p in found
+        for p in matched
     )
     assert told == pairs
-    for pair in found:
+    for pair in matched:
         same = pair.before and pair.after and pair.before.name == pair.after.name
         alone = pair.before is None or pair.after is None
         assert pair.by == ("alone" if alone else "name" if same else "depth")
@@ -46,8 +46,8 @@ def test_blocks_meet_by_name_else_by_depth(before, after, pairs):
 
 def test_a_stem_is_no_residual_block():
     (stem,), rest = blocks("s", kind="stem"), blocks("x", "y")
-    found = match_blocks([stem], rest)
-    assert [p.by for p in found] == ["alone", "alone", "alone"]
+    matched = match_blocks([stem], rest)
+    assert [p.by for p in matched] == ["alone", "alone", "alone"]
 
 
 def with_rows(rows):
@@ -57,23 +57,25 @@ def with_rows(rows):
 def test_intervals_join_both_errors():
     one = with_rows([row("curvature", "trace", 10.0, 0.3)])
     other = with_rows([row("curvature", "trace", 11.0, 0.4)])
-    (found,) = compare(one, other).differences
-    assert found.difference == 1.0
-    assert (found.low, found.high) == pytest.approx((1 - 1.96 * 0.5, 1 + 1.96 * 0.5))
-    assert found.changed == "up"
-    (found,) = compare(other, one).differences
-    assert found.changed == "down"
+    (difference,) = compare(one, other).differences
+    assert difference.difference == 1.0
+    assert (difference.low, difference.high) == pytest.approx(
+        (1 - 1.96 * 0.5, 1 + 1.96 * 0.5)
+    )
+    assert difference.changed == "up"
+    (difference,) = compare(other, one).differences
+    assert difference.changed == "down"
     near = with_rows([row("curvature", "trace", 10.9, 0.4)])
-    (found,) = compare(one, near).differences
-    assert found.changed == "no"
+    (difference,) = compare(one, near).differences
+    assert difference.changed == "no"
 
 
 def test_exact_numbers_differ_beyond_rounding_alone():
     one = with_rows([row("curvature", "trace", 10.0)])
     for value, changed in ((10.0, "no"), (10.000001, "no"), (10.01, "up")):
         other = with_rows([row("curvature", "trace", value)])
-        (found,) = compare(one, other).differences
-        assert found.changed == changed
+        (difference,) = compare(one, other).differences
+        assert difference.changed == changed
 
 
 def test_rows_meet_by_their_labels_and_paired_blocks():
@@ -84,19 +86,19 @@ def test_rows_meet_by_their_labels_and_paired_blocks():
         ]
         rows.append(row("curvature", "largest_eigenvalue", 5.0, 0.1, rank=0))
         rows.append(row("curvature", "largest_eigenvalue", 4.0, 0.1, rank=1))
-        found = with_rows(rows)
-        return replace(found, blocks=tuple(blocks(*names)))
+        comparison = with_rows(rows)
+        return replace(comparison, blocks=tuple(blocks(*names)))
 
     one = survey(("a", "b", "c"), (1.0, 2.0, 3.0))
     other = survey(("a", "x", "c"), (1.0, 4.0, 9.0))
-    found = compare(one, other)
+    comparison = compare(one, other)
     gains = {
         d.labels["block"]: d.difference
-        for d in found.differences
+        for d in comparison.differences
         if d.quantity == "branch_gain"
     }
     assert gains == {"a": 0.0, "b → x": 2.0, "c": 6.0}
-    ranks = [d for d in found.differences if d.quantity == "largest_eigenvalue"]
+    ranks = [d for d in comparison.differences if d.quantity == "largest_eigenvalue"]
     assert [(d.labels["rank"], d.difference) for d in ranks] == [(0, 0.0), (1, 0.0)]
 
 
@@ -132,24 +134,24 @@ def test_numbers_of_a_part_of_the_samples_are_not_compared(before, after, said):
         )
         for n, of in (before, after)
     )
-    found = compare(one, other)
-    assert found.not_compared == (() if said is None else (said,))
-    assert found.outline()["not_compared"] == list(found.not_compared)
-    quantities = [one.quantity for one in found.differences]
+    comparison = compare(one, other)
+    assert comparison.not_compared == (() if said is None else (said,))
+    assert comparison.outline()["not_compared"] == list(comparison.not_compared)
+    quantities = [one.quantity for one in comparison.differences]
     assert quantities == (["trace", "n_norms"] if said is None else ["n_norms"])
-    assert (f"not compared: {said}" in str(found)) is (said is not None)
-    assert ("Not compared: " in page_of(found)) is (said is not None)
+    assert (f"not compared: {said}" in str(comparison)) is (said is not None)
+    assert ("Not compared: " in page_of(comparison)) is (said is not None)
 
 
 def test_findings_are_gone_new_and_kept():
     one = by_hand()
     new = replace(one.findings[0], rule="brand-new", title="Something ill")
     other = replace(one, findings=(one.findings[1], new))
-    found = compare(one, other)
-    assert [f.rule for f in found.gone] == ["rate-too-large"]
-    assert [f.rule for f in found.new] == ["brand-new"]
-    assert [f.rule for f in found.kept] == ["signal-kept"]
-    told = str(found)
+    comparison = compare(one, other)
+    assert [f.rule for f in comparison.gone] == ["rate-too-large"]
+    assert [f.rule for f in comparison.new] == ["brand-new"]
+    assert [f.rule for f in comparison.kept] == ["signal-kept"]
+    told = str(comparison)
     assert "✓ gone: The learning rate is above" in told
     assert "✗ new: Something ill" in told
     assert "· kept: The signal keeps its size" in told
@@ -178,13 +180,13 @@ def test_what_does_not_compare_is_said():
 
 def test_rows_and_json_hold_every_difference(tmp_path):
     one = by_hand()
-    found = compare(one, one)
-    rows = found.rows()
-    assert len(rows) == len(found.differences) == len(one.rows())
+    comparison = compare(one, one)
+    rows = comparison.rows()
+    assert len(rows) == len(comparison.differences) == len(one.rows())
     assert set(rows.column("changed")) == {"no"}
-    found.to_json(tmp_path / "two.json")
+    comparison.to_json(tmp_path / "two.json")
     kept = json.loads((tmp_path / "two.json").read_text())
-    assert kept == found.to_dict()
+    assert kept == comparison.to_dict()
     assert kept["before"] == one.to_dict()
     assert isinstance(rows, Rows)
 
@@ -195,21 +197,23 @@ def test_models_are_surveyed_on_the_same_terms():
         other[1].layer.weight.mul_(0.1)
         other[1].layer.bias.mul_(0.1)
     before = {name: value.clone() for name, value in other.state_dict().items()}
-    found = compare(
+    comparison = compare(
         one, other, data(), loss=nn.CrossEntropyLoss(), budget=1000, progress=False,
         measures=("map", "signal"), seed=3,
     )  # fmt: skip
-    assert found.caveats == ()
-    assert found.before.seed == found.after.seed == 3
-    assert all(pair.by == "name" for pair in found.pairs)
+    assert comparison.caveats == ()
+    assert comparison.before.seed == comparison.after.seed == 3
+    assert all(pair.by == "name" for pair in comparison.pairs)
     gains = {
-        d.labels["block"]: d for d in found.differences if d.quantity == "branch_gain"
+        d.labels["block"]: d
+        for d in comparison.differences
+        if d.quantity == "branch_gain"
     }
     assert gains["1"].changed == "down"
     assert gains["1"].after == pytest.approx(0.1 * gains["1"].before, rel=1e-9)
     stem = next(
         d
-        for d in found.differences
+        for d in comparison.differences
         if d.quantity == "forward_rms" and d.labels["block"] == "0"
     )
     assert stem.changed == "no"
@@ -224,14 +228,15 @@ def test_each_model_has_its_own_optimizer():
         for model, lr in ((one, 0.5), (other, 0.05))
     )
     terms = {"loss": nn.CrossEntropyLoss(), "measures": ("optimizer",)}
-    found = compare(
+    comparison = compare(
         one, other, data(), optimizers=(fast, slow), progress=False, **terms
     )
     rates = [
-        s.settings["optimizer_settings"]["lr"] for s in (found.before, found.after)
+        s.settings["optimizer_settings"]["lr"]
+        for s in (comparison.before, comparison.after)
     ]
     assert rates == [0.5, 0.05]
-    for survey in (found.before, found.after):
+    for survey in (comparison.before, comparison.after):
         assert survey.number("not_in_optimizer")["value"] == 0
     with pytest.raises(ConfigError, match="optimizers=\\(of the first"):
         compare(one, other, data(), optimizer=fast, **terms)

@@ -79,33 +79,33 @@ def test_adaptive_rates_before_the_first_step_are_not_judged():
 def test_noise_without_a_signal_is_held_to_the_least_that_it_can_be(
     value, error, fires
 ):
-    def found(parts):
+    def rules(parts):
         labels = {"n_samples": 8, "n_parts": parts}
         rows = [row("rates", "noise_scale_per_batch", value, error, **labels)]
         return [f.rule for f in find(surveyed(*rows, batch_size=8))]
 
-    assert bool(found(8)) is fires
-    assert bool(found(2)) is (fires and error is not None)
+    assert bool(rules(8)) is fires
+    assert bool(rules(2)) is (fires and error is not None)
 
 
 def test_findings_and_advice_say_on_how_many_samples_their_number_was_taken():
     labels = {"module": "relu", "n_samples": 8, "of_samples": 256}
     few = surveyed(row("units", "dead_share", 0.9, 0.05, **labels))
-    (found,) = find(few)
-    assert (found.n_samples, found.of_samples) == (8, 256)
-    assert "The worst share is 0.9 ± 0.05 on 8 of 256 samples" in found.says
+    (finding,) = find(few)
+    assert (finding.n_samples, finding.of_samples) == (8, 256)
+    assert "The worst share is 0.9 ± 0.05 on 8 of 256 samples" in finding.says
     assert "0.9 ± 0.05 on 8 of 256 samples > 0.25" in str(
-        replace(few, findings=(found,))
+        replace(few, findings=(finding,))
     )
-    assert advise(few, [found])[0].code.startswith("# Measured on 8 of 256 samples.")
+    assert advise(few, [finding])[0].code.startswith("# Measured on 8 of 256 samples.")
     joined = decades(Figure(10.0, 1.0, (8, 256)), Figure(1.0, 0.1, (64, 256)))
     assert joined.samples == (8, 256)
 
 
 def test_decades_join_both_errors():
-    found = decades(Figure(10.0, 1.0), Figure(1.0, 0.1))
-    assert found.value == pytest.approx(1.0)
-    assert found.error == pytest.approx(math.hypot(0.1, 0.1) / math.log(10))
+    joined = decades(Figure(10.0, 1.0), Figure(1.0, 0.1))
+    assert joined.value == pytest.approx(1.0)
+    assert joined.error == pytest.approx(math.hypot(0.1, 0.1) / math.log(10))
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_past_twice_the_stable_rate_is_worse():
     ("share", "severity"), [(0.2, None), (0.4, "note"), (0.52, "note"), (0.8, "sick")]
 )
 def test_the_more_units_are_dead_the_worse(share, severity):
-    found = find(surveyed(row("units", "dead_share", share, 0.05, module="relu")))
-    assert [f.severity for f in found] == ([severity] if severity else [])
+    findings = find(surveyed(row("units", "dead_share", share, 0.05, module="relu")))
+    assert [f.severity for f in findings] == ([severity] if severity else [])
 
 
 def test_growth_is_held_against_that_of_the_depth():
@@ -158,8 +158,8 @@ def test_growth_is_held_against_that_of_the_depth():
     ],
 )
 def test_a_signal_is_followed_from_its_first_block_on(sizes, quantity, rule, where):
-    (found,) = [f for f in find(of_depth(sizes, quantity)) if f.rule == rule]
-    assert found.where == where
+    (finding,) = [f for f in find(of_depth(sizes, quantity)) if f.rule == rule]
+    assert finding.where == where
 
 
 def test_an_overflow_is_an_explosion():
@@ -191,12 +191,12 @@ def test_fresh_running_statistics_are_nobodys_fault():
     ],
 )
 def test_what_is_made_up_is_not_judged(inputs, said):
-    found = surveyed(
+    result = surveyed(
         row("norms", "running_mean_distance", 3.0, 0.1, module="bn"),
         row("signal", "loss", 9.0, 0.1),
         row("signal", "loss_at_chance", 1.0, 0.0),
     )
-    assert {f.rule for f in find(replace(found, inputs=inputs))} == said
+    assert {f.rule for f in find(replace(result, inputs=inputs))} == said
 
 
 def test_layer_norms_are_not_held_to_what_batch_norms_need():
@@ -213,11 +213,11 @@ def test_layer_norms_are_not_held_to_what_batch_norms_need():
 
 def test_findings_stand_worst_first_and_say_their_numbers():
     survey = of_depth([1.0, 30.0, 1e6])
-    found = find(survey)
+    findings = find(survey)
     order = ["sick", "warning", "note", "good"]
-    places = [order.index(finding.severity) for finding in found]
+    places = [order.index(finding.severity) for finding in findings]
     assert places == sorted(places)
-    assert "from 1 to 1e+06" in found[0].says
+    assert "from 1 to 1e+06" in findings[0].says
 
 
 def test_a_survey_without_rows_finds_nothing():

@@ -40,10 +40,10 @@ def test_every_rule_pair_and_network_is_on_the_page():
 def test_what_is_counted_agrees_with_the_tables():
     assert f"{2 * len(PAIRS) + len(STANDARDS)} networks, {len(RULES)} rules" in PAGE
     misses = int(re.search(r"\| misses \| (\d+)", PAGE)[1])
-    found = [cells(section("Pairs"), pair.name) for pair in PAIRS]
+    rows = [cells(section("Pairs"), pair.name) for pair in PAIRS]
     missing = [
         rule
-        for pair, row in zip(PAIRS, found, strict=True)
+        for pair, row in zip(PAIRS, rows, strict=True)
         for rule in pair.expected
         if f"`{rule}`" not in row[3]
     ]
@@ -60,7 +60,7 @@ def test_a_sample_of_the_pairs_says_the_same_again(name):
     assert set(re.findall(r"`(.*?)`", row[5])) >= set(healthy.fired)
     (rule,) = pair.expected
     line = cells(section("Rules"), f"`{rule}` ({rule_named(rule).severity})")
-    again = rule_named(rule).read(sick.found)
+    again = rule_named(rule).read(sick.survey)
     assert float(line[2].split(" ")[0]) == pytest.approx(again.figure.value, rel=0.01)
 
 
@@ -95,7 +95,7 @@ def others():
 
     empty = Survey(title="x", n_parameters=0, blocks=(), measured=())
     return [
-        Visit(name=pair.name, state=state, found=empty)
+        Visit(name=pair.name, state=state, survey=empty)
         for pair in PAIRS
         if pair.name != "dead-units"
         for state in ("sick", "healthy")

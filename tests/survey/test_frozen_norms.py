@@ -61,20 +61,20 @@ def top_of(model, mode):
 def test_a_survey_measures_the_network_that_is_trained(drawing, tmp_path):
     model = network(*drawing)
     before, wanted = modes(model), ["signal", "curvature"]
-    found = survey(model, (X, Y), loss=LOSS, measures=wanted, progress=False)
+    result = survey(model, (X, Y), loss=LOSS, measures=wanted, progress=False)
     assert modes(model) == before
-    assert found.number("loss")["value"] == pytest.approx(mixed_loss(model), rel=1e-12)
-    top = found.number("largest_eigenvalue")
+    assert result.number("loss")["value"] == pytest.approx(mixed_loss(model), rel=1e-12)
+    top = result.number("largest_eigenvalue")
     assert top["value"] == pytest.approx(top_of(model, "as_is"), abs=top["error"])
     assert abs(top_of(model, "batch") - top["value"]) > top["error"]
-    assert found.norm_mode == top["norm_mode"] == "as_is"
-    assert found.norm_layers == {"train": ("4",), "eval": ("1",)}
+    assert result.norm_mode == top["norm_mode"] == "as_is"
+    assert result.norm_layers == {"train": ("4",), "eval": ("1",)}
     assert top["norm_layers"] == "1 in train, 1 in eval"
-    assert "norms as_is (1 in train, 1 in eval)" in str(found)
-    assert ("random_layers" in found.settings) == bool(drawing)
-    found.to_json(tmp_path / "found.json")
-    assert Survey.from_json(tmp_path / "found.json").to_dict() == found.to_dict()
-    found.to_html(tmp_path / "found.html")
+    assert "norms as_is (1 in train, 1 in eval)" in str(result)
+    assert ("random_layers" in result.settings) == bool(drawing)
+    result.to_json(tmp_path / "found.json")
+    assert Survey.from_json(tmp_path / "found.json").to_dict() == result.to_dict()
+    result.to_html(tmp_path / "found.html")
     page = (tmp_path / "found.html").read_text(encoding="utf-8")
     assert "norms as_is (1 in train, 1 in eval)" in page
     assert "<dt>norms in eval mode</dt><dd>1</dd>" in page
@@ -121,5 +121,5 @@ def test_weights_before_a_frozen_norm_have_a_size_that_matters():
     model = network()
     decay = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
     given = {"loss": LOSS, "optimizer": decay, "measures": ["optimizer"]}
-    found = survey(model, (X, Y), progress=False, **given)
-    assert found.find("decays_invariant").column("parameter") == ["3.weight"]
+    result = survey(model, (X, Y), progress=False, **given)
+    assert result.find("decays_invariant").column("parameter") == ["3.weight"]

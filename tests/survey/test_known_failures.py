@@ -50,18 +50,18 @@ def test_rules_fire_on_the_sick_and_are_silent_on_the_twin(name):
 def test_common_networks_are_left_in_peace(standard):
     visit = visit_standard(standard, measures=CHEAP)
     assert not visit.false_alarms
-    assert all(m.status in ("done", "refused") for m in visit.found.measured)
+    assert all(m.status in ("done", "refused") for m in visit.survey.measured)
 
 
 def test_praise_is_given_where_it_is_due():
     sick, healthy = visits("exploding-residual-sum")
-    praise = {f.rule for f in find(healthy.found) if f.severity == "good"}
-    blame = {f.rule for f in find(sick.found) if f.severity == "good"}
+    praise = {f.rule for f in find(healthy.survey) if f.severity == "good"}
+    blame = {f.rule for f in find(sick.survey) if f.severity == "good"}
     assert "signal-steady" in praise
     assert "signal-steady" not in blame
     sick, healthy = visits("rate-too-large")
-    assert "rate-fits" in {f.rule for f in find(healthy.found)}
-    assert "rate-fits" not in {f.rule for f in find(sick.found)}
+    assert "rate-fits" in {f.rule for f in find(healthy.survey)}
+    assert "rate-fits" not in {f.rule for f in find(sick.survey)}
 
 
 def test_warm_up_is_asked_for_before_the_first_step_alone():
@@ -71,8 +71,8 @@ def test_warm_up_is_asked_for_before_the_first_step_alone():
     for inputs, labels in patient.batches[:1]:
         patient.loss(patient.model(inputs), labels).backward()
     patient.optimizer.step()
-    found = examined(patient, measures=measures(pair))
-    assert "warm-up-missing" not in {finding.rule for finding in find(found)}
+    result = examined(patient, measures=measures(pair))
+    assert "warm-up-missing" not in {finding.rule for finding in find(result)}
 
 
 def test_the_bay_is_large_enough_and_holds_a_pair_for_every_rule():
@@ -112,9 +112,9 @@ def test_patients_redrawn_are_others():
 @pytest.mark.parametrize("name", [n for n in BY_NAME if n != "layer-never-called"])
 def test_advice_runs_and_some_of_it_heals(name):
     pair = BY_NAME[name]
-    found = visits(name)[0].found
-    findings = [f for f in find(found) if f.rule in pair.expected]
-    advice = advise(found, findings)
+    result = visits(name)[0].survey
+    findings = [f for f in find(result) if f.rule in pair.expected]
+    advice = advise(result, findings)
     assert {a.rule for a in advice} >= {f.rule for f in findings[:1]}
     patient = pair.sick()
     before = copy.deepcopy(patient.model.state_dict())
@@ -140,5 +140,5 @@ def heals(pair, patient, advice):
         loss=patient.loss,
         optimizer=treated.optimizer,
     )
-    found = examined(after, measures=measures(pair))
-    return advice.rule not in {finding.rule for finding in find(found)}
+    result = examined(after, measures=measures(pair))
+    return advice.rule not in {finding.rule for finding in find(result)}

@@ -204,12 +204,12 @@ def test_units_that_are_made_dead_and_saturated_are_counted():
         model[2].bias[:2] = 1e3
         model[2].weight[2:] = 0.0
         model[2].bias[2:] = 0.0
-    found = take(model, data(), "units")
-    assert_close(found.number("dead_share", module="1")["value"], 3 / 8)
-    assert_close(found.number("saturated_share", module="3")["value"], 2 / 6)
+    result = take(model, data(), "units")
+    assert_close(result.number("dead_share", module="1")["value"], 3 / 8)
+    assert_close(result.number("saturated_share", module="3")["value"], 2 / 6)
     zeros = (torch.relu(model[0](data()[0])) == 0).double().mean()
-    exact(found.number("silent_share", module="1"), zeros)
-    assert found.number("dead_share", module="3")["value"] == pytest.approx(4 / 6)
+    exact(result.number("silent_share", module="1"), zeros)
+    assert result.number("dead_share", module="3")["value"] == pytest.approx(4 / 6)
 
 
 def test_norms_are_held_against_their_running_statistics():
@@ -222,18 +222,18 @@ def test_norms_are_held_against_their_running_statistics():
         parameter.requires_grad_(False)
     model.train()
     model.blocks[0].eval()
-    found = take(model, (x, y), "norms")
+    result = take(model, (x, y), "norms")
     entering = model.blocks[0].first(model.stem(x)).detach()
     mean, var = entering.mean(0), entering.var(0, unbiased=False) + norm.eps
     distance = ((2.0 - mean) / var.sqrt()).square().mean().sqrt()
     ratio = ((3.0 + norm.eps) / var).log().square().mean().sqrt()
-    exact(found.number("running_mean_distance", module="blocks.0.norm"), distance)
-    exact(found.number("running_var_ratio", module="blocks.0.norm"), ratio)
-    exact(found.number("batch_per_channel", module="blocks.0.norm"), 16)
-    exact(found.number("variance_min", module="blocks.0.norm"), (var - norm.eps).min())
-    modes = [found.number("in_train_mode", module=f"blocks.{i}.norm") for i in (0, 1)]
+    exact(result.number("running_mean_distance", module="blocks.0.norm"), distance)
+    exact(result.number("running_var_ratio", module="blocks.0.norm"), ratio)
+    exact(result.number("batch_per_channel", module="blocks.0.norm"), 16)
+    exact(result.number("variance_min", module="blocks.0.norm"), (var - norm.eps).min())
+    modes = [result.number("in_train_mode", module=f"blocks.{i}.norm") for i in (0, 1)]
     assert [row["value"] for row in modes] == [0.0, 1.0]
-    frozen = found.number("frozen_in_train_mode", module="blocks.1.norm")
+    frozen = result.number("frozen_in_train_mode", module="blocks.1.norm")
     assert frozen["value"] == 1.0
 
 
@@ -243,16 +243,16 @@ def test_an_optimizer_is_looked_at():
         parameter.requires_grad_(False)
     blocks = list(model.blocks.parameters())
     optimizer = torch.optim.SGD(blocks, lr=0.1, momentum=0.8, weight_decay=0.01)
-    found = take(model, data(), "optimizer", optimizer=optimizer)
+    result = take(model, data(), "optimizer", optimizer=optimizer)
     decayed = sum(p.numel() for p in blocks)
     # The scale of what stands before a batch norm has no effect.
     share = sum(b.first.weight.numel() for b in model.blocks) / decayed
-    exact(found.number("decay_on_invariant_share"), share)
-    exact(found.number("momentum"), 0.8)
-    exact(found.number("weight_decay"), 0.01)
-    exact(found.number("frozen_parameters"), 15)
-    exact(found.number("not_in_optimizer"), 16)
-    assert found.find("left_out", module="stem").values().sum() == 16
+    exact(result.number("decay_on_invariant_share"), share)
+    exact(result.number("momentum"), 0.8)
+    exact(result.number("weight_decay"), 0.01)
+    exact(result.number("frozen_parameters"), 15)
+    exact(result.number("not_in_optimizer"), 16)
+    assert result.find("left_out", module="stem").values().sum() == 16
 
 
 class FromInput(nn.Module):
@@ -283,14 +283,14 @@ def test_inputs_that_fork_channels_and_heads_of_three_axes_are_seen():
             model(batch[0]).flatten(0, 1), batch[1].flatten()
         )
 
-    found = take(model, (x, y), "map", "signal", "units", loss=loss)
-    assert not found.unsupported
+    result = take(model, (x, y), "map", "signal", "units", loss=loss)
+    assert not result.unsupported
     with torch.no_grad():
         gain = model.first(x).square().mean().sqrt() / x.square().mean().sqrt()
         logits = model(x)
-    exact(found.number("branch_gain"), gain)
-    exact(found.find("forward_rms")[-1], logits.square().mean().sqrt())
-    exact(found.number("dead_share"), 2 / 5)
+    exact(result.number("branch_gain"), gain)
+    exact(result.find("forward_rms")[-1], logits.square().mean().sqrt())
+    exact(result.number("dead_share"), 2 / 5)
 
 
 # Numbers that hang on no sample.
@@ -322,7 +322,7 @@ def test_what_is_cut_to_fit_the_time_says_so_everywhere(tmp_path):
 
 
 def test_measures_of_few_samples_by_design_say_so():
-    found = survey(
+    result = survey(
         normed(),
         [data(32), data(32, seed=1)],
         loss=nn.CrossEntropyLoss(),
@@ -332,16 +332,16 @@ def test_measures_of_few_samples_by_design_say_so():
     )
     counts = {
         each.measure: {(r.get("n_samples"), r.get("of_samples")) for r in each.rows}
-        for each in found.measured
+        for each in result.measured
     }
     assert counts.pop("jacobian") == {(8, 32)}
     assert counts.pop("paths") == {(16, 32)}
     assert counts.pop("tangent") == {(16, 32), (32, 32)}
     assert counts.pop("rates") == {(4, 32), (32, 32)}  # the noise is of eight parts
     assert counts == {"curvature": {(32, 32)}, "classifier": {(64, 64)}}
-    assert "effective depth" in str(found)
-    assert "norms as_is (2 in train), batch 1 of 2" in str(found)
-    for line in str(found).splitlines():
+    assert "effective depth" in str(result)
+    assert "norms as_is (2 in train), batch 1 of 2" in str(result)
+    for line in str(result).splitlines():
         part = line.startswith(("  effective depth", "  tangent"))
         assert ("on 16 of 32 samples" in line) is part
 

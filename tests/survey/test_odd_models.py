@@ -27,14 +27,14 @@ def scores():
     return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
 
 
-def rules(found):
-    return {finding.rule for finding in found.findings}
+def rules(result):
+    return {finding.rule for finding in result.findings}
 
 
 def test_a_model_without_parameters_is_surveyed(batch):
-    found = survey(nn.ReLU(), (batch[0][:, :3], batch[1]), **QUICK)
-    assert found.n_parameters == 0
-    assert found.settings["device"] == "cpu"
+    result = survey(nn.ReLU(), (batch[0][:, :3], batch[1]), **QUICK)
+    assert result.n_parameters == 0
+    assert result.settings["device"] == "cpu"
 
 
 def test_a_forward_that_raises_is_told_in_a_sentence(batch):
@@ -56,14 +56,14 @@ def test_two_losses_are_not_held_against_the_guess_of_one(batch):
         first = functional.cross_entropy(model(batch[0]), batch[1])
         return first + functional.cross_entropy(2 * model(batch[0]), batch[1])
 
-    found = survey(scores(), batch, loss=both, **QUICK)
-    assert not found.find("loss_at_chance")
-    assert "sure-and-wrong" not in rules(found)
+    result = survey(scores(), batch, loss=both, **QUICK)
+    assert not result.find("loss_at_chance")
+    assert "sure-and-wrong" not in rules(result)
 
 
 def test_a_function_that_is_the_cross_entropy_is_known_by_its_value(batch):
-    found = survey(scores(), batch, loss=functional.cross_entropy, **QUICK)
-    assert_close(found.number("loss_at_chance")["value"], math.log(3))
+    result = survey(scores(), batch, loss=functional.cross_entropy, **QUICK)
+    assert_close(result.number("loss_at_chance")["value"], math.log(3))
 
 
 @pytest.mark.parametrize("loss", [nn.CrossEntropyLoss, nn.NLLLoss, nn.MSELoss])
@@ -91,23 +91,23 @@ def test_probabilities_are_right_where_no_softmax_is_taken(batch):
     assert not rules(survey(model, (inputs, rows), **QUICK)) & {
         "probabilities-as-logits"
     }
-    found = survey(model, batch, loss=nn.CrossEntropyLoss(), **QUICK)
-    assert "probabilities-as-logits" in rules(found)
+    result = survey(model, batch, loss=nn.CrossEntropyLoss(), **QUICK)
+    assert "probabilities-as-logits" in rules(result)
 
 
 def test_numbers_far_from_zero_are_no_saturated_softmax(batch):
-    found = survey(scores(), (batch[0], torch.randn(8, 3) + 20), **QUICK)
-    assert found.number("loss")["value"] > 2 * found.number("loss_at_chance")["value"]
-    assert "sure-and-wrong" not in rules(found)
+    result = survey(scores(), (batch[0], torch.randn(8, 3) + 20), **QUICK)
+    assert result.number("loss")["value"] > 2 * result.number("loss_at_chance")["value"]
+    assert "sure-and-wrong" not in rules(result)
 
 
 def test_infinite_inputs_are_told_and_no_weights_are_redrawn(batch):
     inputs = batch[0].clone()
     inputs[3, 2] = math.inf
-    found = survey(scores(), (inputs, batch[1]), **QUICK)
-    (told,) = (f for f in found.findings if f.rule == "not-finite")
+    result = survey(scores(), (inputs, batch[1]), **QUICK)
+    (told,) = (f for f in result.findings if f.rule == "not-finite")
     assert told.where == ("0",)
-    assert not [advice for advice in found.advice if advice.rule == "not-finite"]
+    assert not [advice for advice in result.advice if advice.rule == "not-finite"]
 
 
 class Named(Dataset):
@@ -133,19 +133,19 @@ class ByName(nn.Module):
         self.scores, self.own = scores(), own
 
     def forward(self, inputs, labels=None):
-        found = {"logits": self.scores(inputs)}
+        outputs = {"logits": self.scores(inputs)}
         if self.own and labels is not None:
-            found["loss"] = 3 * functional.cross_entropy(found["logits"], labels)
-        return found
+            outputs["loss"] = 3 * functional.cross_entropy(outputs["logits"], labels)
+        return outputs
 
 
 @pytest.mark.parametrize(("own", "factor"), [(True, 3.0), (False, 1.0)])
 def test_a_loader_of_mappings_with_labels_finds_its_loss(batch, own, factor):
     loader = DataLoader(Named(batch), batch_size=8)
-    found = survey(ByName(own), loader, **QUICK)
+    result = survey(ByName(own), loader, **QUICK)
     wanted = factor * functional.cross_entropy(scores()(batch[0]), batch[1]).item()
-    assert_close(found.number("loss")["value"], wanted, rtol=1e-5, atol=0.0)
-    assert ("own loss" in found.inputs) is own
+    assert_close(result.number("loss")["value"], wanted, rtol=1e-5, atol=0.0)
+    assert ("own loss" in result.inputs) is own
 
 
 def test_of_a_long_loader_only_the_beginning_is_read(batch):

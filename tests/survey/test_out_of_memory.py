@@ -19,11 +19,13 @@ class Hungry(nn.Module):
 
 def test_a_full_device_is_told_in_a_sentence():
     batch = torch.zeros(4, 3), torch.tensor([0, 1, 0, 1])
-    found = theodolite.survey(
+    result = theodolite.survey(
         Hungry(), batch, measures=["map", "signal", "curvature"], progress=False
     )
-    said = [one.reason for one in found.measured if one.status in ("failed", "refused")]
+    said = [
+        one.reason for one in result.measured if one.status in ("failed", "refused")
+    ]
     assert said
-    for one in [*said, *found.unsupported]:
+    for one in [*said, *result.unsupported]:
         assert "no memory left: pass smaller batches" in one
         assert "Tried" not in one

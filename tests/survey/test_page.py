@@ -38,8 +38,8 @@ class Reader(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.ids += [found["id"]] if "id" in found else []
+        named = dict(attrs)
+        self.ids += [named["id"]] if "id" in named else []
         self.targets += [v for k, v in attrs if k == "href"]
         self.outside += [v for k, v in attrs if k in ("src", "href") and "//" in v]
         self._hidden = tag if tag in ("script", "style") else self._hidden
@@ -68,10 +68,10 @@ def test_the_page_is_readable_without_scripts(survey, page):
 
 
 def test_every_link_leads_somewhere_and_nothing_outside(page):
-    found = Reader(page)
-    assert len(set(found.ids)) == len(found.ids)
-    assert {t[1:] for t in found.targets} <= set(found.ids)
-    assert found.outside == []
+    reader = Reader(page)
+    assert len(set(reader.ids)) == len(reader.ids)
+    assert {t[1:] for t in reader.targets} <= set(reader.ids)
+    assert reader.outside == []
     assert "url(" not in page
     assert "@import" not in page
 

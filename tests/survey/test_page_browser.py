@@ -201,10 +201,10 @@ def test_both_sides_choose_the_same_column(wide):
 
 def test_csv_holds_every_row(wide, shown):
     text = downloaded(wide["survey"], "csv")
-    found = list(csv.DictReader(io.StringIO(text)))
+    lines = list(csv.DictReader(io.StringIO(text)))
     rows = list(shown["survey"].rows())
-    assert len(found) == len(rows)
-    for line, row in zip(found, rows, strict=True):
+    assert len(lines) == len(rows)
+    for line, row in zip(lines, rows, strict=True):
         assert line["quantity"] == row["quantity"]
         assert float(line["value"]) == row["value"]
         error = None if line["error"] == "" else float(line["error"])

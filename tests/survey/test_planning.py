@@ -58,9 +58,9 @@ def test_a_survey_leaves_the_model_bit_for_bit():
     x, y = data()
     LOSS(model(x.float()), y).backward()
     before = state_of(model)
-    found = theodolite.survey(model, (x.float(), y), loss=LOSS, budget=1000)
+    result = theodolite.survey(model, (x.float(), y), loss=LOSS, budget=1000)
     assert_as_found(model, before)
-    assert {m.status for m in found.measured} <= {"done", "refused"}
+    assert {m.status for m in result.measured} <= {"done", "refused"}
 
 
 def test_the_same_seed_gives_the_same_rows():
@@ -90,26 +90,26 @@ class Interrupted(nn.Module):
 def test_an_interrupt_reports_what_is_done():
     model = Interrupted(normed(), 9, KeyboardInterrupt())
     before = state_of(model)
-    found = survey(model, data(), loss=LOSS, budget=1000, progress=False)
+    result = survey(model, data(), loss=LOSS, budget=1000, progress=False)
     assert_as_found(model, before)
     assert model.left == 9
-    statuses = {m.measure: m.status for m in found.measured}
+    statuses = {m.measure: m.status for m in result.measured}
     assert statuses["map"] == statuses["signal"] == "done"
     assert statuses["density"] == "interrupted"
-    assert found.find("forward_rms")
-    assert "interrupted" in str(found)
+    assert result.find("forward_rms")
+    assert "interrupted" in str(result)
 
 
 @pytest.mark.parametrize("loss", [LOSS, None])
 def test_an_interrupt_before_the_first_measure_gives_a_survey_of_nothing(loss):
     model = Interrupted(normed(), 0, KeyboardInterrupt())
     before = state_of(model)
-    found = survey(model, data(1), loss=loss, measures=CHEAP, progress=False)
+    result = survey(model, data(1), loss=loss, measures=CHEAP, progress=False)
     assert_as_found(model, before)
-    assert [m.measure for m in found.measured] == list(CHEAP)
-    assert {m.status for m in found.measured} == {"interrupted"}
-    assert found.n_parameters == sum(p.numel() for p in model.parameters())
-    assert "interrupted" in str(found)
+    assert [m.measure for m in result.measured] == list(CHEAP)
+    assert {m.status for m in result.measured} == {"interrupted"}
+    assert result.n_parameters == sum(p.numel() for p in model.parameters())
+    assert "interrupted" in str(result)
 
 
 def test_time_counts_from_when_the_survey_was_asked_for():
@@ -140,19 +140,19 @@ def test_a_measure_is_promised_no_more_than_is_left_after_its_forecast():
 def test_what_a_model_raises_is_a_failure_of_one_measure_in_a_sentence():
     model = Interrupted(normed(), 9, RuntimeError("no such thing\nmore"))
     before = state_of(model)
-    found = survey(model, data(), loss=LOSS, budget=1000, progress=False)
+    result = survey(model, data(), loss=LOSS, budget=1000, progress=False)
     assert_as_found(model, before)
-    failed = [m for m in found.measured if m.status == "failed"]
+    failed = [m for m in result.measured if m.status == "failed"]
     assert failed
     assert all(m.reason == "RuntimeError: no such thing" for m in failed)
-    assert found.outcome("signal").status == "done"
+    assert result.outcome("signal").status == "done"
 
 
 def test_what_does_not_fit_is_skipped_with_what_it_would_take():
-    found = survey(normed(), data(), loss=LOSS, budget=0.02, progress=False)
-    skipped = [m for m in found.measured if m.status == "skipped"]
+    result = survey(normed(), data(), loss=LOSS, budget=0.02, progress=False)
+    skipped = [m for m in result.measured if m.status == "skipped"]
     assert {"density", "curvature"} <= {m.measure for m in skipped}
-    assert {found.outcome(name).status for name in CHEAP} == {"done"}
+    assert {result.outcome(name).status for name in CHEAP} == {"done"}
     for each in skipped:
         assert re.search(r"would take about .* give a budget of", each.reason)
         assert each.forecast_s > 0
@@ -179,32 +179,32 @@ def test_batch_norms_of_one_sample_are_one_loud_finding_and_the_rest_is_measured
     before = state_of(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     measures = (*CHEAP, "optimizer", "rates")
-    found = survey(
+    result = survey(
         model, (x, y), loss=LOSS, optimizer=optimizer, measures=measures, progress=False
     )
     assert_as_found(model, before)
-    assert {m.status for m in found.measured} == {"done"}
-    (loud,) = [f for f in found.findings if f.severity == "sick"]
+    assert {m.status for m in result.measured} == {"done"}
+    (loud,) = [f for f in result.findings if f.severity == "sick"]
     assert loud.rule == "batch-norm-of-one"
     assert loud.where == ("blocks.0.norm", "blocks.1.norm")
     assert "drop_last" in loud.says
-    assert found.norm_mode == "eval"
-    assert {row["norm_mode"] for row in found.rows()} == {"eval"}
-    assert any("instead of as_is mode" in said for said in found.unsupported)
-    assert "rate-fits" not in {f.rule for f in found.findings}
+    assert result.norm_mode == "eval"
+    assert {row["norm_mode"] for row in result.rows()} == {"eval"}
+    assert any("instead of as_is mode" in said for said in result.unsupported)
+    assert "rate-fits" not in {f.rule for f in result.findings}
 
 
 def test_without_a_map_measures_say_that_there_is_none():
     model = nn.Sequential(nn.BatchNorm1d(3, track_running_stats=False), nn.ReLU())
     x, y = data(1)
-    found = survey(model.double(), (x, y), loss=LOSS, measures=CHEAP, progress=False)
-    assert "no map could be made, for" in found.outcome("units").reason
+    result = survey(model.double(), (x, y), loss=LOSS, measures=CHEAP, progress=False)
+    assert "no map could be made, for" in result.outcome("units").reason
 
 
 def test_a_part_of_the_batch_is_said():
     x, y = data(64)
-    found = survey(normed(), (x, y), loss=LOSS, measures=["signal"], budget=1e-4)
-    assert found.number("loss")["n_samples"] < 64
+    result = survey(normed(), (x, y), loss=LOSS, measures=["signal"], budget=1e-4)
+    assert result.number("loss")["n_samples"] < 64
 
 
 class Random(nn.Module):
@@ -225,9 +225,9 @@ class Random(nn.Module):
 
 def test_a_model_that_computes_otherwise_each_time_is_said_to():
     model = Random().double()
-    found = survey(model, data(), loss=LOSS, measures=CHEAP, progress=False)
-    assert any("does not compute alike twice" in said for said in found.unsupported)
-    assert found.number("loss") is not None
+    result = survey(model, data(), loss=LOSS, measures=CHEAP, progress=False)
+    assert any("does not compute alike twice" in said for said in result.unsupported)
+    assert result.number("loss") is not None
 
 
 @pytest.mark.parametrize(
@@ -278,9 +278,9 @@ def test_progress_says_what_runs_and_what_is_next():
 def test_dropout_is_off_and_comes_back():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 3)).double()
-    found = survey(model, data(), loss=LOSS, measures=["signal"], progress=False)
+    result = survey(model, data(), loss=LOSS, measures=["signal"], progress=False)
     assert model[1].training
     model.eval()
     x, y = data()
     loss = float(LOSS(model(x), y).detach())
-    assert found.number("loss")["value"] == pytest.approx(loss)
+    assert result.number("loss")["value"] == pytest.approx(loss)

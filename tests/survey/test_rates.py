@@ -91,7 +91,7 @@ def test_plain_rates_are_those_of_the_second_moments(
 ):
     model, batch, moments = regression
     top = float(np.linalg.eigvalsh(moments.numpy())[-1])
-    found = survey(
+    result = survey(
         model,
         batch,
         loss=HalfSquareLoss(),
@@ -99,13 +99,13 @@ def test_plain_rates_are_those_of_the_second_moments(
         optimizer=optimizer(model.parameters(), 0.1),
         progress=False,
     )
-    rate = found.number("stable_rate", optimizer=name)
+    rate = result.number("stable_rate", optimizer=name)
     assert_close(rate["value"], factor / top, rtol=1e-8, atol=0.0)
-    low = found.number("stable_rate_low", optimizer=name)["value"]
-    high = found.number("stable_rate_high", optimizer=name)["value"]
+    low = result.number("stable_rate_low", optimizer=name)["value"]
+    high = result.number("stable_rate_high", optimizer=name)["value"]
     assert low <= rate["value"] <= high
-    assert_close(found.number("rate_in_use")["value"], 0.1)
-    over = found.number("rate_over_stable")["value"]
+    assert_close(result.number("rate_in_use")["value"], 0.1)
+    over = result.number("rate_over_stable")["value"]
     assert_close(over, 0.1 * top / factor, rtol=1e-8, atol=0.0)
 
 
@@ -126,7 +126,7 @@ def test_adaptive_rates_use_the_optimizers_state(regression, kind):
     root = square.sqrt().reshape(-1) + 1e-8
     matrix = (moments / root.sqrt() / root.sqrt()[:, None]).detach().numpy()
     top = float(np.linalg.eigvalsh(matrix)[-1])
-    found = survey(
+    result = survey(
         model,
         (x, y),
         loss=HalfSquareLoss(),
@@ -134,7 +134,7 @@ def test_adaptive_rates_use_the_optimizers_state(regression, kind):
         optimizer=optimizer,
         progress=False,
     )
-    row = found.number("stable_rate", optimizer=kind)
+    row = result.number("stable_rate", optimizer=kind)
     factor = {"adam": 38.0, "rmsprop": 2.0}[kind]
     assert_close(row["value"], factor / top, rtol=1e-7, atol=0.0)
     assert row["preconditioner"] == "the optimiser's state"
@@ -157,7 +157,7 @@ def test_kin_of_adam_have_bounds_and_scales_of_their_own(regression, make, key, 
     state = optimizer.state[model.weight][key].reshape(-1)
     root = {"sum": state.sqrt(), "exp_inf": state}.get(key, (state / 1e-3).sqrt())
     matrix = (moments / root.sqrt() / root.sqrt()[:, None]).detach().numpy()
-    found = survey(
+    result = survey(
         model,
         (x, y),
         loss=HalfSquareLoss(),
@@ -165,7 +165,7 @@ def test_kin_of_adam_have_bounds_and_scales_of_their_own(regression, make, key, 
         optimizer=optimizer,
         progress=False,
     )
-    row = found.number("stable_rate", optimizer="adam")
+    row = result.number("stable_rate", optimizer="adam")
     top = float(np.linalg.eigvalsh(matrix)[-1])
     assert_close(row["value"], factor / top, rtol=1e-6, atol=0.0)
 
@@ -278,28 +278,28 @@ def test_groups_of_adam_are_scaled_each_by_its_rate_and_state(regression):
 def test_an_optimizer_of_another_network_is_not_praised(regression):
     torch.manual_seed(0)
     model, other = nn.Linear(3, 1).double(), nn.Linear(3, 1).double()
-    found = surveyed(model, regression[1], torch.optim.SGD(other.parameters(), lr=0.3))
-    assert [f.rule for f in found.findings] == ["not-in-optimizer"]
-    assert not found.find("rate_over_stable")
+    result = surveyed(model, regression[1], torch.optim.SGD(other.parameters(), lr=0.3))
+    assert [f.rule for f in result.findings] == ["not-in-optimizer"]
+    assert not result.find("rate_over_stable")
     own = surveyed(model, regression[1], torch.optim.SGD(model.parameters(), lr=0.3))
     assert [f.rule for f in own.findings] == ["rate-fits"]
 
 
 def test_parameters_that_are_left_out_bound_no_rate(regression):
     model, batch, moments = nn.Linear(3, 1).double(), *regression[1:]
-    found = surveyed(model, batch, torch.optim.SGD([model.bias], lr=0.9))
-    row = found.number("rate_over_stable")
+    result = surveyed(model, batch, torch.optim.SGD([model.bias], lr=0.9))
+    row = result.number("rate_over_stable")
     assert_close(row["value"], 0.9 / 2, rtol=1e-9, atol=0.0)  # of the bias H is 1
     top = float(torch.linalg.eigvalsh(moments)[-1])
-    assert found.number("stable_rate", optimizer="gd")["value"] < 2.1 / top
+    assert result.number("stable_rate", optimizer="gd")["value"] < 2.1 / top
 
 
 def test_advice_keeps_the_proportions_of_groups(regression):
     model, batch = nn.Linear(3, 1).double(), regression[1]
     groups = [{"params": [model.weight], "lr": 2.0}, {"params": [model.bias]}]
     optimizer = torch.optim.SGD(groups, lr=0.5)
-    found = surveyed(model, batch, optimizer)
-    (advice,) = found.advice
+    result = surveyed(model, batch, optimizer)
+    (advice,) = result.advice
     assert advice.rule == "rate-too-large"
     exec(advice.code, {"optimizer": optimizer})
     rates = [group["lr"] for group in optimizer.param_groups]
@@ -318,7 +318,7 @@ def flat_but_for_rounding(model, batch):
 def test_rates_of_a_curvature_within_its_error_are_not_resolved(loss):
     torch.manual_seed(0)
     model, x = nn.Linear(3, 1, bias=False), torch.randn(16, 3)
-    found = survey(
+    result = survey(
         model,
         (x, x[:, :1] + 100),  # so that the absolute error is linear
         loss=loss,
@@ -327,14 +327,14 @@ def test_rates_of_a_curvature_within_its_error_are_not_resolved(loss):
         progress=False,
     )
     for quantity in ("stable_rate", "stable_rate_low", "stable_rate_high"):
-        row = found.number(quantity, optimizer="gd")
+        row = result.number(quantity, optimizer="gd")
         assert (row["value"], row["nonfinite"]) == (None, "not resolved")
-    assert "gd not resolved, momentum not resolved" in str(found)
-    assert found.number("rate_in_use")["value"] == 0.1
-    assert not found.find("rate_over_stable")
-    assert not [f for f in found.findings if f.rule.startswith("rate-")]
-    assert not found.advice
-    for text in (page_of(found), str(found), str(found.to_dict())):
+    assert "gd not resolved, momentum not resolved" in str(result)
+    assert result.number("rate_in_use")["value"] == 0.1
+    assert not result.find("rate_over_stable")
+    assert not [f for f in result.findings if f.rule.startswith("rate-")]
+    assert not result.advice
+    for text in (page_of(result), str(result), str(result.to_dict())):
         assert "not resolved" in text
         assert not re.search(r"e\+300|10³⁰⁰", text)
 
@@ -377,7 +377,7 @@ def test_the_noise_scale_of_a_survey_is_that_of_its_gradients():
     generator = torch.Generator().manual_seed(0)
     x = 1.0 + torch.randn(512, 6, generator=generator, dtype=torch.float64)
     model = nn.Linear(6, 1, bias=False).double()
-    found = survey(
+    result = survey(
         model,
         [(x[i : i + 64], x[i : i + 64]) for i in range(0, 512, 64)],
         loss=lambda model, batch: (
@@ -386,6 +386,6 @@ def test_the_noise_scale_of_a_survey_is_that_of_its_gradients():
         measures=["rates"],
         progress=False,
     )
-    row = found.number("gradient_noise_scale")
+    row = result.number("gradient_noise_scale")
     assert abs(row["value"] - 1.0) <= 4 * row["error"]
     assert row["n_parts"] == 8

@@ -16,10 +16,10 @@ QUICK = {"measures": ("map", "signal"), "progress": False}
 def surveyed(subject, **settings):
     """Survey a subject; it must be left as found, and its loss must be right."""
     before = others.state(subject.model)
-    found = survey(subject, **{**QUICK, **settings})
+    result = survey(subject, **{**QUICK, **settings})
     assert others.same(before, others.state(subject.model))
-    assert not [one for one in found.measured if one.status == "failed"]
-    return found
+    assert not [one for one in result.measured if one.status == "failed"]
+    return result
 
 
 def loss_of(subject):
@@ -47,12 +47,12 @@ def test_models_of_transformers_are_mapped(kind, tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"model_type": kind, **others.CONFIGS[kind][0]}))
     subject = subject_of(f"hf:{path}", batch_size=4, n_batches=1)
-    found = surveyed(subject, norm_mode="eval")
-    assert sum(block.kind == "residual" for block in found.blocks) == ADDITIONS[kind]
-    assert found.number("loss")["value"] == pytest.approx(loss_of(subject), rel=1e-4)
-    assert np.isfinite(found.find("branch_gain").values()).all()
-    assert found.inputs == subject.inputs
-    assert found.unsupported == () or kind in ("bert", "gpt2", "llama")
+    result = surveyed(subject, norm_mode="eval")
+    assert sum(block.kind == "residual" for block in result.blocks) == ADDITIONS[kind]
+    assert result.number("loss")["value"] == pytest.approx(loss_of(subject), rel=1e-4)
+    assert np.isfinite(result.find("branch_gain").values()).all()
+    assert result.inputs == subject.inputs
+    assert result.unsupported == () or kind in ("bert", "gpt2", "llama")
 
 
 def both(model, batch):
@@ -84,9 +84,9 @@ MADE = {
 @pytest.mark.parametrize("name", MADE)
 def test_what_people_write_is_surveyed(name):
     subject = MADE[name]()
-    found = surveyed(subject, measures=("map", "signal", "curvature"), budget=1000)
-    assert found.number("loss")["value"] == pytest.approx(loss_of(subject), rel=1e-4)
-    largest = found.number("largest_eigenvalue")["value"]
+    result = surveyed(subject, measures=("map", "signal", "curvature"), budget=1000)
+    assert result.number("loss")["value"] == pytest.approx(loss_of(subject), rel=1e-4)
+    largest = result.number("largest_eigenvalue")["value"]
     assert largest == pytest.approx(by_hand(subject), rel=2e-2)
 
 
@@ -151,10 +151,10 @@ def test_an_interrupt_gives_what_is_done_and_leaves_the_model_as_found(
     before = others.state(model)
     monkeypatch.setitem(PASSES, "made", 0)
     monkeypatch.setitem(PASSES, "pressed", after)
-    found = survey(subject, budget=1000, progress=False)
+    result = survey(subject, budget=1000, progress=False)
     assert others.same(before, others.state(model))
     assert PASSES["made"] > after
-    status = [one.status for one in found.measured]
+    status = [one.status for one in result.measured]
     assert "interrupted" in status
     assert "failed" not in status
 
@@ -172,12 +172,12 @@ def test_a_hundred_million_parameters_fit_a_small_machine(tmp_path):
     count = sum(p.numel() for p in subject.model.parameters())
     assert count > 100_000_000
     before = {name: one.clone() for name, one in subject.model.state_dict().items()}
-    found = survey(subject, budget="4min", progress=False)
+    result = survey(subject, budget="4min", progress=False)
     after = subject.model.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
-    status = {one.measure: one.status for one in found.measured}
+    status = {one.measure: one.status for one in result.measured}
     assert "failed" not in status.values()
     assert status["map"] == status["signal"] == "done"
-    assert found.number("loss")["value"] == pytest.approx(np.log(50257), rel=0.05)
+    assert result.number("loss")["value"] == pytest.approx(np.log(50257), rel=0.05)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     assert peak < 24, f"{peak:.1f} GiB"

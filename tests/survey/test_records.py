@@ -88,8 +88,8 @@ def test_a_file_that_is_no_survey_is_one_sentence(tmp_path, text):
 
 def test_rows_are_found_by_labels():
     survey = by_hand()
-    found = survey.find("forward_rms", block="layers.1")
-    assert found.values().tolist() == [1.8]
+    rows = survey.find("forward_rms", block="layers.1")
+    assert rows.values().tolist() == [1.8]
     assert not survey.find("nothing")
     assert survey.outcome("tangent").status == "skipped"
     with pytest.raises(UnknownNameError, match="tangent"):

@@ -11,14 +11,14 @@ from theodolite.survey.measures.gauges import unit_counts
 
 def rows(model, inputs, quantity, *, measures=("map", "signal", "units", "norms")):
     targets = torch.arange(len(inputs)) % 3
-    found = survey(
+    result = survey(
         model,
         (inputs, targets),
         loss=nn.CrossEntropyLoss(),
         measures=measures,
         progress=False,
     )
-    return found.find(quantity)
+    return result.find(quantity)
 
 
 def test_twins_are_counted_and_dead_units_are_not_among_them():
@@ -97,8 +97,8 @@ def test_blocks_that_keep_their_shape():
     model = nn.Sequential(
         nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 3)
     )
-    found = rows(model, torch.randn(5, 4), "keeps_shape")
-    assert {row["block"]: row["value"] for row in found} == {"0": 0, "2": 1, "4": 0}
+    kept = rows(model, torch.randn(5, 4), "keeps_shape")
+    assert {row["block"]: row["value"] for row in kept} == {"0": 0, "2": 1, "4": 0}
 
 
 class Skipping(nn.Module):
@@ -119,7 +119,7 @@ class Skipping(nn.Module):
 def test_a_skip_beside_a_norm_makes_the_size_of_weights_matter(skip):
     model = Skipping(skip)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
-    found = survey(
+    result = survey(
         model,
         (torch.randn(30, 4), torch.arange(30) % 3),
         loss=nn.CrossEntropyLoss(),
@@ -127,7 +127,7 @@ def test_a_skip_beside_a_norm_makes_the_size_of_weights_matter(skip):
         measures=("map", "signal", "optimizer"),
         progress=False,
     )
-    named = [row["module"] for row in found.find("decays_invariant")]
+    named = [row["module"] for row in result.find("decays_invariant")]
     assert named == ([] if skip else ["layer"])
 
 
@@ -150,8 +150,8 @@ def test_weights_of_any_name_are_exempt_from_decay_by_the_advice():
     given = {"loss": nn.CrossEntropyLoss(), "optimizer": optimizer, "progress": False}
     given["measures"] = ("map", "signal", "optimizer")
     batch = torch.randn(30, 4), torch.arange(30) % 3
-    found = survey(model, batch, **given)
-    (advice,) = [a for a in found.advice if a.rule == "decay-on-invariant-weights"]
+    result = survey(model, batch, **given)
+    (advice,) = [a for a in result.advice if a.rule == "decay-on-invariant-weights"]
     exec(advice.code, {"model": model, "optimizer": optimizer})
     decays = {
         id(p): group["weight_decay"]
@@ -167,14 +167,14 @@ def test_weights_of_any_name_are_exempt_from_decay_by_the_advice():
 
 def tied(model, inputs, *, loss=None):
     """Return what the rule on the tangent kernel says of samples."""
-    found = survey(
+    result = survey(
         model,
         (inputs, torch.arange(len(inputs)) % 3),
         loss=loss or nn.CrossEntropyLoss(),
         measures=("signal", "units", "tangent"),
         progress=False,
     )
-    return rule_named("outputs-tied").judge(found)
+    return rule_named("outputs-tied").judge(result)
 
 
 def small():
@@ -225,16 +225,16 @@ def test_outputs_that_sum_to_one_are_tied_and_nothing_is_wrong(eight):
 def test_outputs_of_a_narrow_head_are_tied_and_nothing_is_wrong(eight):
     model = nn.Sequential(small(), nn.Linear(3, 5))
     assert tied(model, eight) is None
-    found = survey(
+    result = survey(
         model,
         (eight, torch.zeros(8, 5)),
         loss=nn.MSELoss(),
         measures=("tangent",),
         progress=False,
     )
-    row = found.number("tangent_smallest")
+    row = result.number("tangent_smallest")
     assert row["narrow"]
-    assert abs(row["value"]) < 1e-5 * found.number("tangent_largest")["value"]
+    assert abs(row["value"]) < 1e-5 * result.number("tangent_largest")["value"]
 
 
 class Tokens(nn.Module):
@@ -256,17 +256,17 @@ def test_a_narrow_head_is_told_by_the_classes_at_each_position(logarithms):
     torch.manual_seed(0)
     tokens = torch.arange(12).reshape(2, 6)
     model = nn.Sequential(Tokens(), nn.LogSoftmax(2)) if logarithms else Tokens()
-    found = survey(
+    result = survey(
         model,
         (tokens, torch.zeros(2, 6, 12)),
         loss=nn.MSELoss(),
         measures=("tangent",),
         progress=False,
     )
-    row = found.number("tangent_smallest")
+    row = result.number("tangent_smallest")
     assert row["probabilities"] if logarithms else row["narrow"]
-    assert abs(row["value"]) < 1e-5 * found.number("tangent_largest")["value"]
-    assert not [one for one in found.findings if one.rule == "outputs-tied"]
+    assert abs(row["value"]) < 1e-5 * result.number("tangent_largest")["value"]
+    assert not [one for one in result.findings if one.rule == "outputs-tied"]
 
 
 def test_single_numbers_among_the_inputs_are_no_samples():
@@ -278,14 +278,14 @@ def test_single_numbers_among_the_inputs_are_no_samples():
         def forward(self, x, scale):
             return scale * self.linear(x)
 
-    found = survey(
+    result = survey(
         Scaled(),
         ({"x": torch.randn(4, 3), "scale": torch.tensor(1.0)}, torch.zeros(4, 2)),
         loss=nn.MSELoss(),
         measures=("tangent",),
         progress=False,
     )
-    assert found.number("tangent_smallest")["n_repeated"] == 0
+    assert result.number("tangent_smallest")["n_repeated"] == 0
 
 
 def test_features_are_held_against_the_usual_one_and_constants_are_not_counted():

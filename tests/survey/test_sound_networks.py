@@ -51,10 +51,10 @@ class Gated(nn.Module):
 
 
 def layers(*widths):
-    found = [
+    modules = [
         part for pair in pairwise(widths) for part in (nn.Linear(*pair), nn.ReLU())
     ]
-    return nn.Sequential(*found[:-1])
+    return nn.Sequential(*modules[:-1])
 
 
 def tower(*blocks):
@@ -122,7 +122,7 @@ def test_what_sound_networks_have_too_is_a_note(name):
     rule, make = SOUND[name]
     torch.manual_seed(0)
     model = make()
-    found = surveyed(
+    result = surveyed(
         model,
         *("map", "signal", "units", "optimizer"),
         *(["tangent"] if rule == "outputs-tied" else []),
@@ -130,11 +130,11 @@ def test_what_sound_networks_have_too_is_a_note(name):
         target="inputs" if name == "autoencoder" else None,
         optimizer=torch.optim.Adam(model.parameters()),
     )
-    severities = {finding.rule: finding.severity for finding in found.findings}
+    severities = {finding.rule: finding.severity for finding in result.findings}
     assert severities[rule] == "note"
     assert not {"sick", "warning"} & set(severities.values())
-    assert not [one for one in found.advice if one.kind == "initialisation"]
-    assert "✗" not in str(found)
+    assert not [one for one in result.advice if one.kind == "initialisation"]
+    assert "✗" not in str(result)
 
 
 def test_dead_units_of_the_signal_itself_are_still_sick():
@@ -154,8 +154,8 @@ def test_praise_wants_a_gradient_of_every_parameter(zero):
     if zero:
         nn.init.zeros_(blocks[0].branch[1].weight)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
-    found = surveyed(model, "map", "signal", "rates", optimizer=optimizer)
-    rules = {finding.rule: finding for finding in found.findings}
+    result = surveyed(model, "map", "signal", "rates", optimizer=optimizer)
+    rules = {finding.rule: finding for finding in result.findings}
     assert ({"signal-steady", "rate-fits"} <= set(rules)) is not zero
     assert ("zero-gradient" in rules) is zero
     if zero:
@@ -165,13 +165,13 @@ def test_praise_wants_a_gradient_of_every_parameter(zero):
         assert (
             "2 of 10 parameters: 1.branch.0.weight, 1.b" in rules["zero-gradient"].says
         )
-        assert "no gradient (n_zero_gradients 2 ± 0 > 0): 1.branch.0.w" in str(found)
-        assert not any(one.severity == "good" for one in find(found))
+        assert "no gradient (n_zero_gradients 2 ± 0 > 0): 1.branch.0.w" in str(result)
+        assert not any(one.severity == "good" for one in find(result))
 
 
 def test_a_parameter_that_nothing_reads_has_no_gradient():
     model = layers(WIDTH, 32, 4)
     model.register_parameter("spare", nn.Parameter(torch.ones(3)))
-    found = surveyed(model, "rates")  # the first measure that has the gradient says so
-    assert found.find("zero_gradient").column("parameter") == ["spare"]
-    assert not [one for one in found.findings if one.severity == "good"]
+    result = surveyed(model, "rates")  # the first measure that has the gradient says so
+    assert result.find("zero_gradient").column("parameter") == ["spare"]
+    assert not [one for one in result.findings if one.severity == "good"]

@@ -53,8 +53,8 @@ def test_weights_are_read_from_safetensors_and_checkpoints(trained, tmp_path):
     save_file(state, tmp_path / "safe.safetensors")
     for name in ("plain.pt", "wrapped.pt", "safe.safetensors"):
         subject = subject_of("mnist-res", weights=tmp_path / name, n_batches=1)
-        found = subject.model.state_dict()
-        assert all(torch.equal(found[k], state[k]) for k in state)
+        loaded = subject.model.state_dict()
+        assert all(torch.equal(loaded[k], state[k]) for k in state)
 
 
 class Bomb:

@@ -223,9 +223,9 @@ def test_a_wrong_spec_is_one_sentence(spec, words):
 def test_optimizers_are_written_in_a_line():
     model = nn.Linear(2, 1)
     model.bias.requires_grad_(False)
-    found = optimizer_of("SGD:lr=0.1,momentum=0.9,nesterov=True", model)
-    assert found.defaults["nesterov"]
-    assert [len(group["params"]) for group in found.param_groups] == [1]
+    optimizer = optimizer_of("SGD:lr=0.1,momentum=0.9,nesterov=True", model)
+    assert optimizer.defaults["nesterov"]
+    assert [len(group["params"]) for group in optimizer.param_groups] == [1]
     wrong = {
         "sgd:0.1": "NAME=VALUE",
         "sgd:lr={[]: 1}": "NAME=VALUE",
@@ -372,5 +372,5 @@ def test_a_wrong_loss_is_one_sentence(loss, words):
     ids=str,
 )  # fmt: skip
 def test_first_layers_say_which_inputs_to_try(layer, wanted):
-    found = [str(one).removeprefix("Gaussian ") for one in candidates(layer)]
-    assert found == wanted.split()
+    names = [str(one).removeprefix("Gaussian ") for one in candidates(layer)]
+    assert names == wanted.split()

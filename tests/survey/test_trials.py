@@ -191,8 +191,8 @@ def test_the_rate_advised_is_half_of_what_is_stable():
 @pytest.mark.parametrize(("bend", "gain"), [("tanh", "tanh"), ("relu", "relu")])
 def test_weights_are_drawn_for_the_activations_there_are(bend, gain):
     block = Block(index=0, name="0", kind="plain", activations=(bend,), n_parameters=1)
-    found = dataclasses.replace(survey(1.0, 1.0), blocks=(block,))
-    codes = [one.code for one in advise(found, [finding("signal-vanishes")])]
+    result = dataclasses.replace(survey(1.0, 1.0), blocks=(block,))
+    codes = [one.code for one in advise(result, [finding("signal-vanishes")])]
     assert any(f'nonlinearity="{gain}"' in code for code in codes)
 
 
@@ -208,10 +208,10 @@ def test_names_of_modules_cannot_become_code():
 def test_decay_is_taken_off_the_weights_named():
     subject = patient(0.1, weight_decay=0.5)
     named = row("optimizer", "decays_invariant", 1.0, 0.0, parameter="0.weight")
-    found = dataclasses.replace(
+    result = dataclasses.replace(
         survey(1.0, 1.0), measured=(done("optimizer", [named]),)
     )
-    (advice,) = advise(found, [finding("decay-on-invariant-weights")])
+    (advice,) = advise(result, [finding("decay-on-invariant-weights")])
     treated = apply_advice(advice, copied(subject.model, subject.optimizer), None)
     decay = {
         id(p): group["weight_decay"]

@@ -123,14 +123,14 @@ def test_numbers_are_those_of_the_instruments_at_each_step(run):
     x, y = data()
     sharp = values(run, "sharpness")
     assert list(sharp) == [0, 2, 4]
-    for step, found in sharp.items():
+    for step, row in sharp.items():
         exact = extreme_eigenvalues(
             at_step(run, step), (x, y), loss=nn.CrossEntropyLoss(), norm_mode="batch",
             k=1, ends="largest", tol=1e-8,
         ).eigenvalues[0]  # fmt: skip
-        assert found == pytest.approx(exact, rel=0.02)
+        assert row == pytest.approx(exact, rel=0.02)
         ratio = values(run, "rate_over_stable")[step]
-        assert ratio == pytest.approx(0.1 * found / 3.8, rel=1e-12)
+        assert ratio == pytest.approx(0.1 * row / 3.8, rel=1e-12)
         paths = path_ensemble(at_step(run, step), x[:4], norm_mode="batch")
         depth = values(run, "effective_depth")[step]
         assert depth == pytest.approx(paths.effective_depth[0], rel=1e-9)
@@ -185,6 +185,15 @@ def test_a_page_and_json_at_the_end(run, tmp_path):
     assert kept["steps"] == 5
     assert {"norm_mode", "seed", "seconds"} <= set(kept["rows"][0])
     assert "sharpness" in str(run.w.course())
+
+
+def test_settings_are_those_of_the_first_group():
+    model = nn.Linear(2, 2)
+    groups = [{"params": [model.weight], "lr": 0.5}, {"params": [model.bias]}]
+    with watch(model, torch.optim.SGD(groups, lr=0.1), live=False) as watched:
+        pass
+    settings = watched.course().settings
+    assert (settings["optimiser"], settings["lr"]) == ("SGD", 0.5)
 
 
 def test_without_a_loss_the_rest_is_measured_in_silence():

@@ -18,5 +18,5 @@ if __name__ == "__main__":
     engines = (MomentsEngine, "identity"), (FusedEngine, "relu")
     for (make, mid), dtype in zip(engines, sys.argv[1:], strict=True):
         plan = ShortcutBlueprint(width=WIDTH, depth=6, mid=mid, init="xavier")
-        compare(make, True, plan, *samples(), rates, dtype=dtype, momentum=0.5)
+        compare(make, plan, *samples(), rates, dtype=dtype, momentum=0.5)
     print(REGISTER)

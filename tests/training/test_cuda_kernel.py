@@ -13,10 +13,11 @@ import torch
 
 from tests.training.stacked_truth import make, rates_of, settings_of, train_alone
 from theodolite.core import ConfigError, ShortcutBlueprint
+from theodolite.training.engines.protocol import Rule
 from theodolite.training.engines.stacked import cuda_kernel, nvrtc
 from theodolite.training.engines.stacked import engine as stacked
 from theodolite.training.engines.stacked.engine import StackedEngine
-from theodolite.training.engines.stacked.nvrtc import CudaProgramError, as_c
+from theodolite.training.engines.stacked.nvrtc import CudaProgramError, as_ctypes
 
 HERE = Path(__file__).parent
 RELU = ShortcutBlueprint(width=6, depth=4, mid="relu", init="xavier")
@@ -53,7 +54,9 @@ def on_cpu(compiler, text, folder, blocks):
     loaded = ctypes.CDLL(str(library))
 
     def launched(name):
-        return lambda grid, *given: loaded[name](*grid, *(as_c(one) for one in given))
+        return lambda grid, *given: loaded[name](
+            *grid, *(as_ctypes(one) for one in given)
+        )
 
     return SimpleNamespace(
         passes=launched("launch_lanes"), sums=launched("launch_sums"), blocks=blocks
@@ -65,7 +68,7 @@ def test_descends_as_the_plain_loop(blueprint, compiler, tmp_path, monkeypatch):
     """Blocks share tiles across points, the last tile is not full, one point stops."""
     made = on_cpu(compiler, cuda_kernel.source(blueprint), tmp_path, blocks=4)
     monkeypatch.setattr(cuda_kernel, "kernels", lambda text, device: made)
-    monkeypatch.setattr(stacked, "_unfit", lambda *given: None)
+    monkeypatch.setattr(stacked, "_unsupported_reason", lambda *given: None)
     data, weights = make(blueprint, samples=300, points=3)
     rates, settings = rates_of(blueprint, 3, points=3), settings_of(3)
     losses, _ = train_alone(blueprint, data, weights, rates, settings, 1, "float32")
@@ -74,7 +77,7 @@ def test_descends_as_the_plain_loop(blueprint, compiler, tmp_path, monkeypatch):
         blueprint, *data, dtype="float32", device="cpu", method="cuda"
     )
     placed, velocity = engine.place(weights), engine.place(np.zeros_like(weights))
-    done = engine.advance(placed, velocity, rates, **settings)
+    done = engine.advance(placed, velocity, Rule.of(rates, **settings))
     for point in (0, 2):
         wanted, after = train_alone(
             blueprint, data, weights, rates, settings, point, "float32"
@@ -92,7 +95,7 @@ def planned(monkeypatch, memory, blueprint=RELU, samples=1_001):
     """Return the plan for a device of 2,000 blocks, which launches nothing."""
     device = SimpleNamespace(blocks=2_000)
     monkeypatch.setattr(cuda_kernel, "kernels", lambda text, where: device)
-    monkeypatch.setattr(stacked, "_unfit", lambda *given: None)
+    monkeypatch.setattr(stacked, "_unsupported_reason", lambda *given: None)
     given = {"dtype": "float32", "device": "cpu", "method": "cuda"}
     data, _ = make(blueprint, samples=samples)
     return StackedEngine(blueprint, *data, **given, memory=memory)._passes
@@ -106,13 +109,17 @@ def held(workspace):
 @pytest.mark.parametrize("memory", [10_000, 20_000, 100_000, 2**30])
 def test_buffers_take_no_more_than_their_memory(memory, monkeypatch):
     passes = planned(monkeypatch, memory)
-    room = passes.room(50)
-    workspace = passes.workspace(room)
-    assert held(workspace) == passes.stack_bytes(room, workspace.blocks) <= memory
+    points_at_once = passes.points_at_once(50)
+    workspace = passes.workspace(points_at_once)
+    assert (
+        held(workspace)
+        == passes.stack_bytes(points_at_once, workspace.blocks)
+        <= memory
+    )
     if memory == 2**30:
-        assert (room, workspace.blocks) == (50, 50 * passes.tiles)
+        assert (points_at_once, workspace.blocks) == (50, 50 * passes.tiles)
     else:
-        assert workspace.blocks < room * passes.tiles
+        assert workspace.blocks < points_at_once * passes.tiles
 
 
 @pytest.mark.parametrize("mebibytes", [2, 64])
@@ -123,18 +130,18 @@ def test_little_memory_goes_to_blocks_before_points(mebibytes, monkeypatch):
     most = passes.blocks(1)
     assert most >= 5 * mebibytes
     for points in (1, 90, 2_500):
-        assert passes.blocks(passes.room(points)) >= 0.8 * most
+        assert passes.blocks(passes.points_at_once(points)) >= 0.8 * most
 
 
 def test_enough_memory_moves_all_points_at_once(monkeypatch):
     passes = planned(monkeypatch, 16 * 2**30)
-    assert passes.room(10_000) == 10_000
+    assert passes.points_at_once(10_000) == 10_000
     assert passes.blocks(10_000) == 2_000
 
 
 def test_less_memory_than_one_point_takes_moves_one(monkeypatch):
     passes = planned(monkeypatch, 1)
-    assert (passes.room(50), passes.blocks(1)) == (1, 1)
+    assert (passes.points_at_once(50), passes.blocks(1)) == (1, 1)
 
 
 def test_what_the_kernel_cannot_take_is_said_in_a_sentence():
@@ -171,7 +178,7 @@ def failing(problem):
 def test_without_a_compiler_of_cuda_auto_warns_once_and_goes_on(card, monkeypatch):
     problem = CudaProgramError("libnvrtc.so.13 is neither here nor there")
     monkeypatch.setattr(cuda_kernel, "Kernels", failing(problem))
-    stacked._tell_failure.cache_clear()
+    stacked._warn_of_failure.cache_clear()
 
     def twice():
         return [stacked._passes(RELU, 20, torch.float32, CARD, "auto") for _ in "12"]

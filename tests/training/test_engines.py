@@ -1,4 +1,4 @@
-"""The engines of one core against autograd and torch's SGD, step by step."""
+"""The engines of a CPU against autograd and torch's SGD, step by step."""
 
 import hashlib
 import os
@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 import time
+from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -18,14 +19,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.networks import build, get_weights, initial_weights
 from theodolite.training.engines.cpu import FusedEngine, MomentsEngine
+from theodolite.training.engines.protocol import Rule
+from theodolite.training.engines.stacked.engine import StackedEngine
+from theodolite.training.engines.strategies import choose
 
 WIDTH = 5
+stacked = partial(StackedEngine, device="cpu", method="torch")
+# With the activation at mid that each is made for; stacks know both.
 ENGINES = [
-    pytest.param(engine, compiled, id=f"{engine.kind}-{path}")
-    for engine in (MomentsEngine, FusedEngine)
-    for compiled, path in ((True, "numba"), (False, "torch"))
+    pytest.param(MomentsEngine, "identity", id="moments"),
+    pytest.param(FusedEngine, "relu", id="fused"),
+    pytest.param(stacked, "identity", id="stacked moments"),
+    pytest.param(stacked, "relu", id="stacked"),
 ]
-FUSED = ENGINES[2:]
+every_engine = pytest.mark.parametrize(("make", "mid"), ENGINES)
 
 
 def samples(count=300, width=WIDTH, rank=None):
@@ -58,17 +65,14 @@ def plain_loop(plan, x, y, rates, *, seed=0, dtype="float64", momentum=0.0, deca
 
 def advance(engine, plan, rates, *, seeds=(0,), **rule):
     """Run points of some seeds; return what was done and the placed weights."""
-    weights = engine.place(np.stack([initial_weights(plan, seed=s) for s in seeds]))
-    velocity = engine.place(np.zeros_like(weights))
-    points = len(seeds)
-    rates = np.broadcast_to(rates, (points, np.shape(rates)[-1]))
-    full = {"momentum": 0.0, "weight_decay": 0.0, "floor": -np.inf, "ceiling": np.inf}
-    each = {k: np.broadcast_to(v, points) for k, v in (full | rule).items()}
-    return engine.advance(weights, velocity, rates, **each), weights
+    drawn = np.stack([initial_weights(plan, seed=s) for s in seeds])
+    weights, velocity = engine.place(drawn), engine.place(0 * drawn)
+    rates = np.broadcast_to(rates, (len(seeds), np.shape(rates)[-1]))
+    return engine.advance(weights, velocity, Rule.of(rates, **rule)), weights
 
 
-def compare(make, compiled, plan, x, y, rates, *, dtype="float64", **rule):
-    engine = make(plan, x, y, dtype=dtype, compiled=compiled)
+def compare(make, plan, x, y, rates, *, dtype="float64", **rule):
+    engine = make(plan, x, y, dtype=dtype)
     done, weights = advance(
         engine,
         plan,
@@ -102,36 +106,31 @@ PLANS = [
 
 @pytest.mark.parametrize("settings", PLANS)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("make", "compiled"), ENGINES)
-def test_every_loss_is_that_of_the_plain_loop(make, compiled, dtype, settings):
-    mid = "relu" if make is FusedEngine else "identity"
+@every_engine
+def test_every_loss_is_that_of_the_plain_loop(make, mid, dtype, settings):
     plan = ShortcutBlueprint(width=WIDTH, mid=mid, **settings)
     x, y = samples()
     rates = 0.05 / (1 + np.arange(40) / 20)
-    compare(make, compiled, plan, x, y, rates, dtype=dtype)
-    compare(make, compiled, plan, x, y, rates, dtype=dtype, momentum=0.8, decay=0.01)
+    compare(make, plan, x, y, rates, dtype=dtype)
+    compare(make, plan, x, y, rates, dtype=dtype, momentum=0.8, decay=0.01)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("make", "compiled"), ENGINES)
-def test_a_thousand_steps_stay_with_the_plain_loop(make, compiled, dtype):
-    mid = "relu" if make is FusedEngine else "identity"
+@every_engine
+def test_a_thousand_steps_stay_with_the_plain_loop(make, mid, dtype):
     # Gently for ReLU: a kink passed a step earlier parts float32 runs for good.
-    rate = 0.01 if make is FusedEngine else 0.05
-    plan = ShortcutBlueprint(width=WIDTH, depth=8, mid=mid, init="xavier", shortcut=2)
-    if make is MomentsEngine:
-        plan = plan.with_(init="small")
-    compare(make, compiled, plan, *samples(), np.full(1000, rate), dtype=dtype)
+    rate, init = (0.01, "xavier") if mid == "relu" else (0.05, "small")
+    plan = ShortcutBlueprint(width=WIDTH, depth=8, mid=mid, init=init, shortcut=2)
+    compare(make, plan, *samples(), np.full(1000, rate), dtype=dtype)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_tiny_loss_keeps_its_digits(compiled):
+@pytest.mark.parametrize("make", [MomentsEngine, partial(stacked, dtype="float64")])
+def test_a_tiny_loss_keeps_its_digits(make):
     # Targets that a linear map reaches: tr Σ_YY is 1e20 times the last loss.
     plan = ShortcutBlueprint(width=WIDTH, depth=2, shortcut=1)
     x, _ = samples()
     y = x @ (np.eye(WIDTH) + 0.3 * np.ones((WIDTH, WIDTH)))
-    engine = MomentsEngine(plan, x, y, compiled=compiled)
-    done, _ = advance(engine, plan, np.full(400, 0.2))
+    done, _ = advance(make(plan, x, y), plan, np.full(400, 0.2))
     losses, _ = plain_loop(plan, x, y, np.full(400, 0.2))
     # The gap to the targets is exact to 1e-16 of them, so the loss to 1e-16 / gap.
     seen = losses > 1e-20 * losses[0]
@@ -139,21 +138,19 @@ def test_a_tiny_loss_keeps_its_digits(compiled):
     assert_allclose(done.losses[0][seen], losses[seen], rtol=1e-5)
 
 
-@pytest.mark.parametrize(("make", "compiled"), ENGINES)
+@every_engine
 @pytest.mark.parametrize(("count", "rank"), [(300, 2), (3, None)])
-def test_singular_moments_train_like_any(make, compiled, count, rank):
+def test_singular_moments_train_like_any(make, mid, count, rank):
     plan = ShortcutBlueprint(width=WIDTH, depth=6)
     x, y = samples(count, rank=rank)
     assert np.linalg.matrix_rank(x) < WIDTH
-    compare(make, compiled, plan, x, y, np.full(100, 0.02))
+    compare(make, plan, x, y, np.full(100, 0.02))
 
 
-@pytest.mark.parametrize(("make", "compiled"), ENGINES)
-def test_widths_beyond_one_vector(make, compiled):
-    width = 19
-    mid = "relu" if make is FusedEngine else "identity"
-    plan = ShortcutBlueprint(width=width, depth=4, mid=mid)
-    compare(make, compiled, plan, *samples(700, width), np.full(30, 0.02))
+@every_engine
+def test_widths_beyond_one_vector(make, mid):
+    plan = ShortcutBlueprint(width=19, depth=4, mid=mid)
+    compare(make, plan, *samples(700, 19), np.full(30, 0.02))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -167,10 +164,10 @@ def test_moments_and_tiles_agree_on_linear_networks(dtype):
     assert_allclose(*runs, rtol=1e-11 if dtype == "float64" else 1e-5)
 
 
-@pytest.mark.parametrize(("make", "compiled"), ENGINES)
-def test_a_diverging_point_leaves_the_others_alone(make, compiled):
+@every_engine
+def test_a_diverging_point_leaves_the_others_alone(make, mid):
     plan = ShortcutBlueprint(width=WIDTH, depth=4, init="xavier")
-    engine = make(plan, *samples(), compiled=compiled)
+    engine = make(plan, *samples(), dtype="float64")
     rates = np.repeat([[0.02], [50.0], [0.05]], 80, axis=1)
     seeds = (3, 4, 5)
     with np.errstate(all="ignore"):
@@ -186,20 +183,20 @@ def test_a_diverging_point_leaves_the_others_alone(make, compiled):
         assert_array_equal(own[0], weights[point])
 
 
-@pytest.mark.parametrize(("make", "compiled"), ENGINES)
-def test_nan_stops_a_point_under_any_ceiling(make, compiled):
+@every_engine
+def test_nan_stops_a_point_under_any_ceiling(make, mid):
     plan = ShortcutBlueprint(width=WIDTH, depth=4, init="xavier")
-    engine = make(plan, *samples(), compiled=compiled)
+    engine = make(plan, *samples(), dtype="float64")
     with np.errstate(all="ignore"):
         done, _ = advance(engine, plan, np.full(300, 1e3))
     assert done.taken[0] < 300
     assert np.isnan(done.losses[0, done.taken[0]])
 
 
-@pytest.mark.parametrize(("make", "compiled"), ENGINES)
-def test_floor_stops_before_the_update(make, compiled):
+@every_engine
+def test_floor_stops_before_the_update(make, mid):
     plan = ShortcutBlueprint(width=WIDTH, depth=4)
-    engine = make(plan, *samples(), compiled=compiled)
+    engine = make(plan, *samples(), dtype="float64")
     whole, _ = advance(engine, plan, np.full(40, 0.05))
     floor = whole.losses[0, 25]
     done, weights = advance(engine, plan, np.full(40, 0.05), floor=floor)
@@ -211,23 +208,18 @@ def test_floor_stops_before_the_update(make, compiled):
     assert_allclose(engine.losses(weights)[0], floor, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("make", "compiled"), ENGINES)
-def test_two_calls_are_one(make, compiled):
+@every_engine
+def test_two_calls_are_one(make, mid):
     plan = ShortcutBlueprint(width=WIDTH, depth=4)
-    engine = make(plan, *samples(), compiled=compiled)
+    engine = make(plan, *samples(), dtype="float64")
     start = np.stack([initial_weights(plan, seed=s) for s in range(3)])
-    rule = {
-        "momentum": np.array([0.5, 0.0, 0.9]),
-        "weight_decay": np.array([0.0, 0.1, 0.01]),
-        "floor": np.full(3, -np.inf),
-        "ceiling": np.full(3, np.inf),
-    }
+    rule = {"momentum": [0.5, 0.0, 0.9], "weight_decay": [0.0, 0.1, 0.01]}
     rates = np.array([[0.02], [0.05], [0.01]]) * np.ones(20)
     ends = []
     for cuts in ((0, 20), (0, 7, 20)):
         w, v = engine.place(start), engine.place(0 * start)
         for a, b in pairwise(cuts):
-            engine.advance(w, v, rates[:, a:b], **rule)
+            engine.advance(w, v, Rule.of(rates[:, a:b], **rule))
         ends.append((w, v))
     assert_array_equal(ends[0], ends[1])
     assert_array_equal(engine.keep(ends[0][0], np.array([2, 0])), ends[0][0][[2, 0]])
@@ -243,28 +235,23 @@ def test_two_calls_are_one(make, compiled):
         assert_allclose(ends[0][0][point], final, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(("make", "compiled"), FUSED)
-def test_relu_is_flat_at_zero(make, compiled):
+@pytest.mark.parametrize("make", [FusedEngine, stacked])
+def test_relu_is_flat_at_zero(make):
     # All inputs of the ReLU are 0: torch says that nothing passes back.
     plan = ShortcutBlueprint(width=WIDTH, depth=2, mid="relu")
-    engine = make(plan, *samples(), compiled=compiled)
+    engine = make(plan, *samples(), dtype="float64")
     start = np.zeros((1, 2, WIDTH, WIDTH))
     start[0, 1] = 1.0
     weights = engine.place(start)
-    each = {k: np.zeros(1) for k in ("momentum", "weight_decay", "floor")}
-    rates = np.ones((1, 1))
-    engine.advance(weights, 0 * weights, rates, ceiling=np.array([np.inf]), **each)
+    engine.advance(weights, 0 * weights, Rule.of(np.ones((1, 1)), floor=0.0))
     assert_array_equal(weights, start)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_cost_of_moments_does_not_depend_on_samples(compiled):
+def test_cost_of_moments_does_not_depend_on_samples():
     plan = ShortcutBlueprint(width=WIDTH, depth=8)
     x, y = samples(100)
-    few = MomentsEngine(plan, x, y, compiled=compiled)
-    many = MomentsEngine(
-        plan, np.tile(x, (2000, 1)), np.tile(y, (2000, 1)), compiled=compiled
-    )
+    few = MomentsEngine(plan, x, y)
+    many = MomentsEngine(plan, np.tile(x, (2000, 1)), np.tile(y, (2000, 1)))
     rates, best, losses = np.full(100, 0.05), {}, {}
     for name, engine in [("few", few), ("many", many)] * 4:
         start = time.process_time()
@@ -294,35 +281,31 @@ def test_misuse_is_told_in_a_sentence(make):
         make(plan, x, y[:19])
     with pytest.raises(ConfigError, match="'float16'"):
         make(plan, x, y, dtype="float16")
-    engine = make(plan, x, y, compiled=False)
+    engine = make(plan, x, y)
     with pytest.raises(ConfigError, match="through place"):
         engine.losses(np.zeros((1, 3, WIDTH, WIDTH)))
-    with pytest.raises(ConfigError, match="one number per point"):
-        advance_with_short_floor(engine)
-
-
-def advance_with_short_floor(engine):
     weights = engine.place(np.zeros((2, 2, WIDTH, WIDTH)))
-    each = {k: np.zeros(2) for k in ("momentum", "weight_decay", "ceiling")}
-    engine.advance(weights, 0 * weights, np.ones((2, 1)), floor=np.zeros(1), **each)
+    with pytest.raises(ConfigError, match="one number per point"):
+        Rule.of(np.ones((2, 1)), floor=np.zeros(1))
+    with pytest.raises(ConfigError, match="one velocity per point"):
+        engine.advance(weights, 0 * weights, Rule.of(np.ones((3, 1))))
 
 
 @pytest.mark.parametrize(
     ("make", "kernel"),
     [(MomentsEngine, "advance_moments"), (FusedEngine, "advance_fused")],
 )
-def test_arrays_that_cannot_be_written_to_compile_nothing_anew(make, kernel):
-    kernels = import_module(f"theodolite.training.engines.kernels.{make.kind}")
+def test_read_only_arrays_compile_nothing_again(make, kernel):
+    kernels = import_module(f"theodolite.training.engines.kernels.{make.kind}_kernel")
     plan = ShortcutBlueprint(width=WIDTH, depth=2)
-    engine = make(plan, *samples(20), compiled=True)
+    engine = make(plan, *samples(20))
     given = {name: np.zeros(1) for name in ("momentum", "weight_decay")}
-    given |= {"floor": np.full(1, -np.inf), "ceiling": np.full(1, np.inf)}
     weights, rates = engine.place(np.zeros((1, 2, WIDTH, WIDTH))), np.ones((1, 2))
-    engine.advance(weights, 0 * weights, rates, **given)
+    engine.advance(weights, 0 * weights, Rule.of(rates, **given))
     compiled = len(getattr(kernels, kernel).signatures)
     for array in (rates, *given.values()):
         array.flags.writeable = False
-    engine.advance(weights, 0 * weights, rates, **given)
+    engine.advance(weights, 0 * weights, Rule.of(rates, **given))
     assert len(getattr(kernels, kernel).signatures) == compiled
 
 
@@ -378,11 +361,11 @@ def test_processors_with_narrower_registers(cache, name, features, register, dty
     assert int(done.stdout) == register
 
 
-def test_numba_is_asked_for_or_done_without(monkeypatch):
+def test_without_numba_stacks_of_torch_take_over(monkeypatch):
     plan, (x, y) = ShortcutBlueprint(width=WIDTH, depth=2), samples(20)
-    assert MomentsEngine(plan, x, y).name == "moments (numba)"
+    auto = partial(choose, strategy="auto", device="cpu")
+    assert [auto(plan), auto(plan.with_(mid="relu"))] == ["moments", "fused"]
     monkeypatch.setitem(sys.modules, "numba", None)
-    assert MomentsEngine(plan, x, y).name == "moments (torch)"
-    assert FusedEngine(plan, x, y).name == "fused (torch)"
+    assert [auto(plan), auto(plan.with_(mid="relu"))] == ["stacked", "stacked"]
     with pytest.raises(ConfigError, match=r"pip install 'theodolite\[fast\]'"):
-        FusedEngine(plan, x, y, compiled=True)
+        FusedEngine(plan, x, y)

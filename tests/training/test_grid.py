@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tests.training.grids import IMAGES, LINEAR, RELU, TANH, plainly, samples
+from tests.training.grid_cases import IMAGES, LINEAR, RELU, TANH, plainly, samples
 from theodolite import networks
 from theodolite.core import ConfigError, DataError, UnknownNameError
 from theodolite.runs import InProcess

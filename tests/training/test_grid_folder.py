@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.training.grids import LINEAR, samples
+from tests.training.grid_cases import LINEAR, samples
 from theodolite.core import RunError, ShortcutBlueprint
 from theodolite.training import Probe, train_grid
 from theodolite.training.grid import pieces

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from torch.testing import assert_close
 
-from tests.training.grids import LINEAR, RELU, TANH, fails, norms, plainly, samples
+from tests.training.grid_cases import LINEAR, RELU, TANH, fails, norms, plainly, samples
 from theodolite.core import ConfigError
 from theodolite.training import (
     AtLosses,

@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from tests.later import later
-from tests.training.subjects import (
+from tests.training.probe_cases import (
     assert_same_state,
     broken,
     data,
@@ -124,19 +124,19 @@ def test_the_loss_of_accumulated_batches_is_their_mean(tmp_path):
 def test_numbers_go_to_the_loggers(tmp_path):
     from lightning.pytorch.loggers import CSVLogger
 
-    callback = lightning_callback(probes(), max_share=1, namespace="mine")
+    callback = lightning_callback(probes(), max_share=1)
     fit(network(), callback, tmp_path, logger=CSVLogger(tmp_path, name="", version="v"))
     with (tmp_path / "v/metrics.csv").open() as file:
         lines = list(csv.DictReader(file))
     logged = {
-        int(line["step"]): float(line["mine/weights"])
+        int(line["step"]): float(line["theodolite/weights"])
         for line in lines
-        if line["mine/weights"]
+        if line["theodolite/weights"]
     }
-    rows = callback.rows().where(quantity="mine/weights")
+    rows = callback.rows().where(quantity="theodolite/weights")
     assert logged == dict(zip(rows.column("step"), rows.values(), strict=True))
     assert set(logged) == {0, 2, 4, 6}
-    assert "mine/gradient/all" in lines[0]
+    assert "theodolite/gradient/all" in lines[0]
 
 
 def failing_logger():
@@ -158,18 +158,6 @@ def test_what_fails_is_reported_once_and_training_goes_on(tmp_path):
     assert "Loggers failed with OSError: disk full" in ours[1]
     assert len(callback.rows().where(quantity="theodolite/weights")) == 4
     assert_same_state(state(module), state(fit(network(), None, tmp_path)))
-
-
-def test_a_slow_probe_is_skipped_and_counted(tmp_path):
-    def slow(at):
-        torch.linalg.svd(torch.rand(300, 300))
-        return 1.0
-
-    callback = lightning_callback([Probe("slow", slow)], max_share=1e-6)
-    with pytest.warns(ProbeWarning, match="'slow' has used more than its part"):
-        fit(network(), callback, tmp_path)
-    assert callback.rows().column("step") == [0]
-    assert callback.watcher.skipped == {"slow": 6}
 
 
 def test_a_batch_of_ones_own(tmp_path):

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from tests.training.subjects import (
+from tests.training.probe_cases import (
     assert_same_state,
     broken,
     by_hand,
@@ -19,14 +19,13 @@ from tests.training.subjects import (
     network,
     probes,
     state,
-    table,
     weight_norm,
 )
 from theodolite.core import ConfigError, DataError, MeasurementError, Status, stream
 from theodolite.training.loop.loop import train
 from theodolite.training.optimizers.descent import Descent
 from theodolite.training.probes.probe import Probe
-from theodolite.training.probes.schedules import AtSteps, Every
+from theodolite.training.probes.schedules import Every
 
 
 def nameless(value):
@@ -258,11 +257,3 @@ def test_nothing_to_train_is_refused(model):
 def test_descents_that_mean_nothing_are_refused(settings):
     with pytest.raises(ConfigError, match="pass"):
         Descent(**settings)
-
-
-def test_a_schedule_of_steps_is_kept():
-    run = train(
-        network(), data(), optimizer=Descent(lr=0.1), steps=6,
-        probes=[Probe("w", weight_norm, AtSteps([5, 1]))],
-    )  # fmt: skip
-    assert sorted(table(run.probe_rows)) == [(1, "w", None), (5, "w", None)]

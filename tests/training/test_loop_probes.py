@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.training.subjects import (
+from tests.training.probe_cases import (
     assert_same_state,
     broken,
     by_hand,
@@ -21,7 +21,7 @@ from tests.training.subjects import (
 from theodolite.core import ConfigError
 from theodolite.training.loop.loop import train
 from theodolite.training.optimizers.descent import Descent
-from theodolite.training.probes.probe import Board, Probe, ProbeWarning, Snapshot
+from theodolite.training.probes.probe import Probe, ProbeRunner, ProbeWarning, Snapshot
 from theodolite.training.probes.schedules import AtLosses, Every
 
 
@@ -111,9 +111,9 @@ def test_a_warning_made_an_error_ends_no_training(caplog):
     ids=lambda value: type(value).__name__,
 )
 def test_what_a_probe_may_return(measured, quantities):
-    board = Board([Probe("p", lambda at: measured)], {"seed": 5})
-    rows = board.visit(Snapshot(step=0, loss=1.0, model=network))
-    assert not board.retired
+    runner = ProbeRunner([Probe("p", lambda at: measured)], {"seed": 5})
+    rows = runner.visit(Snapshot(step=0, loss=1.0, model=network))
+    assert not runner.retired
     assert [row["quantity"] for row in rows] == quantities
     assert {row["value"] for row in rows} == {2.0}
     assert {row["seed"] for row in rows} == {5}
@@ -121,8 +121,8 @@ def test_what_a_probe_may_return(measured, quantities):
 
 def test_labels_of_the_run_win_over_those_of_a_reading():
     inner = train(network(), data(), optimizer=Descent(lr=0.1), steps=0, seed=9)
-    board = Board([Probe("inner", lambda at: inner)], {"seed": 5})
-    rows = board.visit(Snapshot(step=0, loss=1.0, model=network))
+    runner = ProbeRunner([Probe("inner", lambda at: inner)], {"seed": 5})
+    rows = runner.visit(Snapshot(step=0, loss=1.0, model=network))
     assert {row["seed"] for row in rows} == {5}
 
 

@@ -102,42 +102,27 @@ def test_a_search_of_named_networks_refines_each():
     assert all(best.spacing < 0.6 for best in search.best)
 
 
-def test_bad_input_is_a_sentence():
-    with pytest.raises(ConfigError, match="at least 3"):
-        search_rates(
-            ShortcutBlueprint(width=2, depth=2), (np.eye(2),) * 2, {"lr": [1]}, steps=2
-        )
-    with pytest.raises(ConfigError, match="folder"):
-        search_rates(
-            ShortcutBlueprint(width=2, depth=2),
-            (np.eye(2),) * 2,
-            {"lr": [1, 2, 3]},
-            steps=2,
-            folder="x",
-        )
-    with pytest.raises(ConfigError, match="no finished"):
-        best_rates(Rows(), ["lr"])
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"axes": {"lr": 0.1}}, r"rates \[0.1\]"),
         ({"axes": [0.1]}, "axes are .* mapping"),
+        ({"axes": {"lr": [1]}}, "at least 3"),
+        ({"folder": "x"}, "folder"),
         ({"rounds": -1}, "rounds is -1"),
         ({"rounds": 1.5}, "rounds is 1.5"),
     ],
 )
-def test_more_bad_input_is_a_sentence(change, words):
-    given = {"axes": {"lr": [0.1, 1.0, 2.0]}, "rounds": 1, **change}
+def test_bad_input_is_a_sentence(change, words):
+    given = {"axes": {"lr": [0.1, 1.0, 2.0]}, "rounds": 1, "steps": 2, **change}
+    plan = ShortcutBlueprint(width=2, depth=2)
     with pytest.raises(ConfigError, match=words):
-        search_rates(
-            ShortcutBlueprint(width=2, depth=2),
-            (np.eye(2),) * 2,
-            given["axes"],
-            steps=2,
-            rounds=given["rounds"],
-        )
+        search_rates(plan, (np.eye(2),) * 2, **given)
+
+
+def test_rows_without_runs_have_no_best_rate():
+    with pytest.raises(ConfigError, match="no finished"):
+        best_rates(Rows(), ["lr"])
 
 
 def test_axes_that_can_be_read_once_are_kept():

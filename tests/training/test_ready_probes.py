@@ -112,14 +112,6 @@ def test_norms_and_gradient():
     assert row["value"] == pytest.approx(float(wanted), rel=1e-12)
 
 
-def test_a_schedule_is_kept():
-    trained = run(
-        network(), (X, Y), optimizer=Descent(lr=0.1), steps=20, loss=LOSS,
-        probes=[probes.norms(Every(10))],
-    )  # fmt: skip
-    assert trained.probe_rows.levels("step") == [0, 10, 20]
-
-
 def test_what_is_missing_is_said():
     watcher = Watcher([probes.sharpness()])
     with pytest.warns(ProbeWarning, match="says no loss.*pass loss=…"):

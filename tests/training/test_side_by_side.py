@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from tests.training.test_convolutional import network, plain_loop, some_images
 from theodolite.instruments import preserve, trace
 from theodolite.training import Recipe, train_many
-from theodolite.training.images.workers import Gate
+from theodolite.training.images.gates import Gate
 
 RECIPE = Recipe(epochs=2, batch_size=12, rate=0.05, milestones=(0.5,))
 
@@ -241,12 +241,16 @@ def test_a_call_that_was_taken_when_an_interrupt_came_is_let_go():
 
 def test_where_a_second_thread_cannot_be_had_the_first_ends(monkeypatch):
     before, starts = set(threading.enumerate()), []
-    start = threading.Thread.start
+    start, asked, call = threading.Thread.start, threading.Event(), Gate.call
+
+    def ask(gate, action):
+        asked.set()
+        call(gate, action)
 
     def refuse(thread):
         starts.append(thread)
         if len(starts) == 3:  # the caller, the first, the second
-            time.sleep(0.2)  # the first calls for its report by now
+            asked.wait(250)  # until the first calls for its report
             raise RuntimeError("can't start new thread")
         thread.daemon = True
         start(thread)
@@ -257,6 +261,7 @@ def test_where_a_second_thread_cannot_be_had_the_first_ends(monkeypatch):
                        seeds=[0, 1], report=lambda *_: None)  # fmt: skip
 
     caller = threading.Thread(target=train, daemon=True)
+    monkeypatch.setattr(Gate, "call", ask)
     monkeypatch.setattr(threading.Thread, "start", refuse)
     caller.start()
     caller.join(250)

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from torch import nn
 from torch.testing import assert_close
 
-from tests.training.spheres import chain, descend, samples, square, weights_of
+from tests.training.sphere_cases import chain, descend, samples, square, weights_of
 from theodolite.core import ConfigError
 from theodolite.theory import NormalisedFlow
 from theodolite.training import (
@@ -245,7 +245,7 @@ def test_works_with_a_closure_a_scheduler_and_copies():
         assert torch.equal(a, b)
 
 
-def test_serves_the_plain_loop_of_the_room():
+def test_the_plain_loop_takes_it():
     model = chain()
     x, y = samples()
     run = train(

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.training.spheres import chain, descend, weights_of
+from tests.training.sphere_cases import chain, descend, weights_of
 from theodolite.core import ConfigError, MeasurementError, UnknownNameError
 from theodolite.training import (
     ConstantNorm,

@@ -1,11 +1,12 @@
-"""The stacked engine descends as the plain loop does, in both precisions."""
+"""What is special to the stacked engine; tests of all engines are in test_engines."""
 
 import numpy as np
 import pytest
 import torch
 
-from tests.training.stacked_truth import CASES, make, rates_of, settings_of, train_alone
+from tests.training.stacked_truth import make, rates_of, settings_of
 from theodolite.core import ConfigError, ShortcutBlueprint, UnknownNameError
+from theodolite.training.engines.protocol import Rule
 from theodolite.training.engines.stacked.engine import StackedEngine
 from theodolite.training.engines.stacked.updates import full_precision
 
@@ -20,43 +21,7 @@ def engine(blueprint, data, dtype="float64", **changes):
 
 def advance(engine, weights, rates, settings):
     placed, velocity = engine.place(weights), engine.place(np.zeros_like(weights))
-    return engine.advance(placed, velocity, rates, **settings), placed
-
-
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("blueprint", CASES, ids=str)
-def test_trajectories_are_those_of_the_plain_loop(blueprint, dtype):
-    data, weights = make(blueprint)
-    rates, settings = rates_of(blueprint, 60), settings_of(3)
-    stacked = engine(blueprint, data, dtype)
-    done, placed = advance(stacked, weights, rates, settings)
-    for point in range(3):
-        losses, after = train_alone(
-            blueprint, data, weights, rates, settings, point, dtype
-        )
-        np.testing.assert_allclose(done.losses[point], losses, rtol=TOLERANCE[dtype])
-        scale = np.abs(after).max()
-        np.testing.assert_allclose(
-            stacked.fetch(placed, point), after, atol=TOLERANCE[dtype] * scale
-        )
-    assert done.losses[0, -1] < done.losses[0, 0]
-    np.testing.assert_array_equal(done.taken, 60)
-    assert np.isnan(done.stopped).all()
-
-
-def test_a_call_after_another_goes_on_where_the_first_stopped():
-    data, weights = make(RELU)
-    rates, settings = rates_of(RELU, 70), settings_of(3)
-    once, at_once = advance(engine(RELU, data), weights, rates, settings)
-    stacked = engine(RELU, data)
-    placed, velocity = stacked.place(weights), stacked.place(np.zeros_like(weights))
-    parts = [
-        stacked.advance(placed, velocity, some, **settings)
-        for some in np.split(rates, [13], axis=1)
-    ]
-    together = np.concatenate([part.losses for part in parts], axis=1)
-    np.testing.assert_array_equal(together, once.losses)
-    np.testing.assert_array_equal(placed, at_once)
+    return engine.advance(placed, velocity, Rule.of(rates, **settings)), placed
 
 
 def test_points_stop_at_their_limits_and_leave_the_others_alone():
@@ -78,18 +43,6 @@ def test_points_stop_at_their_limits_and_leave_the_others_alone():
     assert np.isnan(done.losses[2]).all()
     np.testing.assert_array_equal(stacked.fetch(placed, 2), weights[2])
     np.testing.assert_array_equal(stacked.losses(placed)[[0, 2]], done.stopped[[0, 2]])
-
-
-def test_a_point_that_overflows_stops_and_does_not_spread():
-    data, weights = make(RELU)
-    rates, settings = rates_of(RELU, 80), settings_of(3)
-    free, _ = advance(engine(RELU, data), weights, rates, settings)
-    rates[1] = 1e3
-    done, placed = advance(engine(RELU, data), weights, rates, settings)
-    assert done.taken[1] < 80
-    assert np.isnan(done.stopped[1])
-    np.testing.assert_array_equal(done.losses[[0, 2]], free.losses[[0, 2]])
-    assert torch.isfinite(placed[[0, 2]]).all()
 
 
 @pytest.mark.parametrize("memory", [1, 20_000, 60_000])
@@ -114,33 +67,6 @@ def test_memory_is_flat_in_the_number_of_points():
         space = stacked._updates.workspace
         sizes.append(space.acts.numel() * space.acts.element_size())
     assert max(sizes) <= 100_000
-
-
-def test_points_that_are_kept_go_on_alone():
-    data, weights = make(RELU)
-    stacked = engine(RELU, data)
-    placed = stacked.place(weights)
-    kept = stacked.keep(placed, np.array([2, 0]))
-    np.testing.assert_array_equal(stacked.fetch(kept, 0), weights[2])
-    np.testing.assert_array_equal(stacked.losses(kept), stacked.losses(placed)[[2, 0]])
-    placed.zero_()
-    np.testing.assert_array_equal(stacked.fetch(kept, 1), weights[0])
-
-
-def test_moments_keep_their_digits_where_the_loss_is_small():
-    blueprint = ShortcutBlueprint(width=4, depth=4, init="xavier")
-    (x, _), weights = make(blueprint)
-    data = x, x @ (np.eye(4) + 0.1)
-    rates, settings = np.full((1, 300), 0.3), settings_of(1)
-    settings["weight_decay"][:] = 0
-    stacked = engine(blueprint, data, "float32")
-    assert stacked.name == "stacked moments (torch)"
-    done, _ = advance(stacked, 0.1 * weights[:1], rates, settings)
-    losses, _ = train_alone(
-        blueprint, data, 0.1 * weights, rates, settings, 0, "float64"
-    )
-    assert losses[-1] < 1e-4 * losses[0]
-    np.testing.assert_allclose(done.losses[0], losses, rtol=1e-3)
 
 
 def test_tf32_is_off_inside_and_as_before_outside():

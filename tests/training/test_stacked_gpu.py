@@ -6,6 +6,7 @@ import torch
 
 from tests.training.stacked_truth import CASES, make, rates_of, settings_of, train_alone
 from theodolite.core import ShortcutBlueprint
+from theodolite.training.engines.protocol import Rule
 from theodolite.training.engines.stacked.engine import StackedEngine
 
 pytestmark = [
@@ -22,7 +23,7 @@ RELU = ShortcutBlueprint(width=10, depth=8, mid="relu", init="xavier")
 
 def advance(engine, weights, rates, settings):
     placed, velocity = engine.place(weights), engine.place(np.zeros_like(weights))
-    return engine.advance(placed, velocity, rates, **settings), placed
+    return engine.advance(placed, velocity, Rule.of(rates, **settings)), placed
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.data import Dataset, SequentialSampler
 
 from tests.later import later
-from tests.training.subjects import (
+from tests.training.probe_cases import (
     assert_same_state,
     broken,
     data,
@@ -210,14 +210,6 @@ def test_what_fails_is_reported_once_and_training_goes_on(tmp_path):
     assert len(ours) == 5
     assert len(callback.rows().where(quantity="theodolite/weights")) == 4
     assert_same_state(state(trainer.model), state(fit(network(), tmp_path).model))
-
-
-def test_a_slow_probe_is_skipped_and_counted(tmp_path):
-    callback = transformers_callback([Probe("slow", weight_norm)], max_share=1e-6)
-    with pytest.warns(ProbeWarning, match="'slow' has used more than its part"):
-        fit(network(), tmp_path, callback)
-    assert callback.rows().column("step") == [0]
-    assert callback.watcher.skipped == {"slow": 6}
 
 
 def test_an_instrument_on_a_model_of_the_library(tmp_path):

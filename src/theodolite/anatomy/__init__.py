@@ -1,4 +1,4 @@
-"""The parts of any network, read off the graph of tensors that one run creates."""
+"""The parts of any network, read from the graph of tensors of one forward pass."""
 
 import lazy_loader
 

@@ -2,6 +2,7 @@ from .parts import Addition as Addition
 from .parts import Span as Span
 from .recorder import Recorder as Recorder
 from .recorder import record as record
+from .recorder import returned_tensors as returned_tensors
 from .recorder import unfused as unfused
 from .recording import Call as Call
 from .recording import Recording as Recording

@@ -60,7 +60,7 @@ class Graph:
         return self._readers.get(self._same[number], [])
 
     def size(self, number: int) -> int:
-        """Count the numbers of a value, without those repeated by expansion."""
+        """Return how many numbers a value holds, without those repeated by expand."""
         return self._size[number]
 
     def names(self, number: int) -> frozenset[str]:
@@ -134,7 +134,7 @@ class Graph:
                 self._same[number] = parents[0]
 
     def _identify(self, value: Value, step: Step) -> None:
-        """Treat the same slice of the same value as one value."""
+        """Give equal slices of one value the same number."""
         call = self.recording.calls[step.call]
         if call.name in SLICES:
             place = call.outputs.index(value.number)
@@ -191,7 +191,7 @@ class Graph:
         return tuple(sorted(reached - {entry}))
 
     def _ancestors(self, ends: Iterable[int], least: int) -> set[int]:
-        """Return some values and all that they depend on, from a number up."""
+        """Return values and all that they depend on, down to the number ``least``."""
         todo, seen = [end for end in ends if end >= least], set()
         while todo:
             number = todo.pop()

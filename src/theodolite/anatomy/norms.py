@@ -19,11 +19,7 @@ def norms_of(
 ) -> list[Norm]:
     """Return all norms with their placement, in order.
 
-    Args:
-        graph: The signal.
-        additions: The residual additions.
-        handwritten: Handwritten norms.
-        taken: Calls that belong to those.
+    ``taken`` are the calls that belong to ``handwritten`` norms.
     """
     norms = [
         _norm_operator(graph, step.call)

@@ -33,10 +33,7 @@ def activations_of(
 ) -> list[Activation]:
     """Return all activations in order.
 
-    Args:
-        graph: The signal.
-        handwritten: Handwritten activations.
-        taken: Calls that belong to those, or to norms.
+    ``taken`` are calls of handwritten activations and norms.
     """
     activations = [
         Activation(
@@ -108,7 +105,7 @@ def unknown_operators(graph: Graph) -> list[Unplaced]:
 
 
 def rearrangements(graph: Graph, sums: Iterable[Sum]) -> set[int]:
-    """Return the calls that only put parts of a signal together in another order."""
+    """Return the calls that only reorder parts of a signal."""
     calls = {call for s in sums if s.kind in ("fixed", "doubled") for call in s.calls}
     for step in graph.steps.values():
         if step.kind == "concatenation" and not _concatenation(graph, step):

@@ -90,7 +90,7 @@ class Addition:
 
 @dataclass(frozen=True, kw_only=True)
 class Norm:
-    """A norm: a layer, a function, or handwritten.
+    """A normalisation: a layer, a function, or operators written by hand.
 
     Attributes:
         call: Index of the call; of a handwritten norm, the division.
@@ -130,7 +130,7 @@ class Activation:
 
 @dataclass(frozen=True, kw_only=True)
 class Other:
-    """An operation that joins tensors and is no residual addition.
+    """An operation, other than a residual addition, that joins tensors.
 
     Attributes:
         kind: ``"concatenation"``, ``"scatter"``, ``"gate"``, ``"squeeze-excite"``,
@@ -150,7 +150,7 @@ class Other:
 
 @dataclass(frozen=True, kw_only=True)
 class Unplaced:
-    """A sum whose skip cannot be told from its branch, or an unknown operator.
+    """A sum whose skip and branch look alike, or an unknown operator.
 
     Attributes:
         call: Index of the call.

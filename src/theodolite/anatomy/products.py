@@ -13,42 +13,30 @@ _ROOTS = frozenset("sqrt rsqrt pow linalg_vector_norm norm std var".split())
 
 @dataclass(frozen=True, kw_only=True)
 class UnplacedNorm:
-    """A norm, before its placement is known.
+    """A norm, before its placement is known."""
 
-    Attributes:
-        call: Index of the call; of a handwritten norm, of the division.
-        calls: Indices of all its calls.
-        entry: The value that is normalised.
-        exit: The result.
-        kind: Kind of norm. A handwritten one is ``"rms"``, or if it subtracts a mean
-            ``"batch"`` where that is a mean over samples and ``"layer"`` otherwise.
-    """
-
-    call: int
-    calls: frozenset[int]
-    entry: int
-    exit: int
+    call: int  # index of the call; of a handwritten norm, of the division
+    calls: frozenset[int]  # indices of all its calls
+    entry: int  # the value that is normalised
+    exit: int  # the result
+    # Kind of norm. A handwritten one is ``"rms"``, or if it subtracts a mean
+    # ``"batch"`` where that is a mean over samples and ``"layer"`` otherwise.
     kind: str
 
 
 @dataclass(kw_only=True)
 class Products:
-    """What the products of a network are.
+    """The products of a network, sorted by what they compute."""
 
-    Attributes:
-        taken: Calls that belong to something listed here.
-        norms: Handwritten norms.
-        activations: Handwritten activations.
-        others: Gates, attention and similar.
-        groups: By call, the last call of the part it belongs to, and that part's kind.
-        hidden: Calls that no layout mentions: attention scores, softmaxes.
-    """
-
+    # Calls that belong to something listed here.
     taken: set[int] = field(default_factory=set)
-    norms: list[UnplacedNorm] = field(default_factory=list)
+    norms: list[UnplacedNorm] = field(default_factory=list)  # handwritten norms
+    # Handwritten activations.
     activations: list[Activation] = field(default_factory=list)
-    others: list[Other] = field(default_factory=list)
+    others: list[Other] = field(default_factory=list)  # gates, attention and similar
+    # By call, the last call of the part it belongs to, and that part's kind.
     groups: dict[int, tuple[int, str]] = field(default_factory=dict)
+    # Calls that no layout mentions: attention scores, softmaxes.
     hidden: set[int] = field(default_factory=set)
 
     def take(self, calls: set[int], last: int, kind: str) -> None:
@@ -58,7 +46,7 @@ class Products:
 
 
 def products_of(graph: Graph) -> Products:
-    """Classify all products of signals, and handwritten pointwise functions.
+    """Return all products of signals, and handwritten pointwise functions, by kind.
 
     Later calls come first, so that earlier ones can become a part of them.
     """
@@ -170,7 +158,7 @@ def _affine(graph: Graph, value: int) -> tuple[int, set[int]]:
 
 
 def _shifted_exp(graph: Graph, value: int) -> set[int]:
-    """Return the calls of exp(x − max x), if a value is that."""
+    """Return the calls of exp(x − max x) if they computed a value, else none."""
     power = graph.step(value)
     if power is None or power.name != "exp":
         return set()

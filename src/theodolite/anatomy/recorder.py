@@ -20,7 +20,7 @@ from .recording import Call, Recording, Ref, Source, Value, Visit
 
 
 class TensorValues:
-    """The value that each tensor holds now.
+    """Gives each tensor the number of the value that it holds now.
 
     Attributes:
         values: All values so far, in order.
@@ -41,7 +41,7 @@ class TensorValues:
         self._leaves |= {id(tensor): ("input", "") for tensor in self._inputs}
 
     def number(self, tensor: Tensor) -> int:
-        """Return the value that a tensor holds, a new one for an unknown tensor."""
+        """Return the number of the value in a tensor; new tensors get a new one."""
         held, memory = self._held.get(id(tensor)), _memory(tensor)
         wrote = self._wrote.get(memory, -1) if memory else -1
         if held is not None and wrote <= held:
@@ -124,7 +124,7 @@ class ModuleVisits:
         return visit, self._visits[visit].module
 
     def innermost(self) -> int:
-        """Return the innermost visit that runs."""
+        """Return the innermost module call that is running."""
         return self._stack[-1] if self._stack else 0
 
     def finished(self, calls: int) -> tuple[Visit, ...]:
@@ -190,7 +190,7 @@ def record(
         more = nullcontext() if beside is None else beside(recorder)
         with recorder, more:
             outputs = run_model(model, batch)
-        return recorder.recording(_returned(outputs))
+        return recorder.recording(returned_tensors(outputs))
 
 
 @contextmanager
@@ -207,7 +207,7 @@ def unfused(model: nn.Module) -> Iterator[None]:
 
 
 class Recorder(TorchDispatchMode):
-    """Records the operator calls made inside, by number, with what each reads.
+    """Records every operator call made inside it, and the values each call reads.
 
     Tensors are kept alive meanwhile, so a pass needs as much memory as one that will
     be differentiated.
@@ -343,7 +343,7 @@ def _check(model: Any) -> None:
             )
 
 
-def _returned(outputs: Any, depth: int = 3) -> list[Tensor]:
+def returned_tensors(outputs: Any, depth: int = 3) -> list[Tensor]:
     """List the tensors that a model returned, also inside containers and objects."""
     if isinstance(outputs, Tensor):
         return [outputs]
@@ -355,7 +355,7 @@ def _returned(outputs: Any, depth: int = 3) -> list[Tensor]:
         parts = list(outputs)
     else:
         parts = list(getattr(outputs, "__dict__", {}).values())
-    return [tensor for part in parts for tensor in _returned(part, depth - 1)]
+    return [tensor for part in parts for tensor in returned_tensors(part, depth - 1)]
 
 
 def _flat(value: Any) -> list[Tensor]:

@@ -18,26 +18,17 @@ class Ref(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
-    """What a tensor holds between two writes.
+    """What a tensor holds between two writes."""
 
-    Attributes:
-        number: Its number, above those of the values it was computed from.
-        shape: Shape of the tensor.
-        dtype: Dtype, such as ``"float32"``.
-        source: Where it comes from: a call, a leaf, or an alias, that is another
-            tensor of memory that was written to.
-        call: The call that computed it.
-        name: Name of the parameter or buffer.
-        of: The values that an alias reads.
-    """
-
-    number: int
-    shape: tuple[int, ...]
-    dtype: str
+    number: int  # its number, above those of the values it was computed from
+    shape: tuple[int, ...]  # shape of the tensor
+    dtype: str  # dtype, such as ``"float32"``
+    # Where it comes from: a call, a leaf, or an alias, that is another tensor of memory
+    # that was written to.
     source: Source
-    call: int | None = None
-    name: str = ""
-    of: tuple[int, ...] = ()
+    call: int | None = None  # the call that computed it
+    name: str = ""  # name of the parameter or buffer
+    of: tuple[int, ...] = ()  # the values that an alias reads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,25 +64,15 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Visit:
-    """One call of a module's forward.
+    """One call of a module's forward."""
 
-    Attributes:
-        index: Its number, in order of entry; 0 is the model itself.
-        module: Path of the module, the first if it has several.
-        kind: Name of its class.
-        parent: The visit that called it, None for the outermost.
-        first: Index of the first operator call inside.
-        stop: Index of the first operator call after it.
-        recurrent: Whether the module is a recurrent layer or cell of torch.
-    """
-
-    index: int
-    module: str
-    kind: str
-    parent: int | None
-    first: int
-    stop: int
-    recurrent: bool = False
+    index: int  # its number, in order of entry; 0 is the model itself
+    module: str  # path of the module, the first if it has several
+    kind: str  # name of its class
+    parent: int | None  # the visit that called it, None for the outermost
+    first: int  # index of the first operator call inside
+    stop: int  # index of the first operator call after it
+    recurrent: bool = False  # whether the module is a recurrent layer or cell of torch
 
 
 @dataclass(frozen=True, kw_only=True)

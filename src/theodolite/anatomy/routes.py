@@ -27,17 +27,11 @@ _RANKS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """Everything between a fork and one term.
-
-    Attributes:
-        term: The term.
-        values: Values on the route, without the fork.
-        steps: The steps that computed them, in order.
-    """
+    """The steps between a fork and one term."""
 
     term: Term
-    values: tuple[int, ...]
-    steps: tuple[Step, ...]
+    values: tuple[int, ...]  # values on the route, without the fork
+    steps: tuple[Step, ...]  # the steps that computed them, in order
 
     @property
     def kinds(self) -> set[str]:
@@ -47,7 +41,7 @@ class Route:
 
     @property
     def rank(self) -> int:
-        """How much happens on the route, from IDENTITY to NONLINEAR."""
+        """The strongest step on the route, from IDENTITY to NONLINEAR."""
         left, highest = self.kinds, IDENTITY
         for rank, kinds in _RANKS:
             if left & kinds:
@@ -70,19 +64,14 @@ class Route:
 
 @dataclass(frozen=True, kw_only=True)
 class Routes:
-    """The common fork of some terms, and the route to each.
+    """The common fork of some terms, and the route to each."""
 
-    Attributes:
-        fork: The value at which they fork, ROOT if there is none.
-        routes: One per term.
-    """
-
-    fork: int
-    routes: tuple[Route, ...]
+    fork: int  # the value at which they fork, ROOT if there is none
+    routes: tuple[Route, ...]  # one per term
 
     @property
     def pointwise(self) -> bool:
-        """Whether each number of the result depends on one number of the fork."""
+        """Whether each number of the result depends on one number of the fork only."""
         return self.fork != ROOT and all(route.pointwise for route in self.routes)
 
     def calls(self) -> set[int]:

@@ -15,13 +15,7 @@ _KINDS: tuple[SpanKind, ...] = ("pool", "pad", "slice", "resample")
 
 
 def addition_of(graph: Graph, residual: Sum, products: Products) -> Addition:
-    """Return a residual sum as an addition.
-
-    Args:
-        graph: The signal.
-        residual: The sum.
-        products: Says which calls form one part together.
-    """
+    """Return a residual sum as an addition."""
     last = graph.recording.calls[residual.calls[-1]]
     skip = residual.skip or 0
     spans = [
@@ -74,7 +68,7 @@ def _kind(route: Route) -> SpanKind:
 
 
 def _layout(route: Route, products: Products) -> tuple[str, ...]:
-    """List what happens on a route: grouped calls as one, no rearrangements."""
+    """Return the kinds of steps on a route; grouped calls count once."""
     names = {other.call: other.kind for other in products.others}
     kinds: dict[int, str] = {}
     for step in route.steps:

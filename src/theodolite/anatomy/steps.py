@@ -29,46 +29,29 @@ _POINTWISE = frozenset("view scale shift addition product activation step".split
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """One operand of a sum or product: an argument, or a fused product of two.
+    """One operand of a sum or product: an argument, or a fused product of two."""
 
-    Attributes:
-        values: The signals in it.
-        call: Index of the call.
-        position: Place among the call's arguments.
-        sign: Factor that the call applies, such as −1 where it subtracts.
-        fused: What the call does to it before adding: ``"linear"``, ``"product"``, ….
-    """
-
-    values: tuple[int, ...]
-    call: int
-    position: int
-    sign: float = 1.0
+    values: tuple[int, ...]  # the signals in it
+    call: int  # index of the call
+    position: int  # place among the call's arguments
+    sign: float = 1.0  # factor that the call applies, such as −1 where it subtracts
+    # What the call does to it before adding: ``"linear"``, ``"product"``, ….
     fused: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What one call does to the signal.
+    """What one call does to the signal."""
 
-    Attributes:
-        call: Index of the call.
-        kind: What it does, such as ``"linear"`` or ``"addition"``.
-        name: The operator's name.
-        reads: Signals that it reads.
-        terms: Signals that it adds or multiplies with one another.
-        weighted: Whether it uses parameters.
-        pointwise: Whether each number of the result depends on the same place only.
-        curved: Whether it is nonlinear and not piecewise linear.
-    """
-
-    call: int
-    kind: str
-    name: str
-    reads: tuple[int, ...]
-    terms: tuple[Term, ...] = ()
-    weighted: bool = False
+    call: int  # index of the call
+    kind: str  # what it does, such as ``"linear"`` or ``"addition"``
+    name: str  # the operator's name
+    reads: tuple[int, ...]  # signals that it reads
+    terms: tuple[Term, ...] = ()  # signals that it adds or multiplies with one another
+    weighted: bool = False  # whether it uses parameters
+    # Whether each number of the result depends on the same place only.
     pointwise: bool = False
-    curved: bool = False
+    curved: bool = False  # whether it is nonlinear and not piecewise linear
 
 
 def step_of(
@@ -79,11 +62,9 @@ def step_of(
 ) -> Step | None:
     """Return what a call does to the signal, None if it reads no signal.
 
-    Args:
-        call: The call.
-        signal: Whether a value carries the signal.
-        weighted: Whether a value was computed from parameters.
-        size: How many numbers a value holds.
+    ``signal``, ``weighted`` and ``size`` say of a value, by its number, whether it
+    carries the signal, whether it was computed from parameters, and how many numbers it
+    holds.
     """
     kind = operator_kind(call.name)
     reads = _reads(call, kind, signal)
@@ -175,7 +156,7 @@ def _sign(call: Call, place: int) -> float:
 
 
 def _fused(call: Call, signal: Callable[[int], bool]) -> tuple[str, tuple[Term, ...]]:
-    """Read ``addmm(a, b, c)`` and the like, which add a product to an argument."""
+    """Return kind and terms of ``addmm(a, b, c)`` and similar, which add a product."""
     first, second = _terms(call, signal, (0,)), _terms(call, signal, (1, 2))
     inner = "linear" if call.name in LINEARS else "scale"
     inner = "product" if len(second) > 1 else inner
@@ -194,7 +175,7 @@ def _fused(call: Call, signal: Callable[[int], bool]) -> tuple[str, tuple[Term, 
 
 
 def _masked(call: Call, signal: Callable[[int], bool]) -> str:
-    """Return what a choice does, by whether the mask depends on the signal."""
+    """Return the kind of a where or masked_fill, by what its mask depends on."""
     place = 0 if call.name == "where" else 1
     chooser = call.arguments[place] if place < len(call.arguments) else None
     if isinstance(chooser, Ref) and signal(chooser.number):

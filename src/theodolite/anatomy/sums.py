@@ -27,29 +27,19 @@ _OPEN = ("parallel", "fixed", "tangled")
 
 @dataclass(frozen=True, kw_only=True)
 class Sum:
-    """One sum of signals, computed by one call or by several in a row.
+    """One sum of signals, computed by one call or by several in a row."""
 
-    Attributes:
-        calls: Indices of the calls that add, in order.
-        terms: The terms.
-        routes: Where the terms come from.
-        kind: What kind of sum it is.
-        skip: Which term is the skip, if the sum is residual.
-    """
-
-    calls: tuple[int, ...]
+    calls: tuple[int, ...]  # indices of the calls that add, in order
     terms: tuple[Term, ...]
-    routes: Routes
-    kind: SumKind
-    skip: int | None = None
+    routes: Routes  # where the terms come from
+    kind: SumKind  # what kind of sum it is
+    skip: int | None = None  # which term is the skip, if the sum is residual
 
 
 def sums_of(graph: Graph, exclude: Iterable[int] = ()) -> list[Sum]:
     """Return all sums of signals with their kinds.
 
-    Args:
-        graph: The signal.
-        exclude: Calls that belong to something else, such as a handwritten norm.
+    ``exclude`` are calls that belong to something else, such as a handwritten norm.
     """
     excluded = set(exclude)
     sums: dict[int, Sum] = {}  # by the value that holds the sum
@@ -67,7 +57,7 @@ def sums_of(graph: Graph, exclude: Iterable[int] = ()) -> list[Sum]:
 
 
 def _absorbing(graph: Graph, step: Step, sums: dict[int, Sum]) -> Sum:
-    """Classify a sum, after taking in the earlier sums that it only continues."""
+    """Return a sum with its kind, merged with earlier sums that it only continues."""
     whole = _classified(graph, (step.call,), step.terms)
     for term in step.terms:
         value = graph.same(term.values[0])
@@ -174,7 +164,7 @@ def _is_fixed(routes: Routes) -> bool:
 
 
 def _gated(graph: Graph, term: Term) -> bool:
-    """Return whether a term is a pointwise product, up to views and factors."""
+    """Return whether a term is a pointwise product, apart from views and factors."""
     if term.fused == "product":
         return True
     value = term.values[0]

@@ -1,4 +1,4 @@
-"""Guarantees of theory for the loss of any chain of known layers on a batch.
+"""Bounds that theory guarantees for the loss of a chain of known layers.
 
 - ``recognition``: a module to its system of layers and their weights.
 - ``costs``: losses by name or as torch modules, with their values and gradients.

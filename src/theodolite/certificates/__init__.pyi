@@ -1,4 +1,3 @@
 from .bounds import certificate as certificate
 from .reading import Certificate as Certificate
-from .recognition import RecognisedSystem as RecognisedSystem
 from .recognition import recognise as recognise

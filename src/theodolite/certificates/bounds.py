@@ -1,4 +1,4 @@
-"""What theory guarantees of a network's loss, beside what is measured."""
+"""Bounds that theory guarantees for a network's loss, next to measured values."""
 
 import math
 from numbers import Real
@@ -20,10 +20,10 @@ from theodolite.core import (
     Status,
     Stopwatch,
     SystemLayer,
-    exclusive,
 )
 from theodolite.instruments import (
     apply_norm_mode,
+    measuring,
     norm_layers_as_is,
     preserve,
     run_model,
@@ -48,7 +48,7 @@ from .recognition import RecognisedSystem, recognise
 def balls_about(
     layers: tuple[SystemLayer, ...], weights: tuple[Any, ...], radius: float
 ) -> tuple[Any, ...]:
-    """Return the ball of a radius about each layer's weights."""
+    """Return, for each layer, the ball of a radius around its weights."""
     return tuple(
         _ball(layer, own, radius) for layer, own in zip(layers, weights, strict=True)
     )
@@ -92,7 +92,7 @@ def _norm(weights: Any, name: str) -> float:
 _ROUNDINGS = 1e4
 
 
-@exclusive()
+@measuring()
 def certificate(
     system: nn.Module,
     data: tuple[Any, Any],
@@ -142,7 +142,13 @@ def certificate(
         >>> result.kernel_bound <= result.kernel_smallest, result.applies("5.1")
         (True, True)
     """
-    watch, mode, radius = Stopwatch(), NormMode(norm_mode), _number(radius)
+    watch, mode = Stopwatch(), NormMode(norm_mode)
+    if isinstance(radius, bool) or not isinstance(radius, Real):
+        raise ConfigError(
+            f"radius is {radius!r}: pass a number from 0 up, or math.inf for all of "
+            "parameter space"
+        )
+    radius = float(radius)
     inputs, targets = _pair(data)
     recognised = recognise(system, tuple(inputs.shape[1:]), norm_mode=mode)
     x = inputs.detach().double().cpu().numpy()
@@ -196,15 +202,6 @@ def certificate(
         method="bounds by layer"
         + ("" if kernel is None else f", tangent kernel: {kernel.method}"),
     )
-
-
-def _number(radius: Any) -> float:
-    if isinstance(radius, bool) or not isinstance(radius, Real):
-        raise ConfigError(
-            f"radius is {radius!r}: pass a number from 0 up, or math.inf for all of "
-            "parameter space"
-        )
-    return float(radius)
 
 
 def _bounds(recognised: RecognisedSystem, extent: Any, radius: float) -> SystemBounds:

@@ -1,4 +1,4 @@
-"""Hypotheses of the theorems about systems: which hold, which fail, and why."""
+"""Which hypotheses of the theorems hold for a network, which fail, and why."""
 
 import math
 from collections.abc import Iterator
@@ -27,19 +27,12 @@ THEOREMS = {"4.5": (SMOOTH,), "4.7": (REGULAR,), "5.1": (SMOOTH, REGULAR, GLOBAL
 
 @dataclass(frozen=True)
 class Condition:
-    """One hypothesis of a theorem, judged.
+    """One hypothesis of a theorem, and whether it holds."""
 
-    Attributes:
-        theorem: Which theorem.
-        hypothesis: What it asks for, in words.
-        fails: Why it fails, with what to try; empty where it holds.
-        holds: Why it holds.
-    """
-
-    theorem: str
-    hypothesis: str
-    fails: str = ""
-    holds: str = ""
+    theorem: str  # which theorem
+    hypothesis: str  # what it asks for, in words
+    fails: str = ""  # why it fails, with what to try; empty where it holds
+    holds: str = ""  # why it holds
 
     def row(self) -> Row:
         """Return the condition as a flat row."""
@@ -56,10 +49,7 @@ def conditions(
 ) -> tuple[Condition, ...]:
     """Judge the hypotheses of theorems 4.5, 4.7 and 5.1 on all of parameter space.
 
-    Args:
-        system: Layers and weights; only the layers count.
-        data: Samples along the first axis.
-        cost: What is known of the cost on all outputs that are possible.
+    Of the system only the layers count; ``cost`` are bounds on all possible outputs.
     """
     return (
         *_smooth(system, cost),

@@ -16,17 +16,11 @@ from theodolite.theory import CostBounds, CostName, Extent, cost_bounds
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TargetedCost:
-    r"""A cost with its targets.
+    r"""A cost with its targets."""
 
-    Attributes:
-        name: Its name in ``theory.cost_bounds``.
-        factor: What multiplies it.
-        targets: Classes, numbers, or signs.
-    """
-
-    name: CostName
-    factor: float
-    targets: np.ndarray
+    name: CostName  # its name in ``theory.cost_bounds``
+    factor: float  # what multiplies it
+    targets: np.ndarray  # classes, numbers, or signs
 
     def bounds(self, outputs: Extent) -> CostBounds:
         """Return bounds of the cost on a set of outputs."""

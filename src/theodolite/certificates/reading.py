@@ -1,4 +1,4 @@
-"""What a certificate comes as."""
+"""The result of :func:`certificate`."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,12 +11,13 @@ from theodolite.core import (
     headline,
     metadata_line,
     quantity_line,
+    unknown_name,
 )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Certificate(Reading):
-    r"""What is guaranteed of a loss $\ell = \gamma \circ F$, beside what is so.
+    r"""Guaranteed bounds of a loss $\ell = \gamma \circ F$, next to measured values.
 
     Attributes:
         smoothness: $\beta$, a Lipschitz constant of $\nabla\ell$ on the parameters
@@ -45,21 +46,13 @@ class Certificate(Reading):
     """
 
     dims: ClassVar = {
-        "smoothness": (),
-        "step": (),
-        "derivative": (),
-        "kernel_bound": (),
-        "kernel_smallest": (),
-        "kernel_error": (),
-        "own": ("layer",),
-        "onward": ("layer",),
-        "terms": ("layer",),
-        "loss": (),
-        "floor": (),
-        "ratio": (),
-        "ratio_error": (),
-        "polyak": (),
-        "ratio_bound": (),
+        **dict.fromkeys(
+            "smoothness step derivative kernel_bound kernel_smallest "
+            "kernel_error".split(),
+            (),
+        ),
+        **dict.fromkeys(("own", "onward", "terms"), ("layer",)),
+        **dict.fromkeys("loss floor ratio ratio_error polyak ratio_bound".split(), ()),
     }
     error_of: ClassVar = {"kernel_smallest": "kernel_error", "ratio": "ratio_error"}
 
@@ -92,8 +85,6 @@ class Certificate(Reading):
 
         Theorem 5.1 asks for those of 4.5 and 4.7 too.
         """
-        from theodolite.core import unknown_name
-
         from .conditions import THEOREMS
 
         if theorem not in THEOREMS:
@@ -103,10 +94,8 @@ class Certificate(Reading):
 
     def summary_lines(self) -> list[str]:
         """Return the numbers, and each hypothesis that fails."""
-        shown = ("smoothness", "step", "kernel_bound", "kernel_smallest", "terms")
-        lines = [f"  {name:<15}  {quantity_line(self, name)}" for name in shown]
-        lines += [f"  {name:<15}  {quantity_line(self, name)}" for name in ("ratio",)]
-        lines.append(f"  {'ratio_bound':<15}  {quantity_line(self, 'ratio_bound')}")
+        shown = "smoothness step kernel_bound kernel_smallest terms ratio ratio_bound"
+        lines = [f"  {name:<15}  {quantity_line(self, name)}" for name in shown.split()]
         lines += [f"  note: {reason}" for reason in self.reasons[:3]]
         failing = [row for row in self.hypotheses if not row["holds"]]
         lines += [f"  {row['theorem']} fails: {row['why']}" for row in failing]

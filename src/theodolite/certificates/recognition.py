@@ -1,4 +1,4 @@
-"""A module to the system of layers that it is, or the layer that is not known."""
+"""Turns a module into a list of known layers, or names the layer that is unknown."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,17 +36,12 @@ Weights = Any
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RecognisedSystem:
-    """A module as a system.
+    """The layers of a module, their weights and their names."""
 
-    Attributes:
-        blueprint: Its layers.
-        weights: Arrays by name, a layer; of a residual block, a tuple.
-        names: The module's name of each layer.
-    """
-
-    blueprint: SystemBlueprint
+    blueprint: SystemBlueprint  # its layers
+    # Arrays by name, a layer; of a residual block, a tuple.
     weights: tuple[Weights, ...]
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the module's name of each layer
 
 
 def recognise(
@@ -102,7 +97,11 @@ _NamedLayer = tuple[str, SystemLayer, Weights]
 
 def _chain(module: nn.Module, name: str, mode: NormMode) -> list[_NamedLayer]:
     """Return the layers of a module in the order applied."""
-    _refuse_hooks(module, name)
+    if module._forward_hooks or module._forward_pre_hooks:
+        raise MeasurementError(
+            f"{_named(module, name)} has a forward hook, which may change what it "
+            "computes: remove the hook, or use torch.nn.utils.parametrizations"
+        )
     if isinstance(module, SystemNetwork):
         return _chain(module.layers, _joined(name, "layers"), mode)
     if type(module) is nn.Sequential:
@@ -141,8 +140,8 @@ def _layer(module: nn.Module, name: str, mode: NormMode) -> tuple[SystemLayer, W
         return _batch_norm(module, mode)
     if kind is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1):
         return FlattenLayer(), {}
-    activation = _activation(module)
-    if activation is not None:
+    activation, is_default = _ACTIVATIONS.get(type(module), ("", lambda _: False))
+    if is_default(module):
         return NonlinearLayer(activation=activation), {}
     raise MeasurementError(
         f"{_named(module, name)} is a layer without known bounds: use layers that "
@@ -227,11 +226,6 @@ _ACTIVATIONS: dict[type[nn.Module], tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def _activation(module: nn.Module) -> str | None:
-    known = _ACTIVATIONS.get(type(module))
-    return known[0] if known and known[1](module) else None
-
-
 def _arrays(**tensors: Tensor | None) -> dict[str, np.ndarray]:
     return {
         name: one.detach().double().cpu().numpy()
@@ -254,14 +248,6 @@ def _refuse_tied(model: nn.Module, layers: list[_NamedLayer]) -> None:
         raise MeasurementError(
             "the model has parameters besides those of its layers: pass one whose "
             "layers hold them all"
-        )
-
-
-def _refuse_hooks(module: nn.Module, name: str) -> None:
-    if module._forward_hooks or module._forward_pre_hooks:
-        raise MeasurementError(
-            f"{_named(module, name)} has a forward hook, which may change what it "
-            "computes: remove the hook, or use torch.nn.utils.parametrizations"
         )
 
 

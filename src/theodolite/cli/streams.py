@@ -105,9 +105,8 @@ def flush_and_exit(code: int) -> NoReturn:
         code = 141
     except (OSError, ValueError) as error:
         _abandon(sys.stdout)
-        print_error(
-            f"the output could not be written ({_reason(error)}): write it elsewhere"
-        )
+        why = getattr(error, "strerror", None) or error
+        print_error(f"the output could not be written ({why}): write it elsewhere")
         code = code or 1
     try:
         sys.stderr.flush()
@@ -119,10 +118,6 @@ def flush_and_exit(code: int) -> NoReturn:
 def abandon_output() -> None:
     """Redirect standard output to the null device after it has failed."""
     _abandon(sys.stdout)
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
 
 
 def _null() -> TextIOWrapper:

@@ -69,6 +69,7 @@ from .reading import Dims as Dims
 from .reading import Reading as Reading
 from .reading import SampledReading as SampledReading
 from .reading import Scalar as Scalar
+from .rows import Cell as Cell
 from .rows import Row as Row
 from .rows import Rows as Rows
 from .rows import compared_row as compared_row
@@ -127,6 +128,7 @@ from .verdicts.judgement import undecided as undecided
 from .verdicts.judges import ROUNDING as ROUNDING
 from .verdicts.judges import Test as Test
 from .verdicts.judges import against as against
+from .verdicts.judges import at_each as at_each
 from .verdicts.judges import each as each
 from .verdicts.judges import equivalent as equivalent
 from .verdicts.judges import every as every

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     import polars
 
 Row = Mapping[str, Any]
+Cell = Mapping[str, Any]  # labels of an independent piece of a run
 
 _ATOMS = frozenset({type(None), str, float, int, bool})
 # Rows that a notebook shows.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import ConfigError, DataError
+from theodolite.core import ConfigError, DataError, Exclusive
 
 from .cache import cached
 from .checksums import Decoded, decoded
@@ -178,16 +178,16 @@ def _strictly() -> Iterator[None]:
     _pillow()
     from PIL import Image, ImageFile
 
-    lenient = ImageFile.LOAD_TRUNCATED_IMAGES
-    ImageFile.LOAD_TRUNCATED_IMAGES = False
-    try:
-        with warnings.catch_warnings():
+    with Exclusive(interruptible=True), warnings.catch_warnings():
+        lenient = ImageFile.LOAD_TRUNCATED_IMAGES
+        try:
+            ImageFile.LOAD_TRUNCATED_IMAGES = False
             # Pillow's other remarks do not matter.
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             yield
-    finally:
-        ImageFile.LOAD_TRUNCATED_IMAGES = lenient
+        finally:
+            ImageFile.LOAD_TRUNCATED_IMAGES = lenient
 
 
 def _pillow() -> Any:

@@ -38,7 +38,10 @@ def read_plain_pickle(path: Path) -> dict[str, Any]:
                 f"{escape(path)} holds a {type(batch).__name__}, a CIFAR batch holds a "
                 "dict: download it again"
             )
-        return {_text(key): _finish(value) for key, value in batch.items()}
+        return {
+            _text(key): value.real() if isinstance(value, _Array) else value
+            for key, value in batch.items()
+        }
     except DataError:
         raise
     except Exception as error:  # a damaged pickle raises almost anything
@@ -248,7 +251,3 @@ def _text(value: Any) -> str:
     if not isinstance(value, str | bytes):
         raise ValueError(f"a {type(value).__name__} where text is wanted")
     return value.decode("latin1") if isinstance(value, bytes) else value
-
-
-def _finish(value: Any) -> Any:
-    return value.real() if isinstance(value, _Array) else value

@@ -27,6 +27,7 @@ from .style import GRID as GRID
 from .style import MUTED as MUTED
 from .style import PALETTE as PALETTE
 from .style import TEXT_COLOUR as TEXT_COLOUR
+from .style import Axes as Axes
 from .style import Figure as Figure
 from .style import SeriesStyle as SeriesStyle
 from .style import house_style as house_style

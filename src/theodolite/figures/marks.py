@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 
 from theodolite.core import ConfigError, Rows
 
+from .kinds import kind_style
 from .style import BACKGROUND, MUTED, TEXT_COLOUR, SeriesStyle
 
 Values = Sequence[float] | Sequence[int] | np.ndarray
@@ -137,7 +138,13 @@ def line(
 
 
 def row_band(
-    ax: Axes, rows: Rows, x: str, *, error: str | None = "error", **look: Any
+    ax: Axes,
+    rows: Rows,
+    x: str,
+    *,
+    style: SeriesStyle | str,
+    error: str | None = "error",
+    **look: Any,
 ) -> Line2D:
     """Draw rows as a measured series: their values and errors against a column.
 
@@ -145,15 +152,20 @@ def row_band(
         ax: Where to draw.
         rows: In drawing order.
         x: Column of the abscissae.
+        style: Look of the series, or the name of its kind.
         error: Column of the half-widths; None where the values are exact.
         look: Further arguments of ``band``.
     """
     spread = None if error is None else rows.values(error)
+    look["style"] = kind_style(style) if isinstance(style, str) else style
     return band(ax, rows.column(x), rows.values(), spread, **look)
 
 
-def row_curve(ax: Axes, rows: Rows, x: str, **look: Any) -> Line2D:
+def row_curve(
+    ax: Axes, rows: Rows, x: str, *, style: SeriesStyle | str, **look: Any
+) -> Line2D:
     """Draw rows as a prediction: their values against a column, as ``curve`` does."""
+    look["style"] = kind_style(style) if isinstance(style, str) else style
     return curve(ax, rows.column(x), rows.values(), **look)
 
 

@@ -40,8 +40,11 @@ from .model.objective import checked_outputs as checked_outputs
 from .model.objective import evaluate as evaluate
 from .model.objective import pair_of as pair_of
 from .model.objective import run_model as run_model
+from .model.process_state import full_precision as full_precision
+from .model.process_state import measuring as measuring
 from .model.process_state import preserve_process as preserve_process
 from .model.randomness import Draws as Draws
+from .model.randomness import reseed as reseed
 from .model.restoring import opened as opened
 from .model.restoring import preserve as preserve
 from .norms.normalisation import apply_norm_mode as apply_norm_mode

@@ -152,14 +152,23 @@ def _round(element: ElementTree.Element) -> None:
     for name in _ROUNDED:
         if name in attributes:
             attributes[name] = _short(attributes[name])
+    if "transform" in attributes:
+        # Scales of letters are small numbers by which large ones are multiplied.
+        attributes["transform"] = _short(attributes["transform"], 5)
     for name in ("x", "y"):
         if element.tag == "use" and attributes.get(name) == "0":
             del attributes[name]
 
 
-def _short(places: str) -> str:
-    rounded = _NUMBER.sub(lambda one: f"{round(float(one[0]), 2) + 0.0:.12g}", places)
-    return re.sub(r"\s*([A-Za-z])\s*", r"\1", " ".join(rounded.split()))
+def _short(places: str, digits_below_one: int = 2) -> str:
+    def rounded(match: re.Match[str]) -> str:
+        value = float(match[0])
+        digits = 2 if abs(value) >= 1 else digits_below_one
+        return f"{round(value, digits) + 0.0:.12g}"
+
+    return re.sub(
+        r"\s*([A-Za-z])\s*", r"\1", " ".join(_NUMBER.sub(rounded, places).split())
+    )
 
 
 def _share_shapes(root: ElementTree.Element, shared: SharedSvg) -> None:

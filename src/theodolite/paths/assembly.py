@@ -19,7 +19,7 @@ By = Literal["block", "input"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class EnsembleSettings:
     """What is asked for; see :func:`path_ensemble`."""
 
     counted: Counted
@@ -30,7 +30,7 @@ class Plan:
 
 
 @dataclass(kw_only=True)
-class Sums:
+class EnergySums:
     """Of one part: what samples contribute, and how far sums are from the whole."""
 
     squares: list[np.ndarray] = field(default_factory=list)
@@ -60,15 +60,15 @@ class Sums:
 
     @property
     def cancelled(self) -> float:
-        """How much larger the coefficients are than their sum."""
+        """Size of the coefficients over the size of their sum."""
         return math.sqrt(self.largest / self.size) if self.size else 1.0
 
 
 @dataclass(kw_only=True)
-class Collected:
+class ChunkSums:
     """All that the chunks gave."""
 
-    parts: list[Sums]
+    parts: list[EnergySums]
     gains: dict[int, list[float]]
     counts: list[int] = field(default_factory=list)
     branches: tuple[Branch, ...] = ()
@@ -87,7 +87,7 @@ _ROUNDING = 1e4
 
 
 def reading_of(
-    collected: Collected, subject: Subject, plan: Plan, *, watch: Stopwatch
+    collected: ChunkSums, subject: Subject, plan: EnsembleSettings, *, watch: Stopwatch
 ) -> PathEnsemble:
     """Return the reading of what chunks gave."""
     energies = [part.energies() for part in collected.parts]
@@ -97,7 +97,7 @@ def reading_of(
     logs = np.pad(logs, (0, length - len(logs)), constant_values=-math.inf)
     fits = [fit(_padded(e.share, length), logs) for e in energies]
     gains = [math.sqrt(a / b) if b else math.inf for a, b in collected.gains.values()]
-    words = ["float64 twin" if subject.twin else "direct"]
+    words = ["float64 twin" if subject.promoted else "direct"]
     words += (
         [f"linearised {', '.join(collected.linearised)}"]
         if collected.linearised
@@ -147,7 +147,7 @@ def reading_of(
     )
 
 
-def _status(collected: Collected, energies: Sequence[Energies]) -> Status:
+def _status(collected: ChunkSums, energies: Sequence[Energies]) -> Status:
     finite = all(np.isfinite(e.energy).all() and e.energy.sum() > 0 for e in energies)
     if not finite:
         return Status.NONFINITE

@@ -1,4 +1,4 @@
-"""The branches of a model: found, counted, deleted or exchanged.
+"""The branches of a model: find, count, delete or exchange them.
 
 A path gets longer by one with each branch that it takes, or with each layer of weights.
 """
@@ -22,22 +22,13 @@ Counted = Literal["branches", "layers"]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelBranches:
-    """The branches of a model.
+    """The branches of a model."""
 
-    Attributes:
-        branches: In order of their additions.
-        calls: How many calls the pass made in which they were found.
-    """
-
-    branches: tuple["Branch", ...]
-    calls: int
+    branches: tuple["Branch", ...]  # in order of their additions
+    calls: int  # how many calls the pass made in which they were found
 
     def on(self, tape: Tape) -> tuple["Branch", ...]:
-        """Return those that lead to the output of a pass.
-
-        Raises:
-            MeasurementError: The pass made other calls, or there is none.
-        """
+        """Return those that lead to the output; refuse a pass of other calls."""
         if tape.calls != self.calls:
             raise MeasurementError(
                 f"two passes of the model made {self.calls} and {tape.calls} calls, so "
@@ -56,29 +47,20 @@ class ModelBranches:
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """A branch of a residual addition.
+    """A branch of a residual addition."""
 
-    Attributes:
-        call: The call that adds it.
-        position: Its place among the arguments.
-        module: Where it is added.
-        addition: Index of the addition, in order.
-        outer: Whether the addition lies in no branch of another.
-        calls: Calls on the way from where it forks off to where it is added.
-        modules: Outermost submodules that run on the route.
-    """
-
-    call: int
-    position: int
-    module: str
-    addition: int
-    outer: bool
+    call: int  # the call that adds it
+    position: int  # its place among the arguments
+    module: str  # where it is added
+    addition: int  # index of the addition, in order
+    outer: bool  # whether the addition lies in no branch of another
+    # Calls on the way from where it forks off to where it is added.
     calls: tuple[int, ...]
-    modules: tuple[str, ...]
+    modules: tuple[str, ...]  # outermost submodules that run on the route
 
 
 class _Picked(nn.Module):
-    """A model with its output picked."""
+    """A model whose output is chosen by ``outputs``."""
 
     def __init__(self, model: nn.Module, outputs: Outputs) -> None:
         super().__init__()
@@ -91,11 +73,7 @@ class _Picked(nn.Module):
 def find_branches(
     model: nn.Module, batch: Batch, outputs: Outputs | None
 ) -> ModelBranches:
-    """Find the branches of a model's residual additions.
-
-    Raises:
-        MeasurementError: There is none.
-    """
+    """Return the branches of a model's residual additions; refuse a model without."""
     if outputs is None:
         parts, prefix = anatomy(model, batch), ""
     else:
@@ -157,7 +135,7 @@ def _numbers(recording: Recording) -> list[int]:
 
 
 def _before(number: int, makers: Mapping[int, Step]) -> set[int]:
-    """Return a tensor and all that it was made from."""
+    """Return a tensor and all tensors that it was computed from, by number."""
     seen, work = set(), [number]
     while work:
         current = work.pop()
@@ -219,7 +197,7 @@ def _along(route: _Route, start: Tensor) -> Tensor:
 
 
 def _route(tape: Tape, branch: Branch) -> _Route:
-    """Find the steps of a branch."""
+    """Return the steps of a branch on a tape."""
     calls = set(branch.calls)
     makers = {step.output: step for step in tape.steps}
     (join,) = (step for step in tape.steps if step.call == branch.call)

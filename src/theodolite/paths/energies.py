@@ -26,21 +26,16 @@ _STEEPEST = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    r"""A member of the law's family beside measured shares.
+    r"""The law that fits measured shares best."""
 
-    Attributes:
-        beta: Weight of a branch, 0 or infinity where only the shortest or only the
-            longest paths carry energy.
-        shares: Of the law, by branches taken.
-        divergence: Of Kullback and Leibler, from the law to the measured, in nats,
-            over the lengths that the law knows.
-        distance: Half the sum of absolute differences of shares, over all lengths.
-    """
-
+    # Weight of a branch, 0 or infinity where only the shortest or only the longest
+    # paths carry energy.
     beta: float
-    shares: np.ndarray
+    shares: np.ndarray  # of the law, by branches taken
+    # Of Kullback and Leibler, from the law to the measured, in nats, over the lengths
+    # that the law knows.
     divergence: float
-    distance: float
+    distance: float  # half the sum of absolute differences of shares, over all lengths
 
 
 def fit(shares: np.ndarray, log_counts: np.ndarray) -> Fit:
@@ -108,7 +103,7 @@ def scale_from_gains(gains: Sequence[float]) -> float:
 
 
 def _solve(wanted: float, log_counts: np.ndarray) -> float:
-    """Find the scale whose mean is wanted; the mean rises with it."""
+    """Return the log scale at which the law has the wanted mean; found by bisection."""
     degrees = np.arange(len(log_counts))
     low, high = -_STEEPEST, _STEEPEST
     for _ in range(200):
@@ -124,25 +119,18 @@ def _solve(wanted: float, log_counts: np.ndarray) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Energies:
-    """What one polynomial's coefficients say, each number with its error.
+    """Energies, shares and depth of one polynomial, each with its error."""
 
-    Attributes:
-        energy: Mean square of a coefficient.
-        share: Of all energy.
-        alignment: Product with the sum of all, as a share of its square; adds up to 1.
-        depth: Mean of the degree under the shares.
-        spread: Standard deviation of the degree under the shares.
-    """
-
-    energy: np.ndarray
+    energy: np.ndarray  # mean square of a coefficient
     energy_error: np.ndarray
-    share: np.ndarray
+    share: np.ndarray  # of all energy
     share_error: np.ndarray
+    # Product with the sum of all, as a share of its square; adds up to 1.
     alignment: np.ndarray
     alignment_error: np.ndarray
-    depth: float
+    depth: float  # mean of the degree under the shares
     depth_error: float
-    spread: float
+    spread: float  # standard deviation of the degree under the shares
     spread_error: float
 
 

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import (
-    ConfigError,
     MeasurementError,
     NormMode,
     Stopwatch,
-    exclusive,
+    as_integer,
     free_memory,
     unknown_name,
 )
@@ -21,13 +20,14 @@ from theodolite.instruments import (
     Batch,
     Loss,
     Outputs,
+    measuring,
     samples_in,
     show_progress,
     slice_batch,
 )
 from theodolite.instruments import counted as tell_count
 
-from .assembly import By, Collected, Plan, Sums, reading_of
+from .assembly import By, ChunkSums, EnergySums, EnsembleSettings, reading_of
 from .branches import Counted, ModelBranches, find_branches, fork_of, marks_of
 from .frozen_model import Subject, cotangent_of, subject_of
 from .propagate import Marks, adjoints, coefficients, degrees, path_counts
@@ -41,29 +41,15 @@ _ASIDE = 8
 _ENOUGH = 2 * 2**30
 
 
-def check_budget(graph_bytes: int | None) -> None:
-    """Refuse what is no number of bytes."""
-    whole = isinstance(graph_bytes, int) and not isinstance(graph_bytes, bool)
-    if graph_bytes is not None and (not whole or graph_bytes < 1):
-        raise ConfigError(
-            f"graph_bytes is {graph_bytes!r}: pass a number of bytes from 1 up"
-        )
-
-
 def chunk_size(
     tape: Tape, marks: Marks, *, samples: int, graph_bytes: int | None
 ) -> int:
-    """Return how many samples to take at once.
-
-    Args:
-        tape: Of one sample.
-        marks: What makes a path longer.
-        samples: How many there are.
-        graph_bytes: Memory that stacks may take; part of what is free by default.
-    """
+    """Return how many samples to take at once, given the tape of one sample."""
     wanted = peak_bytes(tape, marks)
-    free = _free(tape.value.device)
-    enough = _ENOUGH if tape.value.device.type == "cpu" else free
+    device = tape.value.device
+    cuda = device.type == "cuda"
+    free = int(torch.cuda.mem_get_info(device)[0]) if cuda else free_memory()
+    enough = _ENOUGH if device.type == "cpu" else free
     allowed = min(free // 2, enough) if graph_bytes is None else graph_bytes
     if wanted > allowed and (graph_bytes is not None or wanted > free):
         raise MeasurementError(
@@ -88,13 +74,7 @@ def peak_bytes(tape: Tape, marks: Marks) -> int:
     return peak
 
 
-def _free(device: torch.device) -> int:
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    return free_memory()
-
-
-@exclusive()
+@measuring()
 def path_ensemble(
     model: nn.Module,
     batch: Batch,
@@ -146,21 +126,17 @@ def path_ensemble(
         MeasurementError: No residual addition, or what is not piecewise linear.
 
     Example:
-        >>> class Block(nn.Module):
-        ...     def __init__(self):
-        ...         super().__init__()
-        ...         self.layer = nn.Linear(2, 2, bias=False).double()
-        ...         nn.init.eye_(self.layer.weight).data.mul_(0.5)
-        ...
-        ...     def forward(self, x):
-        ...         return x + torch.relu(self.layer(x))
-        >>> net = nn.Sequential(Block(), Block())
+        >>> from theodolite.core import ShortcutBlueprint
+        >>> from theodolite.networks import build, set_weights
+        >>> net = build(ShortcutBlueprint(width=2, depth=2, shortcut=1), seed=0)
+        >>> set_weights(net, 0.5 * np.stack([np.eye(2), np.eye(2)]))
         >>> x = torch.ones(3, 2, dtype=torch.float64)
         >>> path_ensemble(net, x, norm_mode="eval").energy.tolist()
         [[1.0, 1.0, 0.0625]]
     """
     watch = Stopwatch()
-    check_budget(graph_bytes)
+    if graph_bytes is not None:
+        as_integer("graph_bytes", graph_bytes, 1)
     if by not in ("block", "input"):
         raise unknown_name("place of the gradient", by, ("block", "input"))
     subject = subject_of(
@@ -168,7 +144,7 @@ def path_ensemble(
     )
     whole = subject.true_output()
     cotangent = None if loss is None else cotangent_of(loss, whole, subject.batch)
-    plan = Plan(
+    plan = EnsembleSettings(
         counted=counted,
         by=by,
         biases=biases,
@@ -182,11 +158,11 @@ def path_ensemble(
 
 
 def _measured(
-    subject: Subject, whole: Tensor, cotangent: Tensor | None, plan: Plan
-) -> Collected:
+    subject: Subject, whole: Tensor, cotangent: Tensor | None, plan: EnsembleSettings
+) -> ChunkSums:
     parts = 1 if cotangent is None else 2
-    collected = Collected(
-        parts=[Sums() for _ in range(parts)],
+    collected = ChunkSums(
+        parts=[EnergySums() for _ in range(parts)],
         gains={},
         eps=torch.finfo(whole.dtype).eps,
     )
@@ -213,32 +189,25 @@ def _measured(
     return collected
 
 
-def _size(subject: Subject, count: int, plan: Plan) -> int:
+def _size(subject: Subject, count: int, plan: EnsembleSettings) -> int:
     """Return how many samples go through at once."""
     first = slice_batch(subject.batch, 0, 1)
-    branches = find_branches(subject.model, first, subject.outputs)
-    tape = subject.trace(first, linearise=plan.linearise)
-    marks = marks_of(tape, branches.on(tape), plan.counted)
+    tape, branches = subject.trace_branches(first, linearise=plan.linearise)
+    marks = marks_of(tape, branches, plan.counted)
     return chunk_size(tape, marks, samples=count, graph_bytes=plan.graph_bytes)
 
 
 def _take(
-    collected: Collected,
+    collected: ChunkSums,
     subject: Subject,
     chunk: Batch,
     branches: ModelBranches,
     values: Sequence[Tensor],
-    plan: Plan,
+    plan: EnsembleSettings,
 ) -> None:
-    """Add the paths of some samples.
+    """Add the paths of some samples to ``collected``.
 
-    Args:
-        collected: What to add to.
-        subject: What is measured.
-        chunk: The samples.
-        branches: Of a pass of as many samples.
-        values: Output and perhaps its cotangent, samples on the first axis.
-        plan: What is asked for.
+    ``values`` are the output and perhaps its cotangent, samples on the first axis.
     """
     tape = subject.trace(chunk, linearise=plan.linearise)
     collected.branches = branches.on(tape)
@@ -251,21 +220,22 @@ def _take(
     with torch.no_grad():
         stack = coefficients(tape, marks, biases=plan.biases)
         if not plan.biases:
-            whole = whole - _of_biases(tape).reshape(whole.shape)
+            # Without what the frozen network makes of inputs that are zero.
+            blank = {n: torch.zeros_like(value) for n, value in tape.sources.items()}
+            constant = coefficients(replace(tape, sources=blank), {})[0]
+            whole = whole - constant.reshape(whole.shape)
         collected.parts[0].add(stack.reshape(len(stack), *whole.shape), whole)
         for cotangent in rest:
             cotangent = cotangent.reshape(tape.value.shape)
             _take_gradient(collected, tape, marks, cotangent, plan)
 
 
-def _of_biases(tape: Tape) -> Tensor:
-    """Return what the frozen network makes of inputs that are zero."""
-    blank = {number: torch.zeros_like(v) for number, v in tape.sources.items()}
-    return coefficients(replace(tape, sources=blank), {})[0]
-
-
 def _take_gradient(
-    collected: Collected, tape: Tape, marks: Marks, cotangent: Tensor, plan: Plan
+    collected: ChunkSums,
+    tape: Tape,
+    marks: Marks,
+    cotangent: Tensor,
+    plan: EnsembleSettings,
 ) -> None:
     place = fork_of(tape, collected.branches)
     if plan.by == "input":
@@ -281,7 +251,7 @@ def _take_gradient(
     collected.gradients.append([frozen[n][0] for n in tape.inputs if n in frozen])
 
 
-def _note_gains(collected: Collected, tape: Tape) -> None:
+def _note_gains(collected: ChunkSums, tape: Tape) -> None:
     """Add squared norms of branches, and of the skips they are added to."""
     steps = {step.call: step for step in tape.steps}
     for number, branch in enumerate(collected.branches):

@@ -1,4 +1,4 @@
-"""A model made ready: in double precision, norms held at one set of statistics."""
+"""A model prepared for path measures: in float64, with norm statistics frozen."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -26,29 +26,23 @@ from theodolite.instruments import (
     run_model,
 )
 
+from .branches import Branch, find_branches
 from .tape import Tape
 from .tracing import Tracer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Subject:
-    """What is measured: a model, its data, and how its output is picked.
+    """What is measured: a model, its data, and how its output is picked."""
 
-    Attributes:
-        model: In the precision in which it is measured.
-        batch: In that precision too.
-        outputs: Picks the output, where a call on the inputs does not return it.
-        norm_mode: Statistics that norms use.
-        norm_layers: Names of norm layers by their mode, under ``as_is``.
-        twin: Whether the model is a copy in double precision.
-    """
-
-    model: nn.Module
-    batch: Batch
+    model: nn.Module  # in the precision in which it is measured
+    batch: Batch  # in that precision too
+    # Picks the output, where a call on the inputs does not return it.
     outputs: Outputs | None
-    norm_mode: NormMode
+    norm_mode: NormMode  # statistics that norms use
+    # Names of norm layers by their mode, under ``as_is``.
     norm_layers: dict[str, tuple[str, ...]]
-    twin: bool
+    promoted: bool  # whether the model is a copy in double precision
 
     def run(self, batch: Batch) -> Tensor:
         """Run the model on some samples."""
@@ -64,13 +58,13 @@ class Subject:
         """
         with preserve(self.model), opened(self.model, careful=False) as state:
             state.lend_buffers()
-            if self.twin:  # restored on exit, like the rest of the state
+            if self.promoted:  # restored on exit, like the rest of the state
                 torch.set_default_dtype(torch.float64)
             yield
 
     @contextmanager
     def frozen(self) -> Iterator[bool]:
-        """Hold statistics at those of the whole batch; say whether it can be cut.
+        """Freeze norm statistics; yield whether the batch can be cut into chunks.
 
         A batch norm that is applied twice or as a function has no statistics of its
         own to hold; then the batch passes as one.
@@ -87,7 +81,7 @@ class Subject:
             yield apart
 
     def true_output(self) -> Tensor:
-        """Return the output of the whole batch in the norm mode, nothing frozen."""
+        """Return the output of the whole batch in its norm mode, nothing frozen."""
         with self.opened(), torch.no_grad():
             try:
                 apply_norm_mode(self.model, self.norm_mode, self._pass)
@@ -96,7 +90,7 @@ class Subject:
                 raise self._unrun(error) from error
 
     def true_gradient(self, cotangent: Tensor) -> list[Tensor] | None:
-        """Return the gradient by the inputs, also through statistics; None without."""
+        """Return the gradient by the inputs, through norm statistics too, or None."""
         with self.opened(), torch.enable_grad():
             apply_norm_mode(self.model, self.norm_mode, self._pass)
             leaves: list[Tensor] = []
@@ -132,9 +126,17 @@ class Subject:
             )
         return tracer.tape(output.detach())
 
+    def trace_branches(
+        self, batch: Batch, *, linearise: bool
+    ) -> tuple[Tape, tuple[Branch, ...]]:
+        """Return the tape of some samples and its branches; inside :meth:`frozen`."""
+        branches = find_branches(self.model, batch, self.outputs)
+        tape = self.trace(batch, linearise=linearise)
+        return tape, branches.on(tape)
+
     def _unrun(self, error: RuntimeError) -> Exception:
         """Say that a twin does not run, where it is one."""
-        if not self.twin or "dtype" not in str(error):
+        if not self.promoted or "dtype" not in str(error):
             return error
         return MeasurementError(
             f"the model's copy in double precision does not run "
@@ -167,7 +169,7 @@ def subject_of(
         outputs=outputs,
         norm_mode=NormMode(norm_mode),
         norm_layers=norm_layers_as_is(model, NormMode(norm_mode)),
-        twin=coarse and promote,
+        promoted=coarse and promote,
     )
 
 
@@ -190,7 +192,7 @@ def cotangent_of(loss: Loss, output: Tensor, batch: Batch) -> Tensor:
 
 
 class _Returning(nn.Module):
-    """A model that has run already."""
+    """A model that returns an output computed before."""
 
     def __init__(self, output: Tensor) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Delete or exchange branches of a real network, and predict it with frozen gates."""
+"""Delete or exchange branches of a network, and compare with its frozen paths."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +19,8 @@ from theodolite.core import (
     Reading,
     Status,
     Stopwatch,
-    exclusive,
 )
-from theodolite.instruments import Batch, Outputs, apply_norm_mode
+from theodolite.instruments import Batch, Outputs, apply_norm_mode, measuring
 
 from .branches import Branch, exchanged, find_branches, marks_of, without
 from .frozen_model import Subject, subject_of
@@ -31,7 +30,7 @@ from .tape import SILENT
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lesion(Reading):
-    r"""What deleting or exchanging branches does to a network's output.
+    r"""How the output changes when branches are deleted or exchanged.
 
     Attributes:
         true_change: Norm of the change over that of the output, of the real network,
@@ -73,7 +72,7 @@ class Lesion(Reading):
         }
 
 
-@exclusive()
+@measuring()
 def lesion(
     model: nn.Module,
     batch: Batch,
@@ -85,7 +84,7 @@ def lesion(
     promote: bool = True,
     outputs: Outputs | None = None,
 ) -> Lesion:
-    """Delete branches, or exchange two, in a real network and in its frozen paths.
+    """Delete branches, or exchange two, in the network and in its frozen paths.
 
     A branch that is deleted adds nothing to its skip. Two that are exchanged swap the
     parameters and buffers of their submodules.
@@ -102,15 +101,10 @@ def lesion(
             does not return one tensor.
 
     Example:
-        >>> class Block(nn.Module):
-        ...     def __init__(self):
-        ...         super().__init__()
-        ...         self.layer = nn.Linear(2, 2, bias=False).double()
-        ...         nn.init.eye_(self.layer.weight).data.mul_(0.5)
-        ...
-        ...     def forward(self, x):
-        ...         return x + torch.relu(self.layer(x))
-        >>> net = nn.Sequential(Block(), Block())
+        >>> from theodolite.core import ShortcutBlueprint
+        >>> from theodolite.networks import build, set_weights
+        >>> net = build(ShortcutBlueprint(width=2, depth=2, shortcut=1), seed=0)
+        >>> set_weights(net, 0.5 * np.stack([np.eye(2), np.eye(2)]))
         >>> x = torch.ones(3, 2, dtype=torch.float64)
         >>> lesion(net, x, norm_mode="eval").frozen_change.round(6).tolist()
         [0.333333, 0.333333]
@@ -120,9 +114,7 @@ def lesion(
         model, batch, outputs=outputs, norm_mode=norm_mode, promote=promote
     )
     with subject.frozen():
-        model_branches = find_branches(subject.model, subject.batch, outputs)
-        tape = subject.trace(subject.batch, linearise=linearise)
-        branches = model_branches.on(tape)
+        tape, branches = subject.trace_branches(subject.batch, linearise=linearise)
     sets = _sets(delete, exchange, len(branches))
     with torch.no_grad():
         whole = tape.value
@@ -133,11 +125,32 @@ def lesion(
         if all((j,) in by_set for j in range(len(branches))):
             stack = coefficients(tape, marks_of(tape, branches, "branches"))
             alone = [by_set[j,] for j in range(len(branches))]
-            residual = _identity(stack, whole, alone)
-    true = _true(subject, sets, exchange)
+            # All single deletions together are the derivative by the branches' scale.
+            degrees = torch.arange(len(stack), dtype=stack.dtype, device=stack.device)
+            wanted = torch.tensordot(degrees, stack, 1)
+            total = torch.stack([whole - part for part in alone]).sum(0)
+            residual = np.array([float((total - wanted).norm() / whole.norm())])
+    before, *after = _true(subject, sets, exchange)
     names = [f"without {'+'.join(map(str, chosen))}" for chosen in sets]
     names += [f"exchanged {i} and {j}" for i, j in exchange]
-    return _reading(names, whole, [*cut, *turned], true, residual, subject, watch)
+    frozen = [_change(part - whole, whole) for part in (*cut, *turned)]
+    true = [_change(part - before, before) for part in after]
+    pairs = zip((*cut, *turned), after, strict=True)
+    finite = all(math.isfinite(value) for value, _ in (*frozen, *true))
+    return Lesion(
+        true_change=np.array([value for value, _ in true]),
+        true_change_error=np.array([error for _, error in true]),
+        frozen_change=np.array([value for value, _ in frozen]),
+        frozen_change_error=np.array([error for _, error in frozen]),
+        alignment=np.array([_cosine(a - whole, b - before) for a, b in pairs]),
+        residual=residual,
+        lesions=tuple(names),
+        status=Status.EXACT if finite else Status.NONFINITE,
+        norm_mode=subject.norm_mode,
+        norm_layers=subject.norm_layers,
+        cost=watch.read(),
+        method="float64 twin" if subject.promoted else "direct",
+    )
 
 
 def _sets(
@@ -179,7 +192,7 @@ def _true(
 
 
 def _cut(subject: Subject, branches: Sequence[Branch]) -> Tensor:
-    """Run the model with some branches deleted."""
+    """Return the output of the model without some branches."""
     with _Deleting(branches):
         return subject.run(subject.batch).detach().clone()
 
@@ -240,46 +253,6 @@ def _swap(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
 def _held(model: nn.Module, branch: Branch) -> list[Tensor]:
     modules = [model.get_submodule(name) for name in branch.modules]
     return [t for m in modules for t in (*m.parameters(), *m.buffers())]
-
-
-def _identity(stack: Tensor, whole: Tensor, cut: Sequence[Tensor]) -> np.ndarray:
-    """Compare all single deletions with the derivative by the branches' scale."""
-    degrees = torch.arange(len(stack), dtype=stack.dtype, device=stack.device)
-    wanted = torch.tensordot(degrees, stack, 1)
-    total = torch.stack([whole - part for part in cut]).sum(0)
-    return np.array([float((total - wanted).norm() / whole.norm())])
-
-
-def _reading(
-    names: Sequence[str],
-    whole: Tensor,
-    frozen: Sequence[Tensor],
-    true: Sequence[Tensor],
-    residual: np.ndarray,
-    subject: Subject,
-    watch: Stopwatch,
-) -> Lesion:
-    before, *after = true
-    changes = [_change(part - whole, whole) for part in frozen]
-    trues = [_change(part - before, before) for part in after]
-    cosines = [
-        _cosine(a - whole, b - before) for a, b in zip(frozen, after, strict=True)
-    ]
-    finite = all(math.isfinite(value) for value, _ in (*changes, *trues))
-    return Lesion(
-        true_change=np.array([value for value, _ in trues]),
-        true_change_error=np.array([error for _, error in trues]),
-        frozen_change=np.array([value for value, _ in changes]),
-        frozen_change_error=np.array([error for _, error in changes]),
-        alignment=np.array(cosines),
-        residual=residual,
-        lesions=tuple(names),
-        status=Status.EXACT if finite else Status.NONFINITE,
-        norm_mode=subject.norm_mode,
-        norm_layers=subject.norm_layers,
-        cost=watch.read(),
-        method="float64 twin" if subject.twin else "direct",
-    )
 
 
 def _change(change: Tensor, whole: Tensor) -> tuple[float, float]:

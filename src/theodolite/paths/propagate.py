@@ -20,10 +20,7 @@ Marks = Mapping[int, tuple[int, ...]]
 def coefficients(tape: Tape, marks: Marks, *, biases: bool = True) -> Tensor:
     """Return the coefficients of the output, the degree on the first axis.
 
-    Args:
-        tape: The network.
-        marks: What makes a path longer.
-        biases: Whether paths count that constants begin, besides those of sources.
+    Without ``biases``, paths that start at constants are left out.
     """
     stacks = {number: value[None] for number, value in tape.sources.items()}
     last = tape.last_uses()
@@ -39,9 +36,7 @@ def coefficients(tape: Tape, marks: Marks, *, biases: bool = True) -> Tensor:
 def values_at(tape: Tape, weigh: Callable[[Step, int], float]) -> Tensor:
     """Return the output of the frozen network with operands of its calls rescaled.
 
-    Args:
-        tape: The network.
-        weigh: Factor of an operand, by the step and the operand's place in it.
+    ``weigh(step, place)`` is the factor of the operand at a place of a step.
     """
     stacks = {number: value[None] for number, value in tape.sources.items()}
     last = tape.last_uses()
@@ -61,13 +56,9 @@ def values_at(tape: Tape, weigh: Callable[[Step, int], float]) -> Tensor:
 def adjoints(
     tape: Tape, marks: Marks, cotangent: Tensor, wanted: tuple[int, ...]
 ) -> dict[int, Tensor]:
-    """Return the coefficients of the gradient by some tensors, by number.
+    """Return the coefficients of the gradient by the tensors ``wanted``, by number.
 
-    Args:
-        tape: The network.
-        marks: What makes a path longer.
-        cotangent: Gradient of the loss by the output, of the true pass.
-        wanted: Numbers of the tensors to differentiate by.
+    ``cotangent`` is the gradient of the loss by the output, in the true pass.
     """
     stacks: dict[int, Tensor] = {tape.output: cotangent[None]}
     gradients: dict[int, Tensor] = {}
@@ -123,7 +114,7 @@ def _pushed(step: Step, operands: list[Tensor], marks: Marks) -> Tensor:
 
 
 def push_step(step: Step, operands: list[Tensor]) -> Tensor:
-    """Return what a step makes of tensors without polynomials, on an axis of one."""
+    """Return the output of a step for tensors without polynomials, on an axis of 1."""
     return _with_constant(step, _pushed(step, operands, {}))
 
 
@@ -133,7 +124,7 @@ def _shifts(step: Step, marks: Marks) -> tuple[int, ...]:
 
 
 def _with_constant(step: Step, stack: Tensor) -> Tensor:
-    """Add a constant to the paths that take no branch."""
+    """Add the constant of a step to the paths that take no branch."""
     if step.constant is None:
         return stack
     if len(stack) == 1:

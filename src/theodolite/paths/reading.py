@@ -1,4 +1,4 @@
-"""What the path ensemble of a network comes as."""
+"""The result of :func:`path_ensemble`."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -52,22 +52,16 @@ class PathEnsemble(Reading):
     """
 
     dims: ClassVar = {
-        "energy": ("part", "length"),
-        "energy_error": ("part", "length"),
-        "share": ("part", "length"),
-        "share_error": ("part", "length"),
-        "alignment": ("part", "length"),
-        "alignment_error": ("part", "length"),
-        "law": ("part", "length"),
-        "effective_depth": ("part",),
-        "effective_depth_error": ("part",),
-        "spread": ("part",),
-        "spread_error": ("part",),
-        "beta": ("part",),
-        "beta_error": ("part",),
-        "divergence": ("part",),
-        "distance": ("part",),
-        "residual": ("part",),
+        **dict.fromkeys(
+            "energy energy_error share share_error alignment alignment_error "
+            "law".split(),
+            ("part", "length"),
+        ),
+        **dict.fromkeys(
+            "effective_depth effective_depth_error spread spread_error beta beta_error "
+            "divergence distance residual".split(),
+            ("part",),
+        ),
         "gradient_gap": ("gap",),
         "gain": ("branch",),
         "predicted_beta": (),

@@ -13,11 +13,10 @@ from theodolite.core import (
     Reading,
     Status,
     Stopwatch,
-    exclusive,
 )
-from theodolite.instruments import Batch, Outputs
+from theodolite.instruments import Batch, Outputs, measuring
 
-from .branches import find_branches, without
+from .branches import without
 from .energies import standard_error
 from .frozen_model import subject_of
 
@@ -58,7 +57,7 @@ class UnravelledPaths(Reading):
         return {"path": list(self.paths)}
 
 
-@exclusive()
+@measuring()
 def unravel(
     model: nn.Module,
     batch: Batch,
@@ -84,15 +83,10 @@ def unravel(
             does not return one tensor.
 
     Example:
-        >>> class Block(nn.Module):
-        ...     def __init__(self):
-        ...         super().__init__()
-        ...         self.layer = nn.Linear(2, 2, bias=False).double()
-        ...         nn.init.eye_(self.layer.weight).data.mul_(0.5)
-        ...
-        ...     def forward(self, x):
-        ...         return x + torch.relu(self.layer(x))
-        >>> net = nn.Sequential(Block(), Block())
+        >>> from theodolite.core import ShortcutBlueprint
+        >>> from theodolite.networks import build, set_weights
+        >>> net = build(ShortcutBlueprint(width=2, depth=2, shortcut=1), seed=0)
+        >>> set_weights(net, 0.5 * np.stack([np.eye(2), np.eye(2)]))
         >>> x = torch.ones(3, 2, dtype=torch.float64)
         >>> result = unravel(net, x, norm_mode="eval")
         >>> dict(zip(result.paths, result.energy.tolist()))
@@ -103,9 +97,7 @@ def unravel(
         model, batch, outputs=outputs, norm_mode=norm_mode, promote=promote
     )
     with subject.frozen(), torch.no_grad():
-        model_branches = find_branches(subject.model, subject.batch, outputs)
-        tape = subject.trace(subject.batch, linearise=linearise)
-        branches = model_branches.on(tape)
+        tape, branches = subject.trace_branches(subject.batch, linearise=linearise)
         count = len(branches)
         if count > MOST_BRANCHES:
             raise MeasurementError(
@@ -113,11 +105,14 @@ def unravel(
                 f"most {MOST_BRANCHES}: use path_ensemble, which gathers paths by "
                 "length"
             )
-        sets = [_taken(number, count) for number in range(2**count)]
+        # The bits of a number say which branches are taken.
+        sets = [[n >> place & 1 for place in range(count)] for n in range(2**count)]
         values = torch.stack(
             [
-                without(tape, [b for b, on in zip(branches, s, strict=True) if not on])
-                for s in sets
+                without(
+                    tape, [b for b, on in zip(branches, taken, strict=True) if not on]
+                )
+                for taken in sets
             ]
         )
     parts = _differences(values, count)
@@ -131,23 +126,18 @@ def unravel(
         energy_error=standard_error(squares),
         alignment=product.cpu().double().numpy(),
         residual=float(gap),
-        paths=tuple("".join(str(int(on)) for on in s) for s in sets),
+        paths=tuple("".join(map(str, taken)) for taken in sets),
         places=tuple(branch.module for branch in branches),
         status=Status.EXACT if torch.isfinite(gap) else Status.NONFINITE,
         norm_mode=subject.norm_mode,
         norm_layers=subject.norm_layers,
         cost=watch.read(),
-        method="float64 twin" if subject.twin else "direct",
+        method="float64 twin" if subject.promoted else "direct",
     )
 
 
-def _taken(number: int, count: int) -> tuple[bool, ...]:
-    """Return which branches the bits of a number stand for."""
-    return tuple(bool(number >> place & 1) for place in range(count))
-
-
 def _differences(values: Tensor, count: int) -> Tensor:
-    """Part values of all sub-networks into contributions of sets of branches."""
+    """Turn outputs of all sub-networks into contributions of sets of branches."""
     parts = values.clone()
     numbers = torch.arange(len(parts))
     for place in range(count):

@@ -1,4 +1,4 @@
-"""A forward pass as a list of affine steps, with every gate frozen as it was.
+"""A forward pass as a list of affine steps, with all gates frozen.
 
 Steps act on stacks of coefficients, with a polynomial's degree on the first axis. A
 linear map treats all degrees alike, so a stack passes through it as one larger batch.
@@ -6,7 +6,7 @@ linear map treats all degrees alike, so a stack passes through it as one larger 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import torch
@@ -15,13 +15,9 @@ from torch import Tensor
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearMap(ABC):
-    """What a call does to its tracked operands, constants aside.
+    """What a call does to its tracked operands, constants aside."""
 
-    Attributes:
-        shapes: Shape of each operand, without the axis of degrees.
-    """
-
-    shapes: tuple[torch.Size, ...]
+    shapes: tuple[torch.Size, ...]  # shape of each operand, without the axis of degrees
 
     @abstractmethod
     def push(self, stacks: Sequence[Tensor]) -> Tensor:
@@ -35,16 +31,12 @@ class LinearMap(ABC):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Vectorised(LinearMap):
-    """Any linear function of tensors, vectorised over the degrees.
+    """Any linear function of tensors, vectorised over the degrees."""
 
-    Attributes:
-        function: Linear in all operands together.
-    """
-
-    function: Callable[..., Tensor]
+    function: Callable[..., Tensor]  # linear in all operands together
 
     def push(self, stacks: Sequence[Tensor]) -> Tensor:
-        """Vectorise the function."""
+        """Apply the function to every degree."""
         return torch.vmap(self.function)(*stacks)
 
     def pull(self, adjoint: Tensor) -> tuple[Tensor, ...]:
@@ -61,12 +53,9 @@ class Vectorised(LinearMap):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scaled(LinearMap):
-    """A product with constants, element by element.
+    """A product with constants, element by element."""
 
-    Attributes:
-        factor: A number, or a tensor whose product has the shape of the operand.
-    """
-
+    # A number, or a tensor whose product has the shape of the operand.
     factor: Tensor | float
 
     def push(self, stacks: Sequence[Tensor]) -> Tensor:
@@ -82,15 +71,10 @@ class Scaled(LinearMap):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Convolved(LinearMap):
-    """A convolution with constant filters; degrees join the samples.
+    """A convolution with constant filters; degrees join the samples."""
 
-    Attributes:
-        weight: The filters.
-        settings: What ``aten.convolution`` takes after the bias.
-    """
-
-    weight: Tensor
-    settings: tuple[Any, ...]
+    weight: Tensor  # the filters
+    settings: tuple[Any, ...]  # what ``aten.convolution`` takes after the bias
 
     def push(self, stacks: Sequence[Tensor]) -> Tensor:
         """Convolve all degrees of all samples at once."""
@@ -118,15 +102,10 @@ class Convolved(LinearMap):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Summed(LinearMap):
-    """A weighted sum of operands, broadcast; residual additions are of this kind.
+    """A weighted sum of operands, broadcast; residual additions are of this kind."""
 
-    Attributes:
-        weights: Of each operand.
-        shape: Of the sum.
-    """
-
-    weights: tuple[float, ...]
-    shape: torch.Size
+    weights: tuple[float, ...]  # of each operand
+    shape: torch.Size  # of the sum
 
     def push(self, stacks: Sequence[Tensor]) -> Tensor:
         """Add up stacks of equal lengths."""
@@ -135,7 +114,7 @@ class Summed(LinearMap):
     def push_shifted(
         self, stacks: Sequence[Tensor], shifts: Sequence[int], weights: Sequence[float]
     ) -> Tensor:
-        """Add up stacks, each raised by some degrees, with weights of their own."""
+        """Add stacks, each shifted by some degrees and multiplied by a weight."""
         count = max(len(s) + k for s, k in zip(stacks, shifts, strict=True))
         total = stacks[0].new_zeros((count, *self.shape))
         for stack, shift, weight in zip(stacks, shifts, weights, strict=True):
@@ -143,7 +122,7 @@ class Summed(LinearMap):
         return total
 
     def pull(self, adjoint: Tensor) -> tuple[Tensor, ...]:
-        """Hand the adjoint to every operand, summed where it was broadcast."""
+        """Return the adjoint for each operand, summed over axes that were broadcast."""
         return tuple(
             _reduced(adjoint, shape) * weight
             for shape, weight in zip(self.shapes, self.weights, strict=True)
@@ -174,56 +153,37 @@ SILENT = frozenset(("detach", "alias", "lift_fresh"))
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
-    """One call: a linear map of tracked tensors, and a constant.
+    """One call: a linear map of tracked tensors, and a constant."""
 
-    Attributes:
-        call: Number of the call among all of the pass, those left out that do nothing.
-        op: Its name.
-        inputs: Numbers of the tensors that it takes.
-        positions: Place of each among the arguments of the call.
-        output: Number of the tensor that it makes.
-        map: The linear part.
-        constant: What is added, such as a bias; None for nothing.
-        shape: Of the output.
-        squares: Squared norm of each operand in the true pass, of sums alone.
-        weighted: Whether it is a layer of weights: a product or a convolution.
-    """
-
+    # Number of the call among all of the pass, those left out that do nothing.
     call: int
-    op: str
-    inputs: tuple[int, ...]
-    positions: tuple[int, ...]
-    output: int
-    map: LinearMap
-    constant: Tensor | None
-    shape: torch.Size
+    op: str  # its name
+    inputs: tuple[int, ...]  # numbers of the tensors that it takes
+    positions: tuple[int, ...]  # place of each among the arguments of the call
+    output: int  # number of the tensor that it makes
+    map: LinearMap  # the linear part
+    constant: Tensor | None  # what is added, such as a bias; None for nothing
+    shape: torch.Size  # of the output
+    # Squared norm of each operand in the true pass, of sums alone.
     squares: tuple[float, ...] = ()
+    # Whether it is a layer of weights: a product or a convolution.
     weighted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tape:
-    """A pass of a network as it acts near the activations that it really had.
+    """A pass of a network as it acts near the activations that it really had."""
 
-    Attributes:
-        steps: In order.
-        sources: Tensors that no step makes, by number: inputs and embeddings.
-        inputs: Numbers of those that are inputs of the model.
-        output: Number of the output.
-        value: The output of the true pass.
-        calls: How many calls the pass made in all, by the same count.
-        linearised: What was frozen though it is not piecewise linear.
-        eps: Rounding of the coarsest numbers in the pass.
-    """
-
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...]  # in order
+    # Tensors that no step makes, by number: inputs and embeddings.
     sources: dict[int, Tensor]
-    inputs: tuple[int, ...]
-    output: int
-    value: Tensor
-    calls: int
+    inputs: tuple[int, ...]  # numbers of those that are inputs of the model
+    output: int  # number of the output
+    value: Tensor  # the output of the true pass
+    calls: int  # how many calls the pass made in all, by the same count
+    # What was frozen though it is not piecewise linear.
     linearised: tuple[str, ...] = ()
-    eps: float = 0.0
+    eps: float = 0.0  # rounding of the coarsest numbers in the pass
 
     def last_uses(self) -> dict[int, int]:
         """Return the place of the last step that reads each tensor."""
@@ -244,13 +204,9 @@ class Tape:
             if step.output in wanted:
                 wanted.update(step.inputs)
                 kept.append(step)
-        return Tape(
+        return replace(
+            self,
             steps=tuple(reversed(kept)),
             sources={n: value for n, value in self.sources.items() if n in wanted},
             inputs=tuple(n for n in self.inputs if n in wanted),
-            output=self.output,
-            value=self.value,
-            calls=self.calls,
-            linearised=self.linearised,
-            eps=self.eps,
         )

@@ -1,4 +1,4 @@
-"""Run a model once, and write down what every call did as an affine step."""
+"""Run a model once, and record every call as an affine step."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NoReturn, TypeVar
@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 from theodolite.core import MeasurementError
 
 from .rules import gates, linear
-from .rules.call import Call, Frozen, Piece, Slot, Verdict, bind, slots_in
+from .rules.call import Call, Frozen, LinearPiece, RuleResult, Slot, bind, slots_in
 from .tape import SILENT, Step, Summed, Tape
 
 Geometry = tuple[int, tuple[int, ...], tuple[int, ...]]
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Aliases(Generic[T]):
-    """Marks on tensors, by where in memory their values lie.
+    """Marks on tensors, found again by the memory that tensors share.
 
     Two tensors of one storage and geometry hold the same values, and so share a mark.
     A weak reference keeps the address of a storage from being given out again, and
@@ -34,8 +34,7 @@ class Aliases(Generic[T]):
     def get(self, tensor: Tensor) -> T | None:
         """Return the mark of a tensor, or None.
 
-        Raises:
-            MeasurementError: Another view of its memory was written in place.
+        A tensor is refused if another view of its memory was written in place.
         """
         marks = self._of(tensor)
         if not marks:
@@ -58,7 +57,7 @@ class Aliases(Generic[T]):
         marks[_geometry(tensor)] = mark
 
     def knows(self, tensor: Tensor) -> bool:
-        """Say whether any part of a tensor's memory has a mark."""
+        """Return whether any part of a tensor's memory has a mark."""
         return bool(self._of(tensor))
 
     def _of(self, tensor: Tensor) -> dict[Geometry, T]:
@@ -77,13 +76,11 @@ _MIXING = frozenset((*linear.PRODUCTS, "convolution")) - {"mul", "addcmul"}
 
 
 class Tracer(TorchDispatchMode):
-    """Follow what depends on the inputs through one pass of a model.
+    """Records, as affine steps, the calls of a pass that depend on the inputs.
 
-    Calls are numbered from 0 in the order in which the mode sees them, but for those
-    that only return what they get.
-
-    Args:
-        linearise: Freeze smooth gates and attention weights too, instead of refusing.
+    Calls are numbered from 0 in order, except those that only return their argument.
+    With ``linearise``, smooth gates and attention weights are frozen instead of
+    refused.
     """
 
     @classmethod
@@ -137,11 +134,15 @@ class Tracer(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Run a call, and write down what it did to what is followed."""
+        """Run a call, and record what it did to tracked tensors."""
         name = func._schema.name.partition("::")[2]
         index, self._calls = self._calls, self._calls + (name not in SILENT)
         arguments = bind(func, tuple(args), kwargs or {})
-        written = [a.name for a in func._schema.arguments if _is_written(a)]
+        written = [
+            argument.name
+            for argument in func._schema.arguments
+            if argument.alias_info is not None and argument.alias_info.is_write
+        ]
         tensors = dict(slots_in(arguments))
         marks = {slot: self._marks.get(t) for slot, t in tensors.items()}
         followed = any(mark is not None for mark in marks.values())
@@ -153,8 +154,8 @@ class Tracer(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if followed:
             call = self._call(func, name, arguments, tensors, marks, result)
-            verdicts = self._judge(call, marks)
-            self._write(index, call, marks, verdicts, bool(written), squares)
+            outcomes = self._apply_rule(call, marks)
+            self._write(index, call, marks, outcomes, bool(written), squares)
         elif name in ("embedding", "_embedding_bag"):
             self._source(tree_leaves(result)[0])
         return result
@@ -185,9 +186,9 @@ class Tracer(TorchDispatchMode):
             linearise=self._linearise,
         )
 
-    def _judge(
+    def _apply_rule(
         self, call: Call, marks: dict[Slot, int | Frozen | None]
-    ) -> list[Verdict]:
+    ) -> list[RuleResult]:
         """Say what becomes of each output."""
         frozen = {s: mark for s, mark in marks.items() if isinstance(mark, Frozen)}
         if not call.live:
@@ -197,7 +198,7 @@ class Tracer(TorchDispatchMode):
             return [Frozen(first.op, kept) for _ in call.outputs]
         for slot, mark in frozen.items():
             self._admit(call, slot, mark)
-        rule: Callable[[Call], list[Verdict]] | None = _RULES.get(call.name)
+        rule: Callable[[Call], list[RuleResult]] | None = _RULES.get(call.name)
         if rule is None:
             return [Frozen(call.name, False) for _ in call.outputs]
         return rule(call)
@@ -217,32 +218,33 @@ class Tracer(TorchDispatchMode):
         index: int,
         call: Call,
         marks: dict[Slot, int | Frozen | None],
-        verdicts: list[Verdict],
+        outcomes: list[RuleResult],
         written: bool,
         squares: tuple[float, ...],
     ) -> None:
-        for output, verdict in zip(call.outputs, verdicts, strict=False):
+        for output, outcome in zip(call.outputs, outcomes, strict=False):
             if not isinstance(output, Tensor) or not output.is_floating_point():
                 continue
             self._eps = max(self._eps, torch.finfo(output.dtype).eps)
-            if verdict is None:
+            if outcome is None:
                 continue
-            if isinstance(verdict, Frozen):
-                self._marks.put(output, verdict, written=written)
+            if isinstance(outcome, Frozen):
+                self._marks.put(output, outcome, written=written)
                 continue
-            self._step(index, call, marks, verdict, output, written, squares)
+            self._step(index, call, marks, outcome, output, written, squares)
 
     def _step(
         self,
         index: int,
         call: Call,
         marks: dict[Slot, int | Frozen | None],
-        piece: Piece,
+        piece: LinearPiece,
         output: Tensor,
         written: bool,
         squares: tuple[float, ...],
     ) -> None:
         number, self._count = self._count, self._count + 1
+        names = [argument.name for argument in call.func._schema.arguments]
         frozen = any(isinstance(mark, Frozen) for mark in marks.values())
         inputs = tuple(m for s in piece.slots if isinstance(m := marks[s], int))
         if piece.gated and call.name in gates.SMOOTH_RULES:
@@ -257,7 +259,7 @@ class Tracer(TorchDispatchMode):
                 call=index,
                 op=call.name,
                 inputs=inputs,
-                positions=tuple(_position(call.func, slot) for slot in piece.slots),
+                positions=tuple(names.index(name) for name, _ in piece.slots),
                 output=number,
                 map=piece.map,
                 constant=piece.constant,
@@ -282,10 +284,6 @@ class Tracer(TorchDispatchMode):
         )
 
 
-def _is_written(argument: Any) -> bool:
-    return argument.alias_info is not None and argument.alias_info.is_write
-
-
 def _writes(func: Any) -> bool:
     return func._schema.name.endswith("_") and func._schema.is_mutable
 
@@ -308,14 +306,5 @@ def _squares(
     live = [slot for slot, mark in marks.items() if isinstance(mark, int)]
     if name not in ("add", "sub") or len(live) != 2:
         return ()
-    return tuple(
-        float(tensors[s].double().square().sum()) for s in sorted(live, key=_first)
-    )
-
-
-def _position(func: Any, slot: Slot) -> int:
-    return [a.name for a in func._schema.arguments].index(slot[0])
-
-
-def _first(slot: Slot) -> bool:
-    return slot[0] != "self"
+    live.sort(key=lambda slot: slot[0] != "self")
+    return tuple(float(tensors[slot].double().square().sum()) for slot in live)

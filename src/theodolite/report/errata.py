@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
-from theodolite.core import Kind, SavedJudgement, SavedPaper, SavedVerdict, Summary
+from theodolite.core import Kind, SavedJudgement, SavedVerdict, Summary
 from theodolite.pages import GaugeNumber, format_interval, format_number, format_region
 from theodolite.runs import write_text
 
@@ -53,17 +53,13 @@ def errata_page(runs: Iterable[JudgedRun]) -> str:
             if one.kind is Kind.ERRATUM
         ]
         if errata:
-            parts.append(_heading(summaries[0].paper, [one for one, _ in errata]))
+            paper, confirmed = summaries[0].paper, sum(v.confirmed for v, _ in errata)
+            parts.append(
+                f"## {paper.title} ({paper.authors}, {paper.year})\n\n"
+                f"{confirmed} of {len(errata)} errata are confirmed.\n"
+            )
             parts += [_erratum(one, summary) for one, summary in errata]
     return "\n".join(parts)
-
-
-def _heading(paper: SavedPaper, errata: list[SavedVerdict]) -> str:
-    confirmed = sum(one.confirmed for one in errata)
-    return (
-        f"## {paper.title} ({paper.authors}, {paper.year})\n\n"
-        f"{confirmed} of {len(errata)} errata are confirmed.\n"
-    )
 
 
 def _erratum(verdict: SavedVerdict, summary: Summary) -> str:

@@ -17,7 +17,7 @@ from .planning import Plan, plan_study, prepare_worker
 from .repair import Repaired, repair_runs
 from .running import Finished, last_summary, run_study
 from .small_studies import small_study
-from .study import SCALES, Committed, Drawing, Exhibit, Study, StudyConfig
+from .study import SCALES, Committed, Drawing, Exhibit, Study, StudyConfig, gather_study
 from .study_file import StudyFile
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "catalogue",
     "evidence_of",
     "find",
+    "gather_study",
     "last_summary",
     "pack",
     "papers",

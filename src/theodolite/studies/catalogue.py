@@ -108,7 +108,9 @@ def select(name: str) -> list[Entry]:
         unique = len(matching) == 1 or all(e.paper.name == name for e in matching)
         if matching and unique:
             return matching
-    raise _unknown("study or paper", name, ["all", *_names(catalogue())])
+    entries = catalogue()
+    named = dict.fromkeys(entry.paper.name for entry in entries)
+    raise _unknown("study or paper", name, ["all", *named, *_study_names(entries)])
 
 
 def find(name: str) -> Entry:
@@ -152,8 +154,3 @@ def _study_names(entries: Iterable[Entry]) -> Iterator[str]:
     short = [entry.name for entry in entries]
     for entry in entries:
         yield entry.name if short.count(entry.name) == 1 else entry.full_name
-
-
-def _names(entries: list[Entry]) -> Iterator[str]:
-    yield from {entry.paper.name for entry in entries}
-    yield from _study_names(entries)

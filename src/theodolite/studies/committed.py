@@ -39,6 +39,12 @@ class CommittedRun:
     name: str
     free: tuple[str, ...] = ()
 
+    @classmethod
+    def of_study(cls, module: str, *, free: tuple[str, ...] = ()) -> "CommittedRun":
+        """Return the run that has the name of a study, whose ``__name__`` is given."""
+        package, _, name = module.rpartition(".")
+        return cls(package, name, free)
+
     def rows(self) -> Rows:
         """Return all its measured rows; none where there is no such file."""
         return self._all().where(lambda row: row.get("side") != PREDICTED)

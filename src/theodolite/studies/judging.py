@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from theodolite import figures
 from theodolite.core import (
     Evidence,
+    Exclusive,
     PredictedAndMeasured,
     Rows,
     Summary,
@@ -24,7 +25,7 @@ from theodolite.runs import DamagedError, RunFolder, write_summary
 
 from .catalogue import Entry
 from .planning import Plan, plan_again
-from .study import Drawing, Study
+from .study import Study
 
 PREDICTED = "predicted.jsonl"
 FORMATS = ("svg", "png", "pdf")
@@ -117,7 +118,7 @@ def predicted_rows(entry: Entry, config: Any, folder: RunFolder) -> Rows:
         saved = folder.read(PREDICTED)
         if saved is not None:
             return from_lines(saved)
-    with threadpool_limits(1):
+    with Exclusive(interruptible=True), threadpool_limits(1):
         rows = entry.study.predict(config)
     folder.write(PREDICTED, to_lines(rows))
     return from_lines(to_lines(rows))
@@ -134,7 +135,9 @@ def draw(
     for drawing in entry.study.drawings:
         with figures.house_style():
             runs = _runs(evidence, folder.spec.scale)
-            made = [(_figure(drawing, both), *origin) for both, *origin in runs]
+            made = [
+                (drawing.draw(drawing.table(both)), *origin) for both, *origin in runs
+            ]
             if len(made) > 1:
                 figures.match_limits(made[0][0], made[1][0])
         for figure, suffix, source, origin in made:
@@ -146,10 +149,6 @@ def draw(
             one = {"name": name, "caption": caption, "source": source, "files": names}
             drawn.append(one)
     return drawn
-
-
-def _figure(drawing: Drawing, both: PredictedAndMeasured) -> Any:
-    return drawing.draw(drawing.table(both))
 
 
 def _runs(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from theodolite import data
-from theodolite.core import ConfigError, RunError
+from theodolite.core import ConfigError, Exclusive, RunError
 from theodolite.runs import (
     Executor,
     Progress,
@@ -220,7 +220,7 @@ def check_device(name: str, preset: str = "") -> None:
     import torch
 
     try:
-        with warnings.catch_warnings():
+        with Exclusive(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about devices that torch has forgotten
             usable = torch.device(name).type != "meta"
             torch.empty(0, device=name)

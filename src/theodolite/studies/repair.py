@@ -77,7 +77,8 @@ def _repair_files(
 ) -> None:
     """Rewrite what the finished cells determine; move other damaged files away."""
     own = [one for one in damages if not one.name.startswith("launches/")]
-    if own and _was_judged(folder):
+    judged = folder.was_written(SUMMARY) or (folder.path / SUMMARY).exists()
+    if own and judged:
         if entry is None:
             raise RunError(
                 f"{own[0]} and its study is not known here: install its package, or "
@@ -126,10 +127,6 @@ def _damages(folder: RunFolder) -> list[Damage]:
         except DamagedError as error:
             damages.setdefault(error.damage.name, error.damage)
     return list(damages.values())
-
-
-def _was_judged(folder: RunFolder) -> bool:
-    return folder.was_written(SUMMARY) or (folder.path / SUMMARY).exists()
 
 
 def _judge_again(entry: Entry, folder: RunFolder, damaged: Iterable[str]) -> None:

@@ -71,16 +71,12 @@ def run_study(
             )
         evidence = evidence_of(entry, config, folder)
         summary = judge(entry, folder, evidence, plan, figure_formats)
-        tracking.log(_verdicts(summary), len(cells))
+        verdicts = Rows(
+            {"quantity": "verdict", "claim": one.claim, "value": one.verdict}
+            for one in summary.claims
+        )
+        tracking.log(verdicts, len(cells))
     return Finished(folder, execution, summary)
-
-
-def _verdicts(summary: Summary) -> Rows:
-    """Return the verdicts as rows, for trackers."""
-    return Rows(
-        {"quantity": "verdict", "claim": one.claim, "value": one.verdict}
-        for one in summary.claims
-    )
 
 
 def last_summary(root: Path | str, entry: Entry) -> tuple[RunFolder, Summary] | None:

@@ -60,7 +60,6 @@ def small_study(
         summary=summary or " ".join(claim.statement for claim in claims) or first_line,
         presets=dict(zip(SCALES, configs, strict=True)),
         cells=_trials,
-        predict=_nothing,
         measure=partial(_measured, measure),
         claims=claims,
         revision=revision,
@@ -69,10 +68,6 @@ def small_study(
 
 def _trials(config: Any) -> list[dict[str, Any]]:
     return [{"trial": seed} for seed in config.seeds]
-
-
-def _nothing(config: Any) -> Rows:
-    return Rows()
 
 
 def _measured(

@@ -1,7 +1,11 @@
 """What a study is: one figure, table or theorem of one paper."""
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from importlib import import_module
+from importlib.util import find_spec
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core import (
@@ -110,7 +114,7 @@ class Study:
         summary: The claim in our words; ``$…$`` is mathematics.
         presets: Config by scale.
         cells: Independent pieces of work of a config, as flat labels.
-        predict: Theory only.
+        predict: Theory only; no rows by default.
         measure: Networks and instruments, one cell at a time; no theory.
         combine: What needs both sides, one cell at a time, such as closed forms at
             measured weights; its rows join the measured ones.
@@ -130,9 +134,9 @@ class Study:
     summary: str
     presets: Mapping[str, Any]
     cells: Callable[[Any], list[dict[str, Any]]]
-    predict: Callable[[Any], Rows]
     measure: Callable[[Any, Mapping[str, Any]], Rows]
     claims: tuple[Claim, ...]
+    predict: Callable[[Any], Rows] = lambda config: Rows()
     compare: Callable[[PredictedAndMeasured], list[Row]] = lambda both: []
     combine: Callable[[Any, Mapping[str, Any]], Rows] | None = None
     drawings: tuple[Drawing, ...] = ()
@@ -160,6 +164,40 @@ class Study:
         kind = type(self.presets["smoke"])
         known = {item.name for item in fields(kind)}
         return kind(**{k: _tuples(v) for k, v in saved.items() if k in known})
+
+
+# Where the parts of a study are: the module, and the name in it.
+_PARTS = {
+    "presets": ("config", "PRESETS"),
+    "cells": ("config", "cells"),
+    "claims": ("claims", "CLAIMS"),
+    "compare": ("figure", "compare"),
+    "predict": ("predict", "predict"),
+    "measure": ("measure", "measure"),
+    "combine": ("combine", "combine"),
+}
+
+
+def gather_study(package: str, **words: Any) -> Study:
+    """Return the study whose parts are the modules of a package.
+
+    They are ``config`` with ``PRESETS`` and ``cells``, ``claims`` with ``CLAIMS``,
+    ``figure`` with ``compare``, and ``predict``, ``measure`` and ``combine`` with a
+    function of the same name. What a package lacks is passed, or left at its default.
+    Title and summary are the first two paragraphs of the package's docstring.
+
+    Args:
+        package: Name of the package: ``__name__`` in its ``__init__``.
+        words: Everything else that a study has, such as ``departures``.
+    """
+    text = cleandoc(sys.modules[package].__doc__ or package).split("\n\n")
+    title, summary = (" ".join(part.split()) for part in (*text, "")[:2])
+    words = {"title": title.removesuffix("."), "summary": summary, **words}
+    for part, (module, name) in _PARTS.items():
+        if part not in words and find_spec(f"{package}.{module}"):
+            names = vars(import_module(f"{package}.{module}"))
+            words |= {part: names[name]} if name in names else {}
+    return Study(**words)
 
 
 def _tuples(value: Any) -> Any:

@@ -37,20 +37,14 @@ RESULT = -1  # the place of an edit that acts on the sum itself
 
 @dataclass(frozen=True, kw_only=True)
 class TensorSource:
-    """Where a forward holds a tensor that an edit reads.
+    """Where a forward holds a tensor that an edit reads."""
 
-    Attributes:
-        kind: ``"input"`` of the module, what a ``"function"`` gave, or what a submodule
-            was ``"given"`` or ``"gave"``.
-        name: Of the function, or path of the submodule.
-        ordinal: Which call of it.
-        key: SumPlace or keyword among the arguments, place among the results.
-    """
-
+    # ``"input"`` of the module, what a ``"function"`` gave, or what a submodule was
+    # ``"given"`` or ``"gave"``.
     kind: str
-    name: str = ""
-    ordinal: int = 0
-    key: Key = 0
+    name: str = ""  # of the function, or path of the submodule
+    ordinal: int = 0  # which call of it
+    key: Key = 0  # place or keyword among the arguments, place among the results
 
     @property
     def label(self) -> str:
@@ -60,46 +54,31 @@ class TensorSource:
 
 @dataclass(kw_only=True, eq=False)
 class SumEdit:
-    """An edit on an operand or the result of a sum.
+    """An edit on an operand or the result of a sum."""
 
-    Attributes:
-        label: Unique name, by which it is taken out again.
-        ordinal: Which sum of the forward.
-        place: Which operand, or ``RESULT``.
-        edit: What is done to it.
-        after: How many submodules have run before that sum, and which last.
-        source: Another tensor that it reads.
-    """
-
-    label: str
-    ordinal: int
-    place: int
-    edit: Edit
+    label: str  # unique name, by which it is taken out again
+    ordinal: int  # which sum of the forward
+    place: int  # which operand, or ``RESULT``
+    edit: Edit  # what is done to it
+    # How many submodules have run before that sum, and which last.
     after: tuple[int, str]
-    source: TensorSource | None = None
+    source: TensorSource | None = None  # another tensor that it reads
 
 
 @dataclass(kw_only=True, eq=False)
 class ModuleEdit:
-    """An edit on what a module is given, or on what it gives.
+    """An edit of the arguments of a module, or of its result."""
 
-    Attributes:
-        label: Unique name, by which it is taken out again.
-        before: Whether it acts on arguments, else on the result.
-        keys: Which arguments it acts on or reads.
-        edit: What is done.
-        keep: Whether the module writes over the argument, so that it must be copied.
-    """
-
-    label: str
-    before: bool
-    keys: tuple[Key, ...]
-    edit: Edit
+    label: str  # unique name, by which it is taken out again
+    before: bool  # whether it acts on arguments, else on the result
+    keys: tuple[Key, ...]  # which arguments it acts on or reads
+    edit: Edit  # what is done
+    # Whether the module writes over the argument, so that it must be copied.
     keep: bool = False
 
 
 class RunState:
-    """State of one forward: submodule depth, submodules run, tensors kept."""
+    """State of one forward pass: depth of submodules, submodules run, tensors kept."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -153,7 +132,10 @@ class Altered(nn.Module):
             kept = state.depth, state.ran, state.held
             state.depth, state.ran = 0, (0, "")
             state.held = {}
-            _hold_inputs(edits, given, named)
+            for source in edits.sources("input"):
+                key = source.key
+                value = given[key] if isinstance(key, int) else named[key]
+                state.hold(source, value)
             try:
                 counting = _Counting(self)
                 with counting:
@@ -175,7 +157,7 @@ class Altered(nn.Module):
 
 
 def _read(each: ModuleEdit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the argument that an edit reads, as it came."""
+    """Return the argument that an edit reads, unchanged."""
     key = each.keys[0]
     value = args[key] if isinstance(key, int) else kwargs[key]
     return value.clone() if each.keep else value
@@ -197,14 +179,6 @@ def _given(
                 else:
                     named[key] = changed
     return tuple(given), named
-
-
-def _hold_inputs(
-    edits: ModuleEdits, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
-    for source in edits.sources("input"):
-        given = args[source.key] if isinstance(source.key, int) else kwargs[source.key]
-        edits.state.hold(source, given)
 
 
 class _Counting(TorchFunctionMode):
@@ -258,12 +232,12 @@ class _Counting(TorchFunctionMode):
         return result
 
     def finish(self) -> None:
-        """Refuse a run in which an edit has no sum."""
+        """Refuse a run that did not reach the sum of an edit."""
         if any(each.ordinal >= self._sums for each in self._module.surgery_edits.sums):
             raise SurgeryError(_ELSEWHERE)
 
     def _edited(self, each: SumEdit, value: Tensor, written: bool) -> Tensor:
-        """Edit a value; one that the sum writes to is written over itself."""
+        """Return an edited value; if the sum writes to it, change it in place."""
         state, source, beside = self._module.surgery_edits.state, each.source, None
         if source is not None:
             beside = state.held[source.label]
@@ -329,5 +303,5 @@ def altered_class(base: type[nn.Module]) -> type[Altered]:
 
 
 def _blank(base: type[nn.Module]) -> nn.Module:
-    """Make an altered module without contents, for those who copy and unpickle."""
+    """Return an altered module without contents, for copy and pickle."""
     return copyreg.__newobj__(altered_class(base))  # pyright: ignore

@@ -29,14 +29,7 @@ def attach(
     edit: SumEdit | ModuleEdit,
     extras: Mapping[str, nn.Parameter | nn.Module],
 ) -> None:
-    """Add an edit to a module.
-
-    Args:
-        model: The model.
-        path: Path of the module.
-        edit: The edit.
-        extras: Parameters and norms that it uses, to be registered by name.
-    """
+    """Add an edit to a module; register the parameters and norms it uses by name."""
     module = model.get_submodule(path)
     edits = _plan(module, path)
     if isinstance(edit, SumEdit) and not edits.sums:
@@ -46,7 +39,7 @@ def attach(
             module.register_parameter(name, extra)
         elif isinstance(module, _CONTAINERS):
             raise SurgeryError(
-                f"{named(path)} runs all its submodules in turn, wanted is one that "
+                f"{describe(path)} runs all its submodules in turn, wanted is one that "
                 "can hold another: name a layer inside it"
             )
         else:
@@ -58,7 +51,7 @@ def attach(
 
 
 def detach(model: nn.Module, path: str, label: str, extras: tuple[str, ...]) -> None:
-    """Remove an edit from a module, and all that came with it."""
+    """Remove an edit from a module, and the parameters that it brought."""
     module = model.get_submodule(path)
     assert isinstance(module, Altered)
     edits = module.surgery_edits
@@ -66,8 +59,13 @@ def detach(model: nn.Module, path: str, label: str, extras: tuple[str, ...]) -> 
     edits.visits[:] = [each for each in edits.visits if each.label != label]
     for name in extras:
         delattr(module, name)
-    if not edits.sums:
-        _unwatch(module, edits)
+    for inner in () if edits.sums else module.modules():
+        _drop_hooks(
+            inner,
+            lambda hook: (
+                isinstance(hook, EnterHook | LeaveHook) and hook.edits is edits
+            ),
+        )
     if not edits.sums and not edits.visits:
         del module.surgery_edits
         setattr(module, "__class__", module.surgery_base)  # noqa: B010 — narrower
@@ -89,22 +87,22 @@ def replace(model: nn.Module, path: str, new: nn.Module) -> nn.Module:
     return old
 
 
-def mark(module: nn.Module) -> None:
+def keep_off_fast_path(module: nn.Module) -> None:
     """Keep fused kernels of torch from skipping a module."""
     module.register_forward_pre_hook(NoFastPathHook())
 
 
-def unaltered(module: nn.Module) -> type[nn.Module]:
+def original_class(module: nn.Module) -> type[nn.Module]:
     """Return the class of a module, as it was before surgery."""
     return module.surgery_base if isinstance(module, Altered) else type(module)
 
 
-def named(path: str) -> str:
+def describe(path: str) -> str:
     """Return how a sentence names a module."""
     return f"module {path!r}" if path else "the model itself"
 
 
-def learned(model: nn.Module, start: float) -> nn.Parameter:
+def learnable_number(model: nn.Module, start: float) -> nn.Parameter:
     """Return a parameter of one number, with dtype and device of the model's."""
     like = next((p for p in model.parameters() if p.is_floating_point()), None)
     where = {} if like is None else {"dtype": like.dtype, "device": like.device}
@@ -126,12 +124,12 @@ def _plan(module: nn.Module, path: str) -> ModuleEdits:
     module.__class__ = altered_class(type(module))
     edits = ModuleEdits()
     vars(module)["surgery_edits"] = edits
-    mark(module)
+    keep_off_fast_path(module)
     return edits
 
 
 def _check(module: nn.Module, path: str) -> None:
-    """Refuse modules whose copies would lose an edit, or that run something else."""
+    """Refuse modules whose copies would lose an edit, or with another forward."""
     kind = type(module)
     copies = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__copy__")
     own = [name for name in copies if getattr(kind, name, None) is not
@@ -140,14 +138,14 @@ def _check(module: nn.Module, path: str) -> None:
         own = []
     if isinstance(module, torch.jit.ScriptModule) or own:
         raise SurgeryError(
-            f"{named(path)} is a {kind.__name__}, whose copies are made in a manner "
+            f"{describe(path)} is a {kind.__name__}, whose copies are made in a manner "
             "of its own, wanted is a plain nn.Module: operate before it is scripted "
             "or traced"
         )
     if "forward" in vars(module):
         raise SurgeryError(
-            f"{named(path)} has its forward set on the object itself, wanted is that "
-            "of its class: remove what wraps it, and operate before"
+            f"{describe(path)} has its forward set on the object itself, wanted is "
+            "that of its class: remove what wraps it, and operate before"
         )
 
 
@@ -157,16 +155,6 @@ def _watch(module: nn.Module, edits: ModuleEdits) -> None:
         if inner is not module:
             inner.register_forward_pre_hook(EnterHook(edits, path), with_kwargs=True)
             inner.register_forward_hook(LeaveHook(edits, path), prepend=True)
-
-
-def _unwatch(module: nn.Module, edits: ModuleEdits) -> None:
-    for inner in module.modules():
-        _drop_hooks(
-            inner,
-            lambda hook: (
-                isinstance(hook, EnterHook | LeaveHook) and hook.edits is edits
-            ),
-        )
 
 
 def _drop_hooks(module: nn.Module, which: Callable[[Any], bool]) -> None:

@@ -1,11 +1,11 @@
-"""Which parameters act where on a branch, read off a recording."""
+"""Which parameters act on a branch, and where, read from a recording."""
 
 from collections.abc import Iterable, Iterator
 
 from theodolite.anatomy import Call, Recording, Ref, Span
 from theodolite.core import SurgeryError
 
-from .attaching import named
+from .attaching import describe
 
 _VIEWS = frozenset(
     "t transpose permute view reshape _unsafe_view expand unsqueeze squeeze _to_copy "
@@ -25,7 +25,7 @@ def is_fused(call: Call, span: Span) -> bool:
 
 
 def parameters_of(recording: Recording, numbers: Iterable[int]) -> dict[str, int]:
-    """Return the parameters that values are views of, with their numbers."""
+    """Return the parameters, and their numbers, that values are views of."""
     parameters: dict[str, int] = {}
     work = list(numbers)
     while work:
@@ -43,9 +43,7 @@ def final_layers(recording: Recording, span: Span) -> Iterator[list[str]]:
     """Yield the parameters whose zeros may end a branch, the last layer's first.
 
     Each time these are all of one layer, norm or factor, and of the shifts behind it.
-
-    Raises:
-        SurgeryError: Parameters act in other parts too.
+    Parameters that act in other parts of the network too are refused.
     """
     calls = branch_calls(recording, span)
     shifts: dict[str, int] = {}
@@ -60,7 +58,7 @@ def final_layers(recording: Recording, span: Span) -> Iterator[list[str]]:
 
 
 def branch_calls(recording: Recording, span: Span) -> list[Call]:
-    """List the calls of a branch, with the one that adds it if that multiplies too."""
+    """List the calls of a branch, and the call that adds it if it also multiplies."""
     calls = [recording.calls[index] for index in span.calls]
     if is_fused(recording.calls[span.into], span):
         calls.append(recording.calls[span.into])
@@ -81,8 +79,7 @@ def linear_weights(recording: Recording, span: Span) -> list[str]:
 def last_weights(recording: Recording, *, behind: int) -> list[str]:
     """Return the parameters of the last linear layer behind a call, if there is one.
 
-    Raises:
-        SurgeryError: They act elsewhere too, as where tokens share them.
+    Parameters that act elsewhere too, as where tokens share them, are refused.
     """
     for call in reversed(recording.calls[behind + 1 :]):
         own = parameters_of(recording, call.inputs) if call.name in _LINEAR else {}
@@ -119,4 +116,4 @@ def _refuse_shared(
 
 def adding_module(recording: Recording, span: Span) -> str:
     """Name the module that adds a span."""
-    return named(recording.calls[span.into].module)
+    return describe(recording.calls[span.into].module)

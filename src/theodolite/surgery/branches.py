@@ -8,14 +8,14 @@ import torch
 from torch import nn
 
 from theodolite.anatomy import Addition, Recorder, Span, unfused
-from theodolite.core import ConfigError, SurgeryError, exclusive
-from theodolite.instruments import Batch, preserve, run_model
+from theodolite.core import ConfigError, SurgeryError
+from theodolite.instruments import Batch, measuring, preserve, run_model
 
 from .branch_weights import adding_module, final_layers, is_fused
-from .operation import Operation, Which, check_scale, chosen, listed
+from .operation import Operation, Which, as_list, check_scale, selected
 from .places import SumPlace, add_scale, edit_operands
 from .result import Result
-from .skips import no_skips
+from .skips import no_skips_message
 
 By = float | Sequence[float] | Literal["depth", "sqrt_depth"]
 # Layers at the end of a branch that are tried, behind gates and the like.
@@ -26,7 +26,7 @@ _DEPTHS: dict[str, Callable[[int], float]] = {
 }
 
 
-@exclusive()
+@measuring()
 def scale_branches(
     model: nn.Module,
     batch: Batch,
@@ -60,10 +60,10 @@ def scale_branches(
 
     edit_operands(operation, spans, change, strict=which is not None)
     plain = all(factor == 1 for factor in factors)
-    return operation.finish(unchanged=plain, none=no_skips(operation))
+    return operation.finish(unchanged=plain, none=no_skips_message(operation))
 
 
-@exclusive()
+@measuring()
 def zero_branches(
     model: nn.Module,
     batch: Batch,
@@ -89,27 +89,29 @@ def zero_branches(
     spans = spans_of(operation, which)
     if how == "weights":
         _zero(operation, spans, strict=which is not None)
-        return operation.finish(none=no_skips(operation))
+        return operation.finish(none=no_skips_message(operation))
 
     def change(number: int, place: SumPlace, span: Span) -> None:
         add_scale(operation, place, 0.0, learnable=True)
         operation.note(place.path, "branch", "1", "learned, from 0")
 
     edit_operands(operation, spans, change, strict=which is not None)
-    return operation.finish(none=no_skips(operation))
+    return operation.finish(none=no_skips_message(operation))
 
 
 def spans_of(operation: Operation, which: Which) -> list[tuple[int, Span]]:
     """List the branches of chosen additions, numbered among themselves."""
     additions: Sequence[Addition] = operation.anatomy.additions
-    spans = [s for n in chosen(additions, which) for s in additions[n].branches]
+    spans = [s for n in selected(additions, which) for s in additions[n].branches]
     return list(enumerate(spans))
 
 
 def _factors(by: By, operation: Operation, which: Which) -> list[float]:
     additions = operation.anatomy.additions
-    picked = [(additions[n], s) for n in chosen(additions, which)
-              for s in additions[n].branches]  # fmt: skip
+    # The addition of each branch that is scaled.
+    picked = [
+        additions[n] for n in selected(additions, which) for _ in additions[n].branches
+    ]
     if isinstance(by, str):
         if by not in _DEPTHS:
             raise ConfigError(
@@ -117,11 +119,11 @@ def _factors(by: By, operation: Operation, which: Which) -> list[float]:
                 "'sqrt_depth'"
             )
         depths = Counter(a.inside for a in additions for _ in a.branches)
-        return [_DEPTHS[by](depths[addition.inside]) for addition, _ in picked]
+        return [_DEPTHS[by](depths[addition.inside]) for addition in picked]
     if isinstance(by, int | float):
         check_scale(by, "by")
         return [float(by)] * len(picked)
-    factors = listed("by", by, "are numbers, 'depth' or 'sqrt_depth'")
+    factors = as_list("by", by, "are numbers, 'depth' or 'sqrt_depth'")
     for factor in factors:
         check_scale(factor, "by")
     if len(factors) != len(picked):
@@ -155,7 +157,14 @@ def _search(
     """Find parameters whose zeros end branches, by trying; all branches at a time."""
     recording = operation.trace.recording
     left = {number: final_layers(recording, span) for number, span in spans.items()}
-    reasons = {number: _endless(operation, span) for number, span in spans.items()}
+    reasons = {
+        number: SurgeryError(
+            f"the branch in {adding_module(recording, span)} has no layer whose zeros "
+            "make it zero, wanted is one with weights, and nothing behind it that "
+            "makes something of nothing: pass how='scale'"
+        )
+        for number, span in spans.items()
+    }
     zeroing: dict[int, list[str]] = {}
     for _ in range(_TRIALS):
         tried: dict[int, list[str]] = {}
@@ -179,14 +188,6 @@ def _search(
         _ended(operation, {n: spans[n] for n in zeroing}, zeros) if zeroing else set()
     )
     return {number: zeroing[number] for number in sorted(sure)}, reasons
-
-
-def _endless(operation: Operation, span: Span) -> SurgeryError:
-    return SurgeryError(
-        f"the branch in {adding_module(operation.trace.recording, span)} has no layer "
-        "whose zeros make it zero, wanted is one with weights, and nothing behind it "
-        "that makes something of nothing: pass how='scale'"
-    )
 
 
 def _ended(

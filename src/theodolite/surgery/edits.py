@@ -1,4 +1,4 @@
-"""What surgery does to a tensor on its way: scale, silence, add an identity, norm.
+"""Edits of a tensor: scale it, zero it, add an identity, normalise it, shift it.
 
 Edits are modules that their owner does not register: they hold no parameters, and run
 as visits of their own, so that what they compute is not taken for the owner's code.
@@ -43,19 +43,13 @@ _NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class TorchSum:
-    """One call of a function that adds.
+    """One call of a torch function that adds."""
 
-    Attributes:
-        name: Of the function, without marks of operators and in-place writing.
-        in_place: Whether the first operand is written to.
-        operands: What is added, in order; of ``addmm`` and its like also the factors.
-        options: The remaining keyword arguments.
-    """
-
-    name: str
-    in_place: bool
+    name: str  # of the function, without marks of operators and in-place writing
+    in_place: bool  # whether the first operand is written to
+    # What is added, in order; of ``addmm`` and its like also the factors.
     operands: tuple[Any, ...]
-    options: dict[str, Any]
+    options: dict[str, Any]  # the remaining keyword arguments
 
 
 def read_sum(
@@ -94,8 +88,8 @@ class Edit(nn.Module):
     """Base of all edits: ``edit(owner, value, beside)`` returns the new value."""
 
 
-class Scaled(Edit):
-    """A factor: a number, or the owner's parameter of a name."""
+class ScaleEdit(Edit):
+    """Multiplies by a number, or by the owner's parameter of a name."""
 
     def __init__(self, by: Factor) -> None:
         super().__init__()
@@ -106,16 +100,16 @@ class Scaled(Edit):
         return value * factor_of(owner, self.by)
 
 
-class Zeroed(Edit):
-    """Zeros in place of a value."""
+class ZeroEdit(Edit):
+    """Replaces a value by zeros."""
 
     def forward(self, owner: nn.Module, value: Tensor, beside: Any) -> Tensor:
-        """Forget a value."""
+        """Return zeros."""
         return torch.zeros_like(value)
 
 
-class WithIdentity(Edit):
-    """A value plus an identity between shapes of another."""
+class IdentityEdit(Edit):
+    """Adds an identity, between shapes, of another value."""
 
     def __init__(self, identity_between: nn.Module, by: Factor) -> None:
         super().__init__()
@@ -131,20 +125,20 @@ class WithIdentity(Edit):
         return value + straight
 
 
-class Normed(Edit):
-    """The owner's submodule of a name, applied."""
+class NormEdit(Edit):
+    """Applies the owner's submodule of a name."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
 
     def forward(self, owner: nn.Module, value: Tensor, beside: Any) -> Tensor:
-        """Norm a value."""
+        """Normalise a value."""
         return getattr(owner, self.name)(value)
 
 
-class Shifted(Edit):
-    """The owner's parameter of a name, added."""
+class ShiftEdit(Edit):
+    """Adds the owner's parameter of a name."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -156,5 +150,5 @@ class Shifted(Edit):
 
 
 def factor_of(owner: nn.Module, by: Factor) -> Tensor | float:
-    """Return a factor, be it a number or a parameter."""
+    """Return a factor: a number, or the parameter of that name."""
     return getattr(owner, by) if isinstance(by, str) else by

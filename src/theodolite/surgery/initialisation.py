@@ -7,22 +7,22 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.anatomy import Span
-from theodolite.core import SurgeryError, exclusive, stream
-from theodolite.instruments import Batch
+from theodolite.core import SurgeryError, stream
+from theodolite.instruments import Batch, measuring
 
 from .altered import ModuleEdit
-from .attaching import free_name, learned, named
+from .attaching import describe, free_name, learnable_number
 from .branch_weights import last_weights, linear_weights
-from .edits import Shifted
-from .operation import Operation, Which, chosen
+from .edits import ShiftEdit
+from .operation import Operation, Which, selected
 from .places import SumPlace, add_scale, edit_operands
 from .result import Result
-from .skips import no_skips
+from .skips import no_skips_message
 
 LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
-@exclusive()
+@measuring()
 def fixup(
     model: nn.Module,
     batch: Batch,
@@ -59,8 +59,13 @@ def fixup(
     """
     operation = Operation("fixup", model, batch)
     additions = operation.anatomy.additions
-    picked = chosen(additions, which)
-    _refuse_norms(operation, picked)
+    picked = selected(additions, which)
+    for norm in operation.anatomy.norms:
+        if norm.addition in picked and norm.placement in ("pre", "inside"):
+            raise SurgeryError(
+                f"a branch holds a norm in {describe(norm.module)}, wanted is none, "
+                "since fixup stands in its place: change_norms(…, to='none') first"
+            )
     rng = stream(seed)
     depths = Counter(a.inside for a in additions for _ in a.branches)
     spans: list[tuple[int, Span]] = []
@@ -71,20 +76,16 @@ def fixup(
             _draw(operation, span, names, depths[additions[number].inside], rng)
             if scalars:
                 _shift(operation, names)
+
+    def change(number: int, place: SumPlace, span: Span) -> None:
+        add_scale(operation, place, 1.0, learnable=True)
+        operation.note(place.path, "branch", "1", "learned, from 1")
+
     if scalars:
-        _scale(operation, spans, strict=which is not None)
+        edit_operands(operation, spans, change, strict=which is not None)
     if head and picked:
         _zero_head(operation)
-    return operation.finish(none=no_skips(operation))
-
-
-def _refuse_norms(operation: Operation, picked: list[int]) -> None:
-    for norm in operation.anatomy.norms:
-        if norm.addition in picked and norm.placement in ("pre", "inside"):
-            raise SurgeryError(
-                f"a branch holds a norm in {named(norm.module)}, wanted is none, since "
-                "fixup stands in its place: change_norms(…, to='none') first"
-            )
+    return operation.finish(none=no_skips_message(operation))
 
 
 def _own(operation: Operation, span: Span) -> list[str]:
@@ -134,16 +135,6 @@ def _fan_in(parameter: Tensor, name: str, model: nn.Module) -> int:
     return parameter.shape[0] if parameter.ndim == 2 else parameter[0].numel()
 
 
-def _scale(
-    operation: Operation, spans: list[tuple[int, Span]], *, strict: bool
-) -> None:
-    def change(number: int, place: SumPlace, span: Span) -> None:
-        add_scale(operation, place, 1.0, learnable=True)
-        operation.note(place.path, "branch", "1", "learned, from 1")
-
-    edit_operands(operation, spans, change, strict=strict)
-
-
 def _shift(operation: Operation, names: list[str]) -> None:
     """Put a learned shift on the input of each linear layer that is a module."""
     for name in names:
@@ -156,9 +147,9 @@ def _shift(operation: Operation, names: list[str]) -> None:
             continue
         own = free_name(module, "shift")
         edit = ModuleEdit(
-            label=operation.label(), before=True, keys=(0,), edit=Shifted(own)
+            label=operation.label(), before=True, keys=(0,), edit=ShiftEdit(own)
         )
-        operation.attach(path, edit, {own: learned(operation.model, 0.0)})
+        operation.attach(path, edit, {own: learnable_number(operation.model, 0.0)})
         operation.note(path, "input", "x", "x + a learned number, from 0")
 
 

@@ -1,4 +1,4 @@
-"""Norms of another kind, norms folded away, norms moved."""
+"""Replace norms by other kinds, or fold them into the layer before."""
 
 import copy
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
-from theodolite.core import ConfigError, SurgeryError, exclusive
-from theodolite.instruments import Batch
+from theodolite.core import ConfigError, SurgeryError
+from theodolite.instruments import Batch, measuring
 
-from .attaching import named, unaltered
+from .attaching import describe, original_class
 from .norms import (
     BATCH_NORMS,
     MAKERS,
@@ -24,7 +24,7 @@ from .norms import (
     short_name,
     with_affine_of,
 )
-from .operation import Operation, listed
+from .operation import Operation, as_list
 from .result import Result
 
 Paths = str | Sequence[str] | None
@@ -34,7 +34,7 @@ _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _LAYERS = (nn.Linear, *_CONVOLUTIONS, *_TRANSPOSED)
 
 
-@exclusive()
+@measuring()
 def change_norms(
     model: nn.Module,
     batch: Batch,
@@ -76,7 +76,12 @@ def change_norms(
     for path, norm in _chosen(operation, which).items():
         try:
             check_norm(operation, path)
-            new = _other_kind(norm, path, to, groups)
+            if to == "none":
+                new = removed_norm(norm)
+            else:
+                eps = float(getattr(norm, "eps", 1e-5))
+                made = MAKERS[to](channels_of(norm, path), groups, eps)
+                new = with_affine_of(made, norm)
         except SurgeryError as error:
             if which is not None:
                 raise
@@ -84,19 +89,12 @@ def change_norms(
             continue
         operation.replace(path, new)
         operation.note(path, "norm", short_name(norm), short_name(new))
-    return operation.finish(none=no_norms(operation))
+    return operation.finish(none=no_norms_message(operation))
 
 
-def _other_kind(norm: nn.Module, path: str, to: str, groups: int) -> nn.Module:
-    if to == "none":
-        return removed_norm(norm)
-    eps = float(getattr(norm, "eps", 1e-5))
-    return with_affine_of(MAKERS[to](channels_of(norm, path), groups, eps), norm)
-
-
-@exclusive()
+@measuring()
 def fold_norms(model: nn.Module, batch: Batch, *, which: Paths = None) -> Result:
-    """Fold batch norms away, with the statistics that they keep.
+    """Fold batch norms, with their running statistics, into the layer before.
 
     One that only reads a layer of which it is the only reader goes into that layer's
     weights and bias; another becomes a factor and a shift per channel. In eval mode
@@ -118,7 +116,7 @@ def _fold(
 ) -> Result:
     operation = Operation(name, model, batch, evaluate=True)
     for path, norm in _chosen(operation, which).items():
-        if unaltered(norm) not in BATCH_NORMS and which is None:
+        if original_class(norm) not in BATCH_NORMS and which is None:
             reason = f"{short_name(norm)} is not linear in eval mode"
             operation.leave(path, "norm", short_name(norm), reason)
             continue
@@ -129,7 +127,7 @@ def _fold(
         else:
             operation.replace(path, _affine(norm, factor, shift))
             operation.note(path, "norm", short_name(norm), "factor and shift")
-    return operation.finish(unchanged=True, none=no_norms(operation))
+    return operation.finish(unchanged=True, none=no_norms_message(operation))
 
 
 def _affine(norm: nn.Module, factor: Tensor, shift: Tensor) -> nn.Module:
@@ -154,7 +152,7 @@ def _into_layer(
     new = folded(old, factor, shift)
     if normalised:
         _refuse_zeros(new, layer)
-        new = weight_norm(new, dim=1 if unaltered(old) in _TRANSPOSED else 0)
+        new = weight_norm(new, dim=1 if original_class(old) in _TRANSPOSED else 0)
     operation.replace(layer, new)
     operation.replace(path, removed_norm(norm))
     into = "weight norm of" if normalised else "folded into"
@@ -165,7 +163,7 @@ def _refuse_zeros(layer: nn.Module, path: str) -> None:
     """Refuse weights of which a channel has no direction."""
     weight = layer.weight
     assert isinstance(weight, Tensor)
-    axis = 1 if unaltered(layer) in _TRANSPOSED else 0
+    axis = 1 if original_class(layer) in _TRANSPOSED else 0
     sizes = weight.detach().movedim(axis, 0).flatten(1).norm(dim=1)
     if bool((sizes == 0).any()):
         raise SurgeryError(
@@ -175,7 +173,7 @@ def _refuse_zeros(layer: nn.Module, path: str) -> None:
 
 
 def folded(layer: nn.Module, factor: Tensor, shift: Tensor) -> nn.Module:
-    r"""Return a layer that is followed by a factor and a shift per channel.
+    r"""Return a layer with a factor and a shift per channel folded into its weights.
 
     $a (W x + c) + b = (a W) x + (a c + b)$, computed in float64.
     """
@@ -183,7 +181,7 @@ def folded(layer: nn.Module, factor: Tensor, shift: Tensor) -> nn.Module:
     weight = new.weight
     assert isinstance(weight, nn.Parameter)
     by = factor
-    if unaltered(layer) in _TRANSPOSED:
+    if original_class(layer) in _TRANSPOSED:
         # Of a transposed convolution, outputs are on the second axis, group by group.
         groups = int(layer.groups)  # pyright: ignore
         per = weight.shape[1]
@@ -206,7 +204,7 @@ def folded(layer: nn.Module, factor: Tensor, shift: Tensor) -> nn.Module:
 
 
 def _layer_before(operation: Operation, path: str) -> str | None:
-    """Return the layer whose output a norm, and nothing else, reads."""
+    """Return the layer whose output only this norm reads."""
     trace = operation.trace
     recording = trace.recording
     visits = trace.visits_of(path)
@@ -214,12 +212,12 @@ def _layer_before(operation: Operation, path: str) -> str | None:
         return None
     given = trace.given[visits[0]].get(0)
     for visit in recording.visits:
-        if trace.gave.get(visit.index) != (given,) or not visit.module:
+        if trace.returned.get(visit.index) != (given,) or not visit.module:
             continue
         if "<" in visit.module or len(trace.visits_of(visit.module)) != 1:
             continue
         layer = operation.model.get_submodule(visit.module)
-        if unaltered(layer) not in _LAYERS or not _owns(operation, layer):
+        if original_class(layer) not in _LAYERS or not _owns(operation, layer):
             continue
         readers = {c.index for c in recording.calls if given in c.inputs}
         inside = recording.visits[visits[0]]
@@ -244,7 +242,7 @@ def _chosen(operation: Operation, which: Paths) -> dict[str, nn.Module]:
     if which is None:
         return known
     wanted = "are paths of norm layers"
-    asked = [which] if isinstance(which, str) else listed("which", which, wanted)
+    asked = [which] if isinstance(which, str) else as_list("which", which, wanted)
     for path in asked:
         if path not in known:
             names = ", ".join(known) or "none"
@@ -255,9 +253,9 @@ def _chosen(operation: Operation, which: Paths) -> dict[str, nn.Module]:
     return {path: known[path] for path in asked}
 
 
-def no_norms(operation: Operation) -> str:
+def no_norms_message(operation: Operation) -> str:
     """Say that a network has no norm layer, and what it has."""
-    kinds = [f"{n.kind} in {named(n.module)}" for n in operation.anatomy.norms]
+    kinds = [f"{n.kind} in {describe(n.module)}" for n in operation.anatomy.norms]
     norms = ", ".join(dict.fromkeys(kinds)) or "none at all"
     return (
         f"the network has no norm layer that can be changed (norms: {norms}), wanted "

@@ -1,4 +1,4 @@
-"""Norm layers: which there are, what they become, and what stands in their place."""
+"""Norm layers: list them, replace them, move them."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -7,18 +7,18 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.anatomy import Addition
-from theodolite.core import ConfigError, SurgeryError, exclusive
-from theodolite.instruments import Batch
+from theodolite.core import ConfigError, SurgeryError
+from theodolite.instruments import Batch, measuring
 
 from .altered import RESULT, ModuleEdit, SumEdit
-from .attaching import free_name, named, unaltered
-from .edits import Normed
-from .operation import Operation, Which, chosen
-from .places import entry_module, in_one_run, place_of_sum
+from .attaching import describe, free_name, original_class
+from .edits import NormEdit
+from .operation import Operation, Which, selected
+from .places import entry_module, place_of_sum, require_one_run
 from .result import Result
 
 
-@exclusive()
+@measuring()
 def move_norms(
     model: nn.Module,
     batch: Batch,
@@ -45,7 +45,7 @@ def move_norms(
     operation = Operation("move_norms", model, batch)
     additions = operation.anatomy.additions
     source = "pre" if to == "post" else "post"
-    for number in chosen(additions, which):
+    for number in selected(additions, which):
         paths = [
             norm.module
             for norm in operation.anatomy.norms
@@ -70,7 +70,7 @@ def _one(paths: list[str], module: str, source: str) -> str:
     if len(set(paths)) != 1 or not paths[0] or "<" in paths[0]:
         count = f"{len(set(paths))} norms" if all(paths) else "norms written by hand"
         raise SurgeryError(
-            f"the addition in {named(module)} has {count} of placement {source!r}, "
+            f"the addition in {describe(module)} has {count} of placement {source!r}, "
             "wanted is one that is a layer: name additions that have it by which=…"
         )
     return paths[0]
@@ -78,7 +78,7 @@ def _one(paths: list[str], module: str, source: str) -> str:
 
 def _behind(operation: Operation, path: str, addition: Addition) -> None:
     """Move a norm behind a sum."""
-    place = in_one_run(operation, place_of_sum(operation.trace, addition))
+    place = require_one_run(operation, place_of_sum(operation.trace, addition))
     name = free_name(operation.model.get_submodule(place.path), "norm")
     _check_shape(operation, path, addition)
     norm = operation.replace(path, removed_norm(operation.model.get_submodule(path)))
@@ -86,24 +86,26 @@ def _behind(operation: Operation, path: str, addition: Addition) -> None:
         label=operation.label(),
         ordinal=place.ordinal,
         place=RESULT,
-        edit=Normed(name),
+        edit=NormEdit(name),
         after=place.after,
     )
     operation.attach(place.path, edit, {name: norm})
-    operation.note(path, "norm", "pre", f"post, behind the sum of {named(place.path)}")
+    operation.note(
+        path, "norm", "pre", f"post, behind the sum of {describe(place.path)}"
+    )
 
 
 def _before(operation: Operation, path: str, addition: Addition) -> None:
     """Move a norm to where a branch starts."""
     if len(addition.branches) != 1:
         raise SurgeryError(
-            f"the addition in {named(addition.module)} has {len(addition.branches)} "
+            f"the addition in {describe(addition.module)} has {len(addition.branches)} "
             "branches, wanted is one to put the norm before: name others by which=…"
         )
     entrance = entry_module(operation.trace, addition.branches[0])
     name = free_name(operation.model.get_submodule(entrance.path), "norm")
     edit = ModuleEdit(
-        label=operation.label(), before=True, keys=entrance.keys, edit=Normed(name)
+        label=operation.label(), before=True, keys=entrance.keys, edit=NormEdit(name)
     )
     norm = operation.replace(path, removed_norm(operation.model.get_submodule(path)))
     operation.attach(entrance.path, edit, {name: norm})
@@ -117,7 +119,7 @@ def _check_shape(operation: Operation, path: str, addition: Addition) -> None:
     given = trace.given[trace.visits_of(path)[0]].get(0)
     came = values[given].shape if given is not None else ()
     goes = values[addition.output].shape
-    over_channels = unaltered(operation.model.get_submodule(path)) in OVER_CHANNELS
+    over_channels = original_class(operation.model.get_submodule(path)) in OVER_CHANNELS
     axis = 1 if over_channels else -1
     if len(came) != len(goes) or came[axis] != goes[axis]:
         raise SurgeryError(
@@ -142,7 +144,7 @@ class PixelNorm(nn.LayerNorm):
 
 
 class ChannelAffine(nn.Module):
-    """A factor and a shift a channel: what is left of a norm with fixed statistics."""
+    """A factor and a shift per channel, left over from a norm with fixed statistics."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         super().__init__()
@@ -159,11 +161,11 @@ class ChannelAffine(nn.Module):
 
 
 class RemovedNorm(nn.Identity):
-    """What stands where a norm stood; code may still ask for its settings."""
+    """An identity in place of a removed norm; it keeps the settings of the norm."""
 
 
 def removed_norm(norm: nn.Module) -> nn.Module:
-    """Return what stands where a norm stood."""
+    """Return an identity that keeps the settings of the norm it replaces."""
     made = RemovedNorm()
     for name in ("eps", "normalized_shape", "num_features", "num_channels"):
         if hasattr(norm, name):
@@ -194,13 +196,9 @@ def norm_modules(operation: Operation) -> dict[str, nn.Module]:
 
 
 def check_norm(operation: Operation, path: str) -> None:
-    """Refuse a module that does more than norm, or norms something else too.
-
-    Raises:
-        SurgeryError: It holds submodules, activations or several norms.
-    """
+    """Refuse a module that does more than norm, or norms something else too."""
     module = operation.model.get_submodule(path)
-    if unaltered(module) in (*NORMS, PixelNorm):
+    if original_class(module) in (*NORMS, PixelNorm):
         return
     recording = operation.trace.recording
     visits = operation.trace.visits_of(path)
@@ -210,18 +208,14 @@ def check_norm(operation: Operation, path: str) -> None:
     wide = any(parameter.ndim > 1 for parameter in module.parameters())
     if len(norms) != len(visits) or bends or inner or wide:
         raise SurgeryError(
-            f"{path!r} is a {unaltered(module).__name__}, which does more than norm, "
-            "wanted is a layer that does nothing else: name others by which=…"
+            f"{path!r} is a {original_class(module).__name__}, which does more than "
+            "norm, wanted is a layer that does nothing else: name others by which=…"
         )
 
 
 def channels_of(module: nn.Module, path: str) -> int:
-    """Return the channels of a norm over the second axis.
-
-    Raises:
-        SurgeryError: It is of another kind.
-    """
-    kind = unaltered(module)
+    """Return the channels of a norm over the second axis; refuse other norms."""
+    kind = original_class(module)
     if kind in (*BATCH_NORMS, *INSTANCE_NORMS):
         return int(module.num_features)  # pyright: ignore
     if kind is nn.GroupNorm:
@@ -233,7 +227,7 @@ def channels_of(module: nn.Module, path: str) -> int:
 
 
 def with_affine_of(new: nn.Module, old: nn.Module) -> nn.Module:
-    """Give a norm the factors, shifts, type, place and mode of another."""
+    """Copy weight, bias, dtype, device and mode of one norm to another."""
     held = [p for p in (*old.parameters(), *old.buffers()) if p.is_floating_point()]
     if held:
         new = new.to(device=held[0].device, dtype=held[0].dtype)
@@ -253,10 +247,10 @@ def fixed_affine(norm: nn.Module, path: str) -> tuple[Tensor, Tensor]:
 
     $\gamma (x - \mu) / \sqrt{\sigma^2 + \epsilon} + \beta = a x + b$.
     """
-    if unaltered(norm) not in BATCH_NORMS:
+    if original_class(norm) not in BATCH_NORMS:
         raise SurgeryError(
-            f"{path!r} is a {unaltered(norm).__name__}, wanted is a batch norm, the "
-            "one kind that is linear in eval mode: name others by which=…"
+            f"{path!r} is a {original_class(norm).__name__}, wanted is a batch norm, "
+            "the one kind that is linear in eval mode: name others by which=…"
         )
     mean, var = norm.running_mean, norm.running_var  # pyright: ignore
     if not isinstance(mean, Tensor) or not isinstance(var, Tensor):
@@ -274,8 +268,8 @@ def fixed_affine(norm: nn.Module, path: str) -> tuple[Tensor, Tensor]:
 
 
 def short_name(module: nn.Module) -> str:
-    """Name a layer by its class and main setting."""
-    kind = unaltered(module)
+    """Return the class of a layer with its main setting."""
+    kind = original_class(module)
     if kind is nn.GroupNorm:
         return f"GroupNorm({module.num_groups}, {module.num_channels})"  # pyright: ignore
     if kind in BATCH_NORMS:

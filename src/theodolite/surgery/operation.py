@@ -14,16 +14,16 @@ from theodolite.core import ConfigError, Exclusive, SurgeryError, TheodoliteErro
 from theodolite.instruments import Batch
 
 from .altered import ModuleEdit, SumEdit
-from .attaching import attach, mark, replace
+from .attaching import attach, keep_off_fast_path, replace
 from .result import (
-    Attached,
+    AttachedEdit,
     Change,
     Log,
     PassResult,
-    Replaced,
+    ReplacedModule,
     Result,
     Step,
-    Written,
+    WrittenParameter,
     compare,
     forward_backward,
 )
@@ -94,7 +94,9 @@ class Operation:
         """Add an edit to a module."""
         extras = extras or {}
         attach(self.model, path, edit, extras)
-        self._steps.append(Attached(path=path, label=edit.label, extras=tuple(extras)))
+        self._steps.append(
+            AttachedEdit(path=path, label=edit.label, extras=tuple(extras))
+        )
 
     def replace(self, path: str, new: nn.Module) -> nn.Module:
         """Replace a module, and return the old one."""
@@ -108,14 +110,14 @@ class Operation:
         mode = modes.get(id(old), old.training)
         self._modes += [(module, mode) for module in new.modules()]
         new.train(old.training)
-        mark(new)
-        self._steps.append(Replaced(path=path, old=old))
+        keep_off_fast_path(new)
+        self._steps.append(ReplacedModule(path=path, old=old))
         return old
 
     def write(self, name: str, numbers: Tensor) -> None:
         """Write numbers into a parameter."""
         parameter = self.model.get_parameter(name)
-        self._steps.append(Written(name=name, old=parameter.detach().clone()))
+        self._steps.append(WrittenParameter(name=name, old=parameter.detach().clone()))
         with torch.no_grad():
             parameter.copy_(numbers)
 
@@ -124,14 +126,11 @@ class Operation:
         return f"{self.name}-{uuid.uuid4().hex}"
 
     def finish(self, *, unchanged: bool = False, none: str = "") -> Result:
-        """Run the altered copy, and return it.
+        """Run the altered copy, and return it with its log and its check.
 
         Args:
-            unchanged: Outputs must be what they were.
+            unchanged: Whether outputs must be what they were.
             none: Message of the error if there was nothing to do.
-
-        Raises:
-            SurgeryError: Nothing was done, or what was done does not work.
         """
         log = Log(operation=self.name, changes=tuple(self._changes))
         if not log.done:
@@ -170,7 +169,7 @@ def check_scale(scale: Any, name: str = "scale") -> None:
         raise ConfigError(f"{name} must be finite, got {scale!r}")
 
 
-def listed(what: str, value: Any, wanted: str) -> list[Any]:
+def as_list(what: str, value: Any, wanted: str) -> list[Any]:
     """Return the values of a setting as a list; refuse what is not iterable."""
     try:
         return list(value)
@@ -180,7 +179,7 @@ def listed(what: str, value: Any, wanted: str) -> list[Any]:
         ) from error
 
 
-def chosen(additions: Sequence[Addition], which: Which) -> list[int]:
+def selected(additions: Sequence[Addition], which: Which) -> list[int]:
     """Return the numbers of the chosen additions, in order.
 
     A string names a module, and so all additions in it and its submodules.
@@ -189,7 +188,7 @@ def chosen(additions: Sequence[Addition], which: Which) -> list[int]:
         return list(range(len(additions)))
     wanted = "are numbers of additions or paths of modules"
     several = not isinstance(which, int | str)
-    asked = listed("which", which, wanted) if several else [which]
+    asked = as_list("which", which, wanted) if several else [which]
     numbers: dict[int, None] = {}
     for one in asked:
         here = _matching(additions, one)

@@ -1,4 +1,4 @@
-"""Where in a model's code a sum is computed, and edits on its operands."""
+"""Where in a model's code a sum is computed, and how to edit its operands."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,28 +9,21 @@ from theodolite.anatomy import Addition, Ref, Span
 from theodolite.core import SurgeryError
 
 from .altered import Key, SumEdit, TensorSource
-from .attaching import free_name, learned, named
-from .edits import Edit, Factor, Scaled
+from .attaching import describe, free_name, learnable_number
+from .edits import Edit, Factor, ScaleEdit
 from .operation import Operation
 from .trace import FunctionCall, Trace
 
 
 @dataclass(frozen=True, kw_only=True)
 class SumPlace:
-    """A sum in a module's own forward.
+    """A sum in a module's own forward."""
 
-    Attributes:
-        path: Path of the module.
-        ordinal: Which sum of its forward.
-        operand: Which operand.
-        visit: The visit in which it was seen.
-        after: How many submodules its forward had run before, and the last of them.
-    """
-
-    path: str
-    ordinal: int
-    operand: int
-    visit: int
+    path: str  # path of the module
+    ordinal: int  # which sum of its forward
+    operand: int  # which operand
+    visit: int  # the visit in which it was seen
+    # How many submodules its forward had run before, and the last of them.
     after: tuple[int, str]
 
     def edit(
@@ -49,25 +42,15 @@ class SumPlace:
 
 @dataclass(frozen=True, kw_only=True)
 class ModulePlace:
-    """A module that reads one value and returns another.
+    """A module that reads one value and returns another."""
 
-    Attributes:
-        path: Path of the module.
-        keys: Where among its arguments the value is passed.
-        keep: Whether the module writes over it.
-    """
-
-    path: str
-    keys: tuple[Key, ...]
-    keep: bool = False
+    path: str  # path of the module
+    keys: tuple[Key, ...]  # where among its arguments the value is passed
+    keep: bool = False  # whether the module writes over it
 
 
 def place_of_span(trace: Trace, span: Span) -> SumPlace:
-    """Return where a span is added.
-
-    Raises:
-        SurgeryError: The sum is not made by a function that can be changed.
-    """
+    """Return where a span is added; refuse a sum that cannot be changed."""
     call = _sum_at(trace, span.into)
     argument = trace.recording.calls[span.into].arguments[span.position]
     number = argument.number if isinstance(argument, Ref) else None
@@ -107,9 +90,9 @@ def _checked(trace: Trace, call: FunctionCall, operand: int) -> SumPlace:
         )
     if trace.hides_sums(call.visit):
         raise SurgeryError(
-            f"{named(path)} runs a module that it does not register, whose sums cannot "
-            "be told from its own, wanted are submodules with names: assign it to an "
-            "attribute"
+            f"{describe(path)} runs a module that it does not register, whose sums "
+            "cannot be told from its own, wanted are submodules with names: assign it "
+            "to an attribute"
         )
     return SumPlace(
         path=path,
@@ -125,8 +108,8 @@ def spanning_module(trace: Trace, span: Span) -> ModulePlace | None:
     for visit in trace.recording.visits:
         inside = all(visit.first <= call < visit.stop for call in span.calls)
         keys = trace.keys_of(visit.index, span.entry)
-        gave = trace.gave.get(visit.index, ())
-        if not (span.calls and inside and keys and gave == (span.exit,)):
+        returned = trace.returned.get(visit.index, ())
+        if not (span.calls and inside and keys and returned == (span.exit,)):
             continue
         once = len(trace.visits_of(visit.module)) == 1
         if once and visit.module and "<" not in visit.module:
@@ -136,11 +119,7 @@ def spanning_module(trace: Trace, span: Span) -> ModulePlace | None:
 
 
 def entry_module(trace: Trace, span: Span) -> ModulePlace:
-    """Return the one layer that reads a span's fork.
-
-    Raises:
-        SurgeryError: There are several, or a function reads the fork.
-    """
+    """Return the one layer that reads a span's fork; refuse several or a function."""
     calls = trace.recording.calls
     entries: dict[int, tuple[Key, ...]] = {}
     for call in (calls[c] for c in span.calls if span.entry in calls[c].inputs):
@@ -167,11 +146,7 @@ def entry_module(trace: Trace, span: Span) -> ModulePlace:
 
 
 def source_of(trace: Trace, place: SumPlace, value: int) -> TensorSource:
-    """Return where the forward that computes a sum holds a value.
-
-    Raises:
-        SurgeryError: It holds the value nowhere that can be reached.
-    """
+    """Return where the forward that computes a sum holds a value, or refuse."""
     for key in trace.keys_of(place.visit, value):
         return TensorSource(kind="input", key=key)
     for each in trace.functions:
@@ -184,7 +159,7 @@ def source_of(trace: Trace, place: SumPlace, value: int) -> TensorSource:
         if len(own) > 1 or not visit.module.startswith(prefix) or "<" in visit.module:
             continue
         name = visit.module.removeprefix(prefix)
-        if trace.gave.get(visit.index) == (value,):
+        if trace.returned.get(visit.index) == (value,):
             return TensorSource(kind="gave", name=name)
         for key in trace.keys_of(visit.index, value):
             return TensorSource(kind="given", name=name, key=key)
@@ -196,7 +171,7 @@ def source_of(trace: Trace, place: SumPlace, value: int) -> TensorSource:
 
 
 def _named(trace: Trace, visit: int) -> str:
-    return named(trace.recording.visits[visit].module)
+    return describe(trace.recording.visits[visit].module)
 
 
 def add_factor(
@@ -206,7 +181,7 @@ def add_factor(
     if not learnable:
         return scale, {}
     name = free_name(operation.model.get_submodule(path), "scale")
-    return name, {name: learned(operation.model, scale)}
+    return name, {name: learnable_number(operation.model, scale)}
 
 
 def add_scale(
@@ -214,7 +189,7 @@ def add_scale(
 ) -> None:
     """Scale an operand, by a parameter of its module if learnable."""
     factor, extras = add_factor(operation, place.path, scale, learnable=learnable)
-    edit = place.edit(operation.label(), Scaled(factor))
+    edit = place.edit(operation.label(), ScaleEdit(factor))
     operation.attach(place.path, edit, extras)
 
 
@@ -225,13 +200,9 @@ def edit_operands(
     *,
     strict: bool,
 ) -> None:
-    """Change the operands by which spans are added, each place once.
+    """Call ``change(number, place, span)`` once for each place where spans are added.
 
-    Args:
-        operation: The operation.
-        spans: The spans, each with a number.
-        change: Makes the change, from the number, the place and the span.
-        strict: Raise where a change is not possible, else note it in the log.
+    Where a change is not possible, raise if ``strict``, else note it in the log.
     """
     places: dict[int, SumPlace] = {}
     for number, span in spans:
@@ -254,20 +225,20 @@ def edit_operands(
         done.add(key)
 
 
-def in_one_run(operation: Operation, place: SumPlace) -> SumPlace:
+def require_one_run(operation: Operation, place: SumPlace) -> SumPlace:
     """Return a place if its module runs once, or refuse it."""
     _require_all_runs(operation, place, [place])
     return place
 
 
 def _require_all_runs(
-    operation: Operation, place: SumPlace, chosen: Iterable[SumPlace]
+    operation: Operation, place: SumPlace, selected: Iterable[SumPlace]
 ) -> None:
     """Refuse a module that runs again and adds something else at the same place."""
     visits = operation.trace.visits_of(place.path)
     changed = {
         each.visit
-        for each in chosen
+        for each in selected
         if (each.path, each.ordinal, each.operand)
         == (place.path, place.ordinal, place.operand)
     }

@@ -2,16 +2,16 @@
 
 import copy
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from theodolite.anatomy import returned_tensors
 from theodolite.core import Rows, SurgeryError
-from theodolite.instruments import Batch, preserve, run_model
+from theodolite.instruments import Batch, full_precision, preserve, run_model
 
 from .attaching import detach, replace
 
@@ -101,7 +101,7 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replaced:
+class ReplacedModule:
     """A module that was replaced."""
 
     path: str
@@ -113,7 +113,7 @@ class Replaced:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attached:
+class AttachedEdit:
     """An edit that was added to a module."""
 
     path: str
@@ -126,7 +126,7 @@ class Attached:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class WrittenParameter:
     """A parameter that was overwritten."""
 
     name: str
@@ -138,7 +138,7 @@ class Written:
             model.get_parameter(self.name).copy_(self.old)
 
 
-Step = Replaced | Attached | Written
+Step = ReplacedModule | AttachedEdit | WrittenParameter
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -171,31 +171,30 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class PassResult:
-    """Result of one forward and backward pass.
+    """Result of one forward and backward pass."""
 
-    Attributes:
-        outputs: Floating-point tensors that the model returned.
-        gradient: Norm of the gradient by all parameters, NaN if the network cannot be
-            differentiated at all.
-        reached: Parameters that got a gradient.
-        unreached: Parameters that require a gradient and got none.
-        parameters: Number of parameters.
-    """
-
-    outputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]  # floating-point tensors that the model returned
+    # Norm of the gradient by all parameters, NaN if the network cannot be
+    # differentiated at all.
     gradient: float
-    reached: frozenset[str]
-    unreached: frozenset[str]
-    parameters: int
+    reached: frozenset[str]  # parameters that got a gradient
+    unreached: frozenset[str]  # parameters that require a gradient and got none
+    parameters: int  # number of parameters
 
 
 def forward_backward(model: nn.Module, batch: Batch) -> PassResult:
     """Run a model forwards and backwards on a batch, without changing it."""
-    with preserve(model), torch.enable_grad(), _in_full_precision():
+    with preserve(model), torch.enable_grad(), full_precision():
         model.zero_grad(set_to_none=True)
-        outputs = _numbers(run_model(model, batch))
+        returned = returned_tensors(run_model(model, batch))
+        outputs = [output for output in returned if output.is_floating_point()]
         loss = sum((_weighted_mean(output) for output in outputs), torch.zeros(()))
-        failed = _backward(loss)
+        failed = False
+        try:
+            if loss.requires_grad:
+                loss.backward()
+        except RuntimeError:  # as where code overwrites its inputs
+            failed = True
         named = dict(model.named_parameters())
         grads = {n: p.grad for n, p in named.items() if p.grad is not None}
         total = math.fsum(float(g.double().square().sum()) for g in grads.values())
@@ -209,42 +208,14 @@ def forward_backward(model: nn.Module, batch: Batch) -> PassResult:
         )
 
 
-@contextmanager
-def _in_full_precision() -> Iterator[None]:
-    """Compute in all 24 bits on GPUs that would round convolutions to 11."""
-    switches: tuple[Any, ...] = (torch.backends.cudnn, torch.backends.cuda.matmul)
-    settings = [switch.allow_tf32 for switch in switches]
-    try:
-        for switch in switches:
-            switch.allow_tf32 = False
-        yield
-    finally:
-        for switch, before in zip(switches, settings, strict=True):
-            switch.allow_tf32 = before
-
-
 def _weighted_mean(output: Tensor) -> Tensor:
     r"""Return the mean of $\cos(k)\, y_k$, whose gradient is not 0 at $y = 0$."""
     places = torch.arange(output.numel(), device=output.device, dtype=output.dtype)
     return (output.flatten() * torch.cos(places)).mean()
 
 
-def _backward(loss: Tensor) -> bool:
-    """Run backward; return whether it fails, as where code overwrites its inputs."""
-    try:
-        if loss.requires_grad:
-            loss.backward()
-    except RuntimeError:
-        return True
-    return False
-
-
 def compare(before: PassResult, after: PassResult) -> Check:
-    """Compare a network before and after an operation.
-
-    Raises:
-        SurgeryError: It returns other shapes, or numbers that are not finite.
-    """
+    """Compare a network before and after; refuse other shapes and infinite numbers."""
     shapes = [[tuple(o.shape) for o in each.outputs] for each in (before, after)]
     if shapes[0] != shapes[1]:
         raise SurgeryError(
@@ -256,8 +227,13 @@ def compare(before: PassResult, after: PassResult) -> Check:
             "the altered network returns numbers or gradients that are not finite, and "
             "the original did not: use smaller scales, or alter fewer parts of it"
         )
+    size = max((float(o.abs().max()) for o in before.outputs if o.numel()), default=0.0)
+    pairs = zip(before.outputs, after.outputs, strict=True)
+    moved = max(
+        (float((a - b).abs().max()) for b, a in pairs if b.numel()), default=0.0
+    )
     return Check(
-        change=_change(before.outputs, after.outputs),
+        change=moved / size if size else moved,
         gradient=after.gradient,
         unreached=tuple(sorted(after.unreached & before.reached)),
         parameters=(before.parameters, after.parameters),
@@ -267,27 +243,3 @@ def compare(before: PassResult, after: PassResult) -> Check:
 def _sound(each: PassResult) -> bool:
     finite = all(bool(torch.isfinite(output).all()) for output in each.outputs)
     return finite and math.isfinite(each.gradient)
-
-
-def _change(before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> float:
-    size = max((float(o.abs().max()) for o in before if o.numel()), default=0.0)
-    pairs = zip(before, after, strict=True)
-    moved = max(
-        (float((a - b).abs().max()) for b, a in pairs if b.numel()), default=0.0
-    )
-    return moved / size if size else moved
-
-
-def _numbers(outputs: Any, depth: int = 3) -> list[Tensor]:
-    """List the floating-point tensors that a model returned."""
-    if isinstance(outputs, Tensor):
-        return [outputs] if outputs.is_floating_point() else []
-    if outputs is None or isinstance(outputs, str | bytes) or depth == 0:
-        return []
-    if isinstance(outputs, Mapping):
-        parts = list(outputs.values())
-    elif isinstance(outputs, Iterable):
-        parts = list(outputs)
-    else:
-        parts = list(getattr(outputs, "__dict__", {}).values())
-    return [tensor for part in parts for tensor in _numbers(part, depth - 1)]

@@ -7,20 +7,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from theodolite.anatomy import Addition, Span
-from theodolite.core import ConfigError, SurgeryError, exclusive
-from theodolite.instruments import Batch
+from theodolite.core import ConfigError, SurgeryError
+from theodolite.instruments import Batch, measuring
 from theodolite.networks import AverageSkip, HaarSkip
 
 from .altered import ModuleEdit, SumEdit
-from .attaching import named
-from .edits import Edit, WithIdentity, Zeroed
-from .operation import Operation, Which, check_scale, chosen, listed
+from .attaching import describe
+from .edits import Edit, IdentityEdit, ZeroEdit
+from .operation import Operation, Which, as_list, check_scale, selected
 from .places import (
     SumPlace,
     add_factor,
     edit_operands,
-    in_one_run,
     place_of_span,
+    require_one_run,
     source_of,
     spanning_module,
 )
@@ -45,11 +45,8 @@ def identity_between(
 ) -> nn.Module:
     """Return the identity from one shape to another, both with samples first.
 
-    Args:
-        start: Shape of the input.
-        end: Shape of the output.
-        where: Name of the module in errors.
-        isometry: Use Haar details instead of zeros.
+    ``where`` names the module in errors; ``isometry`` uses Haar details instead of
+    zeros.
 
     Example:
         >>> identity_between((2, 4, 8, 8), (2, 6, 4, 4), "module", isometry=False)
@@ -88,7 +85,7 @@ def _no_identity(
     )
 
 
-@exclusive()
+@measuring()
 def add_identity(
     model: nn.Module,
     batch: Batch,
@@ -121,12 +118,12 @@ def add_identity(
     check_scale(scale)
     operation = Operation("add_identity", model, batch)
     additions = operation.anatomy.additions
-    for number in chosen(additions, which):
+    for number in selected(additions, which):
         addition = additions[number]
         if addition.skip.kind != "projection":
             if which is not None:
                 raise SurgeryError(
-                    f"the skip of {named(addition.module)} is of kind "
+                    f"the skip of {describe(addition.module)} is of kind "
                     f"{addition.skip.kind!r}, wanted is a projection, which has "
                     "weights: name others by which=…"
                 )
@@ -155,10 +152,10 @@ def _add_identity(
 ) -> None:
     span, values = addition.skip, operation.trace.recording.values
     shapes = values[span.entry].shape, values[span.exit].shape
-    identity = identity_between(*shapes, named(addition.module), isometry=isometry)
+    identity = identity_between(*shapes, describe(addition.module), isometry=isometry)
     path, make = _edit_at(operation, span)
     factor, extras = add_factor(operation, path, scale, learnable=learnable)
-    edit = make(operation.label(), WithIdentity(identity, factor))
+    edit = make(operation.label(), IdentityEdit(identity, factor))
     operation.attach(path, edit, extras)
     by = "" if scale == 1 and not learnable else f"{scale:g} "
     operation.note(path, "skip", "A", f"{by}{identity} + A")
@@ -173,12 +170,12 @@ def _edit_at(
         return layer.path, lambda label, edit: ModuleEdit(
             label=label, before=False, keys=layer.keys, edit=edit, keep=layer.keep
         )
-    place = in_one_run(operation, place_of_span(operation.trace, span))
+    place = require_one_run(operation, place_of_span(operation.trace, span))
     source = source_of(operation.trace, place, span.entry)
     return place.path, lambda label, edit: place.edit(label, edit, source)
 
 
-@exclusive()
+@measuring()
 def insert_skips(
     model: nn.Module,
     batch: Batch,
@@ -206,7 +203,7 @@ def insert_skips(
     """
     check_scale(scale)
     wanted = "are paths of submodules"
-    paths = [around] if isinstance(around, str) else listed("around", around, wanted)
+    paths = [around] if isinstance(around, str) else as_list("around", around, wanted)
     if not paths or not all(isinstance(path, str) for path in paths):
         raise ConfigError(
             f"around is {around!r}, wanted are paths of submodules: pass for instance "
@@ -215,7 +212,7 @@ def insert_skips(
     operation = Operation("insert_skips", model, batch)
     for path in dict.fromkeys(paths):
         identity = identity_between(
-            *_end_shapes(operation, path), named(path), isometry=isometry
+            *_end_shapes(operation, path), describe(path), isometry=isometry
         )
         factor, extras = add_factor(operation, path, scale, learnable=learnable)
         visits = set(operation.trace.visits_of(path))
@@ -223,7 +220,7 @@ def insert_skips(
             label=operation.label(),
             before=False,
             keys=(0,),
-            edit=WithIdentity(identity, factor),
+            edit=IdentityEdit(identity, factor),
             keep=bool(visits & operation.trace.overwrites),
         )
         operation.attach(path, edit, extras)
@@ -244,18 +241,18 @@ def _end_shapes(
             f"around={path!r} is no submodule that ran on the batch, wanted is one of "
             f"{', '.join(dict.fromkeys(ran)) or 'none'}"
         )
-    if any(0 not in trace.given[v] or not trace.gave.get(v) for v in visits):
+    if any(0 not in trace.given[v] or not trace.returned.get(v) for v in visits):
         raise SurgeryError(
             f"module {path!r} does not take a tensor as its first argument and "
             "return one, wanted is one that a skip can go around: name a submodule "
             "inside it"
         )
     values = trace.recording.values
-    given, gave = trace.given[visits[0]][0], trace.gave[visits[0]][0]
-    return values[given].shape, values[gave].shape
+    given, returned = trace.given[visits[0]][0], trace.returned[visits[0]][0]
+    return values[given].shape, values[returned].shape
 
 
-@exclusive()
+@measuring()
 def remove_skips(model: nn.Module, batch: Batch, *, which: Which = None) -> Result:
     """Remove skips: sums of skip and branches become sums of branches.
 
@@ -271,17 +268,17 @@ def remove_skips(model: nn.Module, batch: Batch, *, which: Which = None) -> Resu
     """
     operation = Operation("remove_skips", model, batch)
     additions = operation.anatomy.additions
-    spans = [(number, additions[number].skip) for number in chosen(additions, which)]
+    spans = [(number, additions[number].skip) for number in selected(additions, which)]
 
     def change(number: int, place: SumPlace, span: Span) -> None:
-        operation.attach(place.path, place.edit(operation.label(), Zeroed()))
+        operation.attach(place.path, place.edit(operation.label(), ZeroEdit()))
         operation.note(place.path, "skip", span.kind, "none")
 
     edit_operands(operation, spans, change, strict=which is not None)
-    return operation.finish(none=no_skips(operation))
+    return operation.finish(none=no_skips_message(operation))
 
 
-def no_skips(operation: Operation) -> str:
+def no_skips_message(operation: Operation) -> str:
     """Return the message that a network has no residual addition, and what it has."""
     others = [other.kind for other in operation.anatomy.others]
     others += [each.reason for each in operation.anatomy.unplaced]

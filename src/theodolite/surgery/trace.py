@@ -25,50 +25,34 @@ Key = int | str
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionCall:
-    """One call of a function of torch, made by a forward itself.
+    """One call of a function of torch, made by a forward itself."""
 
-    Attributes:
-        visit: Number of the visit whose forward made it.
-        name: Of the function; of a sum ``"sum"``.
-        ordinal: Its number among the visit's calls of that name.
-        first: Index of the first operator that it ran.
-        stop: Index of the first operator behind it.
-        inputs: Values of its tensor arguments, by place; of a sum, its operands.
-        outputs: Values of the tensors that it gave.
-        after: How many submodules the forward had run before it, and which last.
-        written: Whether it wrote to its first operand.
-    """
-
-    visit: int
-    name: str
-    ordinal: int
-    first: int
-    stop: int
+    visit: int  # number of the visit whose forward made it
+    name: str  # of the function; of a sum ``"sum"``
+    ordinal: int  # its number among the visit's calls of that name
+    first: int  # index of the first operator that it ran
+    stop: int  # index of the first operator behind it
+    # Values of its tensor arguments, by place; of a sum, its operands.
     inputs: dict[Key, int]
-    outputs: tuple[int, ...]
+    outputs: tuple[int, ...]  # values of the tensors that it gave
+    # How many submodules the forward had run before it, and which last.
     after: tuple[int, str] = (0, "")
-    written: bool = False
+    written: bool = False  # whether it wrote to its first operand
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """A run at both levels.
+    """A run at both levels."""
 
-    Attributes:
-        recording: Calls of operators, values and visits.
-        functions: Calls of functions, in order.
-        given: By visit, the values that it was given, by place or keyword.
-        gave: By visit, the value that it returned, nothing if that is no bare tensor.
-        outside: Visits of modules that are no part of the module that ran them.
-        overwrites: Visits that write over what they are given.
-    """
-
-    recording: Recording
-    functions: tuple[FunctionCall, ...]
+    recording: Recording  # calls of operators, values and visits
+    functions: tuple[FunctionCall, ...]  # calls of functions, in order
+    # By visit, the values that it was given, by place or keyword.
     given: dict[int, dict[Key, int]]
-    gave: dict[int, tuple[int, ...]]
+    # By visit, the value that it returned, nothing if that is no bare tensor.
+    returned: dict[int, tuple[int, ...]]
+    # Visits of modules that are no part of the module that ran them.
     outside: frozenset[int]
-    overwrites: frozenset[int]
+    overwrites: frozenset[int]  # visits that write over what they are given
 
     def function_of(self, call: int) -> FunctionCall | None:
         """Return the function that ran an operator, if the visit itself called it."""
@@ -115,14 +99,14 @@ def trace_run(model: nn.Module, batch: Batch) -> Trace:
         recording=recording,
         functions=tuple(notes[-1].functions),
         given=notes[-1].given,
-        gave=notes[-1].gave,
+        returned=notes[-1].returned,
         outside=frozenset(notes[-1].outside),
         overwrites=frozenset(notes[-1].overwrites),
     )
 
 
 class _Notes(TorchFunctionMode):
-    """Notes functions, and what visits take and give, beside a recorder."""
+    """Notes torch functions, and inputs and outputs of modules, beside a recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
@@ -136,7 +120,7 @@ class _Notes(TorchFunctionMode):
         self.overwrites: set[int] = set()
         self.functions: list[FunctionCall] = []
         self.given: dict[int, dict[Key, int]] = {}
-        self.gave: dict[int, tuple[int, ...]] = {}
+        self.returned: dict[int, tuple[int, ...]] = {}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -206,7 +190,7 @@ class _Notes(TorchFunctionMode):
                 count, _ = self._ran.get(self._inside[-1], (0, ""))
                 self._ran[self._inside[-1]] = count + 1, path
         self.given[visit] |= self._numbers(kwargs)
-        self.gave[visit] = self._all(output) if isinstance(output, Tensor) else ()
+        self.returned[visit] = self._all(output) if isinstance(output, Tensor) else ()
 
     def _parts(self, module: nn.Module) -> dict[int, str]:
         if id(module) not in self._inner:

@@ -15,14 +15,14 @@ __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 class _Room(ModuleType):
-    """The room as a function: ``theodolite.survey(…)`` is its ``survey``."""
+    """The package as a function: ``theodolite.survey(…)`` calls its ``survey``."""
 
     def __call__(self, *args: Any, **settings: Any) -> Any:
         """Survey a model; see :func:`theodolite.survey.survey`."""
         return self.survey(*args, **settings)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to other processes by name, as plain modules do."""
+        """Pickle by name, as plain modules do."""
         return import_module, (self.__name__,)
 
 

@@ -5,16 +5,8 @@ from .classifiers.recipe import log_epochs as log_epochs
 from .classifiers.records import ClassifierRecord as ClassifierRecord
 from .classifiers.records import TrainedClassifier as TrainedClassifier
 from .classifiers.training import train_classifiers as train_classifiers
-from .engines.contract import Advance as Advance
-from .engines.contract import Engine as Engine
-from .engines.cpu import FusedEngine as FusedEngine
-from .engines.cpu import MomentsEngine as MomentsEngine
-from .engines.stacked.engine import StackedEngine as StackedEngine
-from .engines.strategies import STRATEGIES as STRATEGIES
 from .grid.grid import GridWarning as GridWarning
 from .grid.grid import train_grid as train_grid
-from .grid.rates import BestRate as BestRate
-from .grid.rates import RateSearch as RateSearch
 from .grid.rates import best_rates as best_rates
 from .grid.rates import search_rates as search_rates
 from .grid.result import Grid as Grid
@@ -22,21 +14,17 @@ from .images.recipe import Images as Images
 from .images.recipe import Recipe as Recipe
 from .images.recipe import Trained as Trained
 from .images.training import train_many as train_many
-from .loop.loop import DIVERGENCE as DIVERGENCE
 from .loop.loop import Trajectory as Trajectory
 from .loop.loop import train as train
 from .optimizers.descent import Descent as Descent
 from .optimizers.norm_schedules import ConstantNorm as ConstantNorm
 from .optimizers.norm_schedules import CosineNorm as CosineNorm
 from .optimizers.norm_schedules import LogisticNorm as LogisticNorm
-from .optimizers.norm_schedules import NormSchedule as NormSchedule
 from .optimizers.norm_schedules import RampedNorm as RampedNorm
 from .optimizers.parameter_groups import sphere_groups as sphere_groups
 from .optimizers.sphere_sgd import SphereSGD as SphereSGD
 from .probes.callbacks import lightning_callback as lightning_callback
-from .probes.callbacks import (
-    transformers_callback as transformers_callback,
-)
+from .probes.callbacks import transformers_callback as transformers_callback
 from .probes.probe import Probe as Probe
 from .probes.probe import ProbeWarning as ProbeWarning
 from .probes.probe import Snapshot as Snapshot
@@ -44,5 +32,5 @@ from .probes.schedules import AtLosses as AtLosses
 from .probes.schedules import AtSteps as AtSteps
 from .probes.schedules import Every as Every
 from .probes.schedules import LogSpaced as LogSpaced
-from .probes.schedules import When as When
+from .probes.schedules import Schedule as Schedule
 from .probes.watcher import Watcher as Watcher

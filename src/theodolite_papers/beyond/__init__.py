@@ -7,10 +7,5 @@ PAPER = Paper(
     title="Beyond the papers",
     authors="The theodolite developers",
     year=2026,
-    studies=(
-        "phase_diagram",
-        "scheduled_norm",
-        "why_it_helps",
-        "whole_set_curvature",
-    ),
+    studies=("phase_diagram", "scheduled_norm", "why_it_helps", "whole_set_curvature"),
 )

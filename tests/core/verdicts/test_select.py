@@ -8,9 +8,11 @@ from theodolite.core import (
     PredictedAndMeasured,
     Rows,
     above,
+    at_each,
     below,
     counted,
     difference,
+    each,
     every,
     highest,
     inside,
@@ -146,9 +148,10 @@ def test_signed_extremes_cover_the_error_of_every_row(read, value, reach):
     assert number.value == value
     end = number.upper(0.05) if reach > value else number.lower(0.05)
     assert end == reach
-    unknown = Rows([*rows, {"quantity": "y", "value": 0.0, "error": None}])
-    open_ = read(measured("y"))(PredictedAndMeasured(Rows(), unknown))
-    assert math.isinf(open_.error)
+    for error in (None, math.nan, math.inf):
+        unknown = Rows([*rows, {"quantity": "y", "value": 0.0, "error": error}])
+        open_ = read(measured("y"))(PredictedAndMeasured(Rows(), unknown))
+        assert math.isinf(open_.error)
     assert math.isnan(read(measured("z"))(PredictedAndMeasured(Rows(), unknown)).value)
 
 
@@ -167,6 +170,18 @@ def test_a_join_takes_tests_one_by_one_or_as_an_iterable():
         apart_, as_one = join(first, second)(both), join(t for t in (first, second))
         assert as_one(both) == as_one(both) == join(first, [second])(both) == apart_
     assert len(every(first, (second,))(both).pieces) == 2
+
+
+def test_rows_are_judged_at_each_value_of_a_label():
+    rows = Rows(row for k in (0, 1) for row in named_rows({"y": 1 - 2 * k}, 0.0, k=k))
+    both = PredictedAndMeasured(Rows(), rows)
+    judged = at_each("k", measured("y"), lambda at: inside(mean(at), above(0)))(both)
+    wanted = each(
+        "k", measured("y"), lambda k: inside(mean(measured("y", k=k)), above(0))
+    )
+    assert judged == wanted(both)
+    assert [str(piece.outcome) for piece in judged.pieces] == ["UNDECIDED"] * 2
+    assert at_each("k", measured("y"), lambda at: at, least=3)(both).note
 
 
 @pytest.mark.parametrize(("gap", "wanted"), [(0.1, "HOLDS"), (0.3, "FAILS")])

@@ -1,19 +1,11 @@
 """The phase diagram: its verdicts, and counterfactuals."""
 
 from collections import Counter
+from typing import ClassVar
 
 import pytest
 
-from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
-    claim_of,
-    const,
-    each_case,
-    rows_of,
-)
+from tests.studies.counterfactuals import StudyChecks, claim_of, const, rows_of
 from theodolite import figures
 from theodolite.core import Kind, PredictedAndMeasured, Rows
 from theodolite.studies import find
@@ -24,9 +16,8 @@ from theodolite_papers.beyond.phase_diagram.config import (
     data_of,
     phase_of,
 )
-from theodolite_papers.beyond.phase_diagram.figure import COLOURS
-from theodolite_papers.beyond.phase_diagram.tables import LABELS
-from theodolite_papers.li2016demystifying.shared.least_squares import least_loss
+from theodolite_papers.beyond.phase_diagram.figure import COLOURS, LABELS
+from theodolite_papers.li2016demystifying.shared.optima import least_loss
 
 STUDY = "phase_diagram"
 VERDICTS = {
@@ -45,27 +36,13 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
+class TestStudy(StudyChecks):
+    study = STUDY
+    verdicts = VERDICTS
+    cases = COUNTERFACTUALS
     # Shares that agree exactly over three seeds may agree by chance.
-    check_counterfactual(
-        smoke_root,
-        STUDY,
-        case,
-        copies=3 if case[0] == "most-foretold" else 1,
-    )
+    copies: ClassVar = {"most-foretold": 3}
+    refused: ClassVar = [({"depths": (8,)}, "multiples of 6")]
 
 
 def test_nothing_of_it_is_the_papers():
@@ -164,9 +141,3 @@ def test_tiles_show_what_most_runs_did(smoke_root):
 )
 def test_phases_by_the_last_loss(end, phase):
     assert phase_of(end, start=5.0, best=0.9) == phase
-
-
-def test_a_box_that_cuts_units_is_refused():
-    study = find(STUDY).study
-    with pytest.raises(ValueError, match="multiples of 6"):
-        study.config_from({**study.presets["smoke"].to_dict(), "depths": [8]})

@@ -1,19 +1,12 @@
 """Norms on a schedule: what is asked of them, and counterfactuals."""
 
 import math
+from typing import ClassVar
 
 import pytest
 
-from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    const,
-    each_case,
-    rows_of,
-    said,
-)
-from theodolite.core import ConfigError, Rows
+from tests.studies.counterfactuals import StudyChecks, const, rows_of
+from theodolite.core import Rows
 from theodolite_papers.beyond.scheduled_norm.config import (
     METHODS,
     STARTS,
@@ -37,22 +30,15 @@ COUNTERFACTUALS = [
 ]
 
 
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case, copies=3)
-
-
-def test_two_splits_decide_nothing(smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    assert {said(claim.rule(both)) for claim in study.claims} == {("UNDECIDED", None)}
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
+class TestStudy(StudyChecks):
+    study = STUDY
+    # Two splits decide nothing.
+    verdicts: ClassVar = {case[0]: "UNDECIDED" for case in COUNTERFACTUALS}
+    cases = COUNTERFACTUALS
+    copies: ClassVar = {case[0]: 3 for case in COUNTERFACTUALS}
+    refused: ClassVar = [
+        ({name: 0}, f"{name} is 0: pass 1 or more") for name in ("width", "steps")
+    ]
 
 
 def test_all_is_measured_of_every_method_and_start(smoke_root):
@@ -105,9 +91,3 @@ def test_settings_are_rates_with_every_decay_or_norm():
     assert len(config.settings("decay", 2)) == len(config.settings("bare", 10)) == 6
     assert config.settings("bare", 10)[0] == (0.003, 400.0)
     assert config.settings("grown", 2) == config.settings("held", 2)
-
-
-@pytest.mark.parametrize("name", ["width", "steps"])
-def test_nothing_to_train_is_refused(name):
-    with pytest.raises(ConfigError, match=f"{name} is 0: pass 1 or more"):
-        Config(**{name: 0})

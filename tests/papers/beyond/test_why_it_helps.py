@@ -1,14 +1,14 @@
 """Interventions on the added map: counterfactuals on which each verdict turns."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_errors,
+    StudyChecks,
     check_reproduced,
     claim_of,
-    each_case,
     many,
     rows_of,
     said,
@@ -16,10 +16,10 @@ from tests.studies.counterfactuals import (
     shift,
     with_change,
 )
-from theodolite.core import ConfigError, PredictedAndMeasured, Rows
+from theodolite.core import PredictedAndMeasured, Rows
 from theodolite.studies import find
-from theodolite_papers.beyond.why_it_helps.config import VARIANTS, Config
-from theodolite_papers.beyond.why_it_helps.tables import rank_correlations, table
+from theodolite_papers.beyond.why_it_helps.config import VARIANTS
+from theodolite_papers.beyond.why_it_helps.figure import rank_correlations, table
 
 STUDY = "why_it_helps"
 NAMES = list(VARIANTS)
@@ -59,20 +59,22 @@ COUNTERFACTUALS = [
 ]
 
 
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
+class TestStudy(StudyChecks):
+    study = STUDY
+    test_verdicts_at_smoke = None  # of two trials verdicts go with rounding
+    cases = COUNTERFACTUALS
+    refused: ClassVar = [
+        ({"datasets": ("cifar10",)}, "architectures are known for mnist"),
+        ({"datasets": ()}, "architectures are known for mnist"),
+        ({"steps": 5}, "pass at least 10 steps"),
+        ({"block_samples": 0}, "at most all samples"),
+    ]
 
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    claim, quantity, labels, change, wanted = case
-    study, both = rows_of(smoke_root, STUDY)
-    there = with_change(many(both), "m", quantity, change, **labels)
-    assert said(claim_of(study, claim).rule(there)) == wanted
+    def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
+        claim, quantity, labels, change, wanted = case
+        study, both = rows_of(smoke_root, STUDY)
+        there = with_change(many(both), "m", quantity, change, **labels)
+        assert said(claim_of(study, claim).rule(there)) == wanted
 
 
 def test_a_correlation_of_ranks_by_hand():
@@ -97,20 +99,6 @@ def test_points_stand_against_no_addition(smoke_root):
     assert len(found.where(quantity="point", metric="blocks")) == len(VARIANTS)
     correlation = found.where(quantity="correlation").values()
     assert np.all(np.abs(correlation) <= 1)
-
-
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        ({"datasets": ("cifar10",)}, "architectures are known for mnist"),
-        ({"datasets": ()}, "architectures are known for mnist"),
-        ({"steps": 5}, "pass at least 10 steps"),
-        ({"block_samples": 0}, "at most all samples"),
-    ],
-)
-def test_what_cannot_be_run_is_refused(given, text):
-    with pytest.raises(ConfigError, match=text):
-        Config(**given)
 
 
 def test_a_cell_of_the_committed_run_is_reproduced():

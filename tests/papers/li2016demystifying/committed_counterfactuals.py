@@ -2,9 +2,9 @@
 
 from functools import cache
 
-from tests.studies.counterfactuals import claim_of
+from tests.studies.counterfactuals import check_errors, claim_of
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Rows
+from theodolite.core import Kind, PredictedAndMeasured, Rows
 from theodolite.studies import find
 
 
@@ -77,3 +77,61 @@ def legend(drawing, both):
     names = [text.get_text() for text in shared.get_texts()]
     assert len(names) == len(set(names))
     return names
+
+
+class CommittedChecks:
+    """What the claims on figures 7 and 8 are tested for on the committed run.
+
+    Attributes:
+        study: Name of the study.
+        verdicts: Those of the claims that do not hold.
+        beyond: Claims that are ours.
+        any_rate: The claim that all rates end alike, which one network decides.
+        without_rates: Claims that no best rate enters.
+        cases: A claim, an outcome and what is changed in the rows to have it.
+    """
+
+    study: str
+    verdicts: dict
+    beyond: set
+    any_rate: str
+    without_rates: set
+    cases: list
+
+    @property
+    def claims(self):
+        return {claim.name: claim for claim in find(self.study).study.claims}
+
+    def test_rows_at_smoke_carry_their_error(self, smoke_root):
+        check_errors(smoke_root, self.study)
+
+    def test_verdicts_of_the_committed_run(self):
+        for name in self.claims:
+            wanted = self.verdicts.get(name, "HOLDS")
+            assert outcome(self.study, name, committed(self.study)) == wanted, name
+
+    def test_each_verdict_turns_on_a_counterfactual(self, case):
+        name, wanted, changes = case
+        both = committed(self.study)
+        assert outcome(self.study, name, both) != wanted
+        assert outcome(self.study, name, changed(both, changes)) == wanted
+
+    def test_every_claim_has_a_counterfactual(self):
+        assert {case[0] for case in self.cases} == set(self.claims)
+
+    def test_what_the_paper_has_no_words_on_is_beyond_it(self):
+        ours = {name for name, one in self.claims.items() if one.kind is Kind.BEYOND}
+        assert ours == self.beyond
+
+    def test_one_network_decides_nothing(self):
+        both = committed(self.study)
+        alone = both.measured.where(lambda row: row.get("trial", 0) == 0)
+        alone = PredictedAndMeasured(both.predicted, alone)
+        for name in set(self.claims) - {self.any_rate}:
+            assert outcome(self.study, name, alone) == "UNDECIDED", name
+
+    def test_an_optimum_on_the_edge_decides_nothing(self):
+        """But for what no best rate enters, and losses that no rate changes."""
+        both = edged(committed(self.study))
+        for name in set(self.claims) - {self.any_rate} - self.without_rates:
+            assert outcome(self.study, name, both) == "UNDECIDED", name

@@ -1,19 +1,17 @@
 """Figures 5 and 6: verdicts and counterfactuals."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
     WITH_MNIST,
+    StudyChecks,
     altered,
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
     check_reproduced,
-    check_verdicts,
     claim_of,
     const,
-    each_case,
     first,
     rows_of,
     scale,
@@ -93,32 +91,11 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [claim.name for claim in find(STUDY).study.claims if claim.name != "ratio-diverges"]
-    + ["ratio-diverges"],
-)
-def test_one_network_decides_nothing(name, smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    alone = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
-    assert claim_of(study, name).rule(alone).outcome == "UNDECIDED"
+class TestStudy(StudyChecks):
+    study = STUDY
+    verdicts = VERDICTS
+    cases = COUNTERFACTUALS
+    alone: ClassVar = {case[0] for case in COUNTERFACTUALS}
 
 
 def committed():
@@ -247,7 +224,7 @@ class TestReferenceValues:
         [("two_shortcut", 0.05, 0, [1171, 6038]),
          ("two_shortcut", 0.05, 1, [390.3, 4730]),
          ("orthogonal", 0.01, 0, [254.6, 713]),
-         ("orthogonal", 0.01, 1, [254.0, 682])],
+         ("orthogonal", 0.01, 1, [254.0, 682])]
     )  # fmt: skip
     def test_depth_12(self, kind, rate, seed, wanted):
         data = whitened("mnist5k", 10)
@@ -262,7 +239,7 @@ class TestReferenceValues:
             jobs=0,
         )
         ratios = []
-        for state in states.found:
+        for state in states.states:
             rows = Rows(read_state(plan, state.weights, moments(*data)))
             ratios.append(rows.value(quantity="largest") / rows.value(quantity="small"))
         assert ratios == pytest.approx(wanted, rel=2e-3)

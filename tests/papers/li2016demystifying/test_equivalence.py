@@ -1,24 +1,12 @@
 """Shortcut 1 and none: verdicts and counterfactuals."""
 
+from typing import ClassVar
+
 import pytest
 
-from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
-    claim_of,
-    const,
-    each_case,
-    first,
-    rows_of,
-    shift,
-)
-from theodolite.core import ConfigError, PredictedAndMeasured
-from theodolite_papers.li2016demystifying.equivalence.config import Config
+from tests.studies.counterfactuals import StudyChecks, const, first, rows_of, shift
 
 STUDY = "equivalence"
-VERDICTS = {}
 LINEAR, RELU = {"setting": "linear"}, {"setting": "relu before"}
 # Claim, side, quantity, labels, change: a counterfactual that turns the verdict.
 COUNTERFACTUALS = [
@@ -41,27 +29,11 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
-
-
-def test_one_network_decides_nothing_about_condition_numbers(smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    alone = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
-    assert claim_of(study, "equivalence-ends").rule(alone).outcome == "UNDECIDED"
+class TestStudy(StudyChecks):
+    study = STUDY
+    cases = COUNTERFACTUALS
+    alone: ClassVar = ["equivalence-ends"]
+    refused: ClassVar = [({"depths": (2, 4)}, "at least three")]
 
 
 def test_condition_numbers_meet_their_closed_form(smoke_root):
@@ -76,8 +48,3 @@ def test_condition_numbers_meet_their_closed_form(smoke_root):
 def test_what_is_ours_is_out_of_the_papers_count(smoke_root):
     study, _ = rows_of(smoke_root, STUDY)
     assert {str(claim.kind) for claim in study.claims} == {"beyond"}
-
-
-def test_two_depths_are_too_few_for_growth():
-    with pytest.raises(ConfigError, match="at least three"):
-        Config(depths=(2, 4))

@@ -1,36 +1,29 @@
 """Figure 7: verdicts and counterfactuals."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from tests.papers.li2016demystifying.committed_counterfactuals import (
+    CommittedChecks,
     changed,
     committed,
     const,
-    edged,
     legend,
     moved,
     outcome,
     power,
     times,
 )
-from tests.studies.counterfactuals import check_errors, rows_of
-from theodolite.core import Kind, PredictedAndMeasured
+from tests.studies.counterfactuals import rows_of
 from theodolite.studies import find
+from theodolite_papers.li2016demystifying.shared.final_losses.config import inputs
 from theodolite_papers.li2016demystifying.shared.final_losses.figure import DIVERGES
-from theodolite_papers.li2016demystifying.shared.final_losses.inputs import inputs
-from theodolite_papers.li2016demystifying.shared.least_squares import least_loss
+from theodolite_papers.li2016demystifying.shared.optima import least_loss
 
 STUDY = "final_losses_linear"
-CLAIMS = [claim.name for claim in find(STUDY).study.claims]
-BEYOND = {
-    "one-shortcut-like-orthogonal",
-    "two-shortcut-loss-invariant",
-    "orthogonal-worsens",
-    "two-shortcut-rate-stays",
-}
 TWO, XAVIER, ORTHOGONAL, ONE, THREE = (
     {"network": name}
     for name in (
@@ -81,45 +74,18 @@ def both():
     return committed(STUDY)
 
 
-@pytest.mark.parametrize("name", CLAIMS)
-def test_verdicts_of_the_committed_run(name, both):
-    wanted = "FAILS" if name == "two-shortcut-loss-invariant" else "HOLDS"
-    assert outcome(STUDY, name, both) == wanted
-
-
-@pytest.mark.parametrize(
-    ("name", "wanted", "changes"),
-    COUNTERFACTUALS,
-    ids=[f"{w[0]}-{i}" for i, w in enumerate(COUNTERFACTUALS)],
-)
-def test_each_verdict_turns_on_a_counterfactual(name, wanted, changes, both):
-    assert outcome(STUDY, name, both) != wanted
-    assert outcome(STUDY, name, changed(both, changes)) == wanted
-
-
-def test_every_claim_has_a_counterfactual():
-    assert {case[0] for case in COUNTERFACTUALS} == set(CLAIMS)
-
-
-def test_what_the_paper_has_no_words_on_is_beyond_it():
-    kinds = {c.name: c.kind for c in find(STUDY).study.claims}
-    assert {name for name, kind in kinds.items() if kind is Kind.BEYOND} == BEYOND
-
-
-@pytest.mark.parametrize("name", sorted(set(CLAIMS) - {"xavier-any-rate"}))
-def test_one_network_decides_nothing(name, both):
-    alone = both.measured.where(lambda row: row.get("trial", 0) == 0)
-    assert (
-        outcome(STUDY, name, PredictedAndMeasured(both.predicted, alone)) == "UNDECIDED"
-    )
-
-
-@pytest.mark.parametrize(
-    "name", sorted(set(CLAIMS) - {"xavier-any-rate", "three-shortcut-stuck"})
-)
-def test_an_optimum_on_the_edge_decides_nothing(name, both):
-    """But for what no best rate enters: escape, and losses that no rate changes."""
-    assert outcome(STUDY, name, edged(both)) == "UNDECIDED"
+class TestStudy(CommittedChecks):
+    study = STUDY
+    verdicts: ClassVar = {"two-shortcut-loss-invariant": "FAILS"}
+    beyond: ClassVar = {
+        "one-shortcut-like-orthogonal",
+        "two-shortcut-loss-invariant",
+        "orthogonal-worsens",
+        "two-shortcut-rate-stays",
+    }
+    any_rate = "xavier-any-rate"
+    without_rates: ClassVar = {"three-shortcut-stuck"}
+    cases = COUNTERFACTUALS
 
 
 def test_escape_is_judged_over_all_rates(both):
@@ -161,10 +127,6 @@ def test_a_loss_that_overflows_leaves_its_share_open(name, kind, both):
     lost = {"network": kind, "depth": 96, "trial": 3}
     gone = [(("excess", part), lost, lambda row: None) for part in ("value", "error")]
     assert outcome(STUDY, name, changed(both, gone)) == "UNDECIDED"
-
-
-def test_rows_at_smoke_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
 
 
 def test_the_caption_is_judged_at_its_own_depth(smoke_root):

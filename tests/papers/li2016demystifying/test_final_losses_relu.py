@@ -1,28 +1,29 @@
 """Figure 8: verdicts and counterfactuals."""
 
+from typing import ClassVar
+
 import pytest
 
 from tests.papers.li2016demystifying.committed_counterfactuals import (
+    CommittedChecks,
     changed,
     committed,
     const,
-    edged,
     legend,
     moved,
     outcome,
     power,
 )
-from tests.studies.counterfactuals import check_errors
 from theodolite import figures
-from theodolite.core import Kind, PredictedAndMeasured
+from theodolite.core import PredictedAndMeasured
 from theodolite.studies import find
 from theodolite_papers.li2016demystifying.final_losses_relu.config import BESIDE
-from theodolite_papers.li2016demystifying.shared.final_losses.figure import DIVERGES
-from theodolite_papers.li2016demystifying.shared.final_losses.tables import by_rate
+from theodolite_papers.li2016demystifying.shared.final_losses.figure import (
+    DIVERGES,
+    by_rate,
+)
 
 STUDY = "final_losses_relu"
-CLAIMS = [claim.name for claim in find(STUDY).study.claims]
-BEYOND = {"relu-beats-linear", "two-shortcut-higher-rates-relu"}
 TWO, XAVIER, ORTHOGONAL = (
     {"network": name} for name in ("two_shortcut", "xavier", "orthogonal")
 )
@@ -53,43 +54,14 @@ def both():
     return committed(STUDY)
 
 
-@pytest.mark.parametrize("name", CLAIMS)
-def test_verdicts_of_the_committed_run(name, both):
-    """Rates with ReLUs are a step or two apart: what was tried does not tell them."""
-    open_ = name == "two-shortcut-higher-rates-relu"
-    assert outcome(STUDY, name, both) == ("UNDECIDED" if open_ else "HOLDS")
-
-
-@pytest.mark.parametrize(
-    ("name", "wanted", "changes"),
-    COUNTERFACTUALS,
-    ids=[f"{w[0]}-{i}" for i, w in enumerate(COUNTERFACTUALS)],
-)
-def test_each_verdict_turns_on_a_counterfactual(name, wanted, changes, both):
-    assert outcome(STUDY, name, both) != wanted
-    assert outcome(STUDY, name, changed(both, changes)) == wanted
-
-
-def test_every_claim_has_a_counterfactual():
-    assert {case[0] for case in COUNTERFACTUALS} == set(CLAIMS)
-
-
-def test_what_the_paper_has_no_words_on_is_beyond_it():
-    kinds = {c.name: c.kind for c in find(STUDY).study.claims}
-    assert {name for name, kind in kinds.items() if kind is Kind.BEYOND} == BEYOND
-
-
-@pytest.mark.parametrize("name", sorted(set(CLAIMS) - {"plain-relu-any-rate"}))
-def test_one_network_decides_nothing(name, both):
-    alone = both.measured.where(lambda row: row.get("trial", 0) == 0)
-    assert (
-        outcome(STUDY, name, PredictedAndMeasured(both.predicted, alone)) == "UNDECIDED"
-    )
-
-
-@pytest.mark.parametrize("name", sorted(set(CLAIMS) - {"plain-relu-any-rate"}))
-def test_an_optimum_on_the_edge_decides_nothing(name, both):
-    assert outcome(STUDY, name, edged(both)) == "UNDECIDED"
+class TestStudy(CommittedChecks):
+    study = STUDY
+    # Rates with ReLUs are a step or two apart: what was tried does not tell them.
+    verdicts: ClassVar = {"two-shortcut-higher-rates-relu": "UNDECIDED"}
+    beyond: ClassVar = {"relu-beats-linear", "two-shortcut-higher-rates-relu"}
+    any_rate = "plain-relu-any-rate"
+    without_rates: ClassVar = set()
+    cases = COUNTERFACTUALS
 
 
 def test_shallow_networks_alone_do_not_refute_an_order(both):
@@ -125,10 +97,6 @@ def test_networks_beside_enter_no_claim(both):
         assert claim.rule(PredictedAndMeasured(both.predicted, paper)) == claim.rule(
             both
         )
-
-
-def test_rows_at_smoke_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
 
 
 def test_networks_beside_are_marked(both):

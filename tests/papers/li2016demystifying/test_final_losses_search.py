@@ -14,10 +14,12 @@ from theodolite_papers.li2016demystifying.shared.final_losses.config import (
     NETWORKS,
     RateConfig,
     cells,
+    inputs,
 )
-from theodolite_papers.li2016demystifying.shared.final_losses.inputs import inputs
-from theodolite_papers.li2016demystifying.shared.final_losses.search import Search
-from theodolite_papers.li2016demystifying.shared.final_losses.training import measure
+from theodolite_papers.li2016demystifying.shared.final_losses.search import (
+    Search,
+    measure,
+)
 
 TINY = RateConfig(
     n_seeds=2,

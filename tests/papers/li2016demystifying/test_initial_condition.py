@@ -1,18 +1,16 @@
 """Figure 4: verdicts and counterfactuals."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
     WITH_MNIST,
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
+    StudyChecks,
     check_reproduced,
-    check_verdicts,
     claim_of,
     const,
-    each_case,
     first,
     rows_of,
     scale,
@@ -28,12 +26,7 @@ from theodolite.core import (
     trend,
 )
 from theodolite.networks import initial_weights
-from theodolite.theory import (
-    conditioning_at_zero,
-    linear_hessian,
-    linear_loss,
-    moments,
-)
+from theodolite.theory import conditioning_at_zero, linear_hessian, linear_loss, moments
 from theodolite_papers.li2016demystifying.initial_condition.claims import explodes
 from theodolite_papers.li2016demystifying.shared.whitened import whitened
 
@@ -69,32 +62,14 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
-
-
-GROWTH = ("two-shortcut-constant", "xavier-explodes", "orthogonal-explodes",
-          "orthogonal-slower", "one-shortcut-is-none")  # fmt: skip
-
-
-@pytest.mark.parametrize("name", GROWTH)
-def test_one_network_decides_no_growth(name, smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    alone = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
-    assert claim_of(study, name).rule(alone).outcome == "UNDECIDED"
+class TestStudy(StudyChecks):
+    study = STUDY
+    verdicts = VERDICTS
+    cases = COUNTERFACTUALS
+    alone: ClassVar = [
+        "two-shortcut-constant", "xavier-explodes", "orthogonal-explodes",
+        "orthogonal-slower", "one-shortcut-is-none",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["xavier", "orthogonal", "one_shortcut"])
@@ -185,7 +160,7 @@ class TestReferenceValues:
     @pytest.mark.parametrize(
         ("depth", "ratio"),
         [(2, 3.7618673467), (4, 9.3919131267), (8, 20.5347833356),
-         (16, 42.6898124708), (24, 64.8828498720)],
+         (16, 42.6898124708), (24, 64.8828498720)]
     )  # fmt: skip
     def test_one_shortcut(self, digits, depth, ratio):
         plan = ShortcutBlueprint(width=10, depth=depth, shortcut=1)
@@ -199,7 +174,7 @@ class TestReferenceValues:
         [("orthogonal", 2, 3.7016988), ("orthogonal", 4, 9.2692928),
          ("orthogonal", 8, 20.112262), ("orthogonal", 16, 41.994434),
          ("xavier", 2, 55.569872), ("xavier", 4, 2033.2254),
-         ("xavier", 8, 247970.09), ("xavier", 16, 1.1885038e8)],
+         ("xavier", 8, 247970.09), ("xavier", 16, 1.1885038e8)]
     )  # fmt: skip
     def test_plain_networks(self, digits, init, depth, ratio):
         plan = ShortcutBlueprint(

@@ -3,19 +3,14 @@
 import numpy as np
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
+    StudyChecks,
     claim_of,
     const,
-    each_case,
     first,
     rows_of,
     shift,
     with_change,
 )
-from theodolite.core import PredictedAndMeasured
 from theodolite.studies import find
 from theodolite.studies.judging import with_committed
 
@@ -52,21 +47,11 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+class TestStudy(StudyChecks):
+    study = STUDY
+    verdicts = VERDICTS
+    cases = COUNTERFACTUALS
+    alone = (INVARIANT, "one-shortcut-explodes-nonlinear", "relu-limit-at-zero")
 
 
 def test_the_measure_is_the_paper_s_on_the_paper_s_data():
@@ -107,13 +92,6 @@ def test_invariance_is_not_proved_where_all_grow_alike(smoke_root):
     study, both = rows_of(smoke_root, STUDY)
     flat = with_change(both, "m", "ratio", spread)
     assert claim_of(study, INVARIANT).rule(flat).outcome == "UNDECIDED"
-
-
-def test_one_network_decides_no_trend(smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    alone = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
-    for name in (INVARIANT, "one-shortcut-explodes-nonlinear", "relu-limit-at-zero"):
-        assert claim_of(study, name).rule(alone).outcome == "UNDECIDED"
 
 
 def test_closed_forms_at_zero_are_near_measured_ratios(smoke_root):

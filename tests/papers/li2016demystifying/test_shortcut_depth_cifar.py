@@ -9,17 +9,15 @@ from tests.papers.li2016demystifying.cifar_counterfactuals import (
     verdict,
 )
 from tests.studies.counterfactuals import (
-    check_errors,
-    check_verdicts,
+    SmokeChecks,
     claim_of,
     rows_of,
 )
-from theodolite.core import ConfigError, PredictedAndMeasured, Rows
+from theodolite.core import PredictedAndMeasured, Rows
 from theodolite_papers.li2016demystifying.shared.cifar_training import train_cells
 from theodolite_papers.li2016demystifying.shortcut_depth_cifar import STUDY
 from theodolite_papers.li2016demystifying.shortcut_depth_cifar.config import (
     LENGTHS,
-    Config,
 )
 
 NAME = "shortcut_depth_cifar"
@@ -159,13 +157,10 @@ def test_a_diverged_network_counts_as_chance_and_a_stopped_one_not_at_all():
     assert verdict(STUDY, BELOW, stopped) == "UNDECIDED"
 
 
-def test_verdicts_at_smoke(smoke_root):
-    open_ = dict.fromkeys((DEEP, LONG, BELOW, BEST), "UNDECIDED")
-    check_verdicts(smoke_root, NAME, open_)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, NAME)
+class TestSmoke(SmokeChecks):
+    study = NAME
+    verdicts = dict.fromkeys((DEEP, LONG, BELOW, BEST), "UNDECIDED")
+    refused = (({"depths": (44,)}, "such as 38"),)
 
 
 def test_the_committed_run_leaves_all_open():
@@ -203,8 +198,3 @@ def test_a_cell_is_the_same_alone_and_beside_others():
     norms = [Rows(rows).where(quantity="norm").values() for rows in together]
     assert norms[0][0] == norms[1][0]  # the same weights at the start
     assert norms[0][1] not in (norms[1][1], norms[0][0])
-
-
-def test_depths_that_cut_units_are_refused():
-    with pytest.raises(ConfigError, match="such as 38"):
-        Config(depths=(44,))

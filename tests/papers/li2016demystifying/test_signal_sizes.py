@@ -1,16 +1,14 @@
 """Section 4.1 on signals: verdicts, and counterfactuals."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
+    StudyChecks,
     claim_of,
-    each_case,
     first,
     many,
     rows_of,
@@ -49,27 +47,14 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, {RESPONSES: "UNDECIDED"})
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
+class TestStudy(StudyChecks):
+    study = STUDY
+    verdicts: ClassVar = {RESPONSES: "UNDECIDED"}
+    cases = COUNTERFACTUALS
     # Two networks, as SMOKE trains, prove little of responses.
-    check_counterfactual(
-        smoke_root,
-        STUDY,
-        case,
-        copies=4 if case[0] == RESPONSES else 1,
-    )
+    copies: ClassVar = {RESPONSES: 4}
+    # The fourth claim is exact, network by network.
+    alone = ("variance-explodes", "norm-solves-it-partly", RESPONSES)
 
 
 @pytest.mark.parametrize(("power", "wanted"), [(-1, "HOLDS"), (1, "FAILS")])
@@ -131,14 +116,6 @@ def test_variances_are_those_of_the_closed_form():
         quantity="variance", kind="residual", units=32
     ) / study.predict(paper).value(quantity="variance", kind="residual", units=16)
     assert 1.5**16 < doubled < 2**16
-
-
-def test_one_network_decides_nothing(smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    alone = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
-    for claim in study.claims:
-        if claim.name != "zero-keeps-variance":  # which is exact, network by network
-            assert claim.rule(alone).outcome == "UNDECIDED", claim.name
 
 
 def test_networks_that_stopped_early_do_not_count(smoke_root):

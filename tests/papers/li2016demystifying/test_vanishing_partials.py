@@ -1,25 +1,17 @@
 """Lemmas 3 and 4: verdicts and counterfactuals."""
 
+from typing import ClassVar
+
 import pytest
 import torch
 
-from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
-    const,
-    each_case,
-    first,
-    shift,
-)
-from theodolite.core import ConfigError, ShortcutBlueprint
+from tests.studies.counterfactuals import StudyChecks, const, first, shift
+from theodolite.core import ShortcutBlueprint
 from theodolite.instruments import HalfSquareLoss
 from theodolite.networks import build
 from theodolite.theory import moments
 from theodolite_papers.li2016demystifying.shared.problems import random_data
 from theodolite_papers.li2016demystifying.vanishing_partials.config import (
-    Config,
     complete,
     patterns,
 )
@@ -40,21 +32,11 @@ COUNTERFACTUALS = [
 ]
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+class TestStudy(StudyChecks):
+    study = STUDY
+    verdicts = VERDICTS
+    cases = COUNTERFACTUALS
+    refused: ClassVar = [({"order": 2}, "order 2")]
 
 
 def test_units_are_complete_when_all_their_matrices_are_met():
@@ -62,11 +44,6 @@ def test_units_are_complete_when_all_their_matrices_are_met():
     assert [complete(chosen, 2) for chosen in ((0,), (0, 1), (0, 2), (0, 1, 2, 3))] == [
         0, 1, 0, 2,
     ]  # fmt: skip
-
-
-def test_orders_below_the_longest_unit_are_refused():
-    with pytest.raises(ConfigError, match="order 2"):
-        Config(order=2)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])

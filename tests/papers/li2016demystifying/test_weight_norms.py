@@ -1,24 +1,23 @@
 """Figure 3: verdicts and counterfactuals."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
     WITH_MNIST,
-    check_all_turn,
-    check_counterfactual,
+    StudyChecks,
     check_reproduced,
-    check_verdicts,
     claim_of,
     const,
-    each_case,
     first,
     rows_of,
     scale,
     shift,
 )
 from tests.studies.numbers import check_numbers
-from theodolite.core import ConfigError, PredictedAndMeasured, Rows, ShortcutBlueprint
+from theodolite.core import PredictedAndMeasured, Rows, ShortcutBlueprint
 from theodolite.networks import initial_weights
 from theodolite.theory import linear_gradient, moments
 from theodolite.training import AtSteps, Probe, train_grid
@@ -62,33 +61,24 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-    check_numbers(*rows_of(smoke_root, STUDY), f"li2016demystifying/{STUDY}")
+class TestStudy(StudyChecks):
+    study = STUDY
+    verdicts = VERDICTS
+    cases = COUNTERFACTUALS
+    alone = ("norms-fall-with-depth", "norms-fall-during-training",
+             "training-ends-around-zero", "early-growth-is-depth-free")  # fmt: skip
+    refused: ClassVar = [({"depths": (2, 3, 4)}, "even ones")]
 
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+    def test_rows_carry_their_error(self, smoke_root):
+        """But for those of runs that diverged."""
+        study, both = rows_of(smoke_root, STUDY)
+        check_numbers(study, both, f"li2016demystifying/{STUDY}")
+        for row in [*both.predicted, *both.measured]:
+            assert row.get("error") is not None or row.get("status") == "diverged", row
 
 
 def ruling(name, predicted, measured, study):
     return claim_of(study, name).rule(PredictedAndMeasured(predicted, measured))
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["norms-fall-with-depth", "norms-fall-during-training",
-     "training-ends-around-zero", "early-growth-is-depth-free"],
-)  # fmt: skip
-def test_one_network_decides_nothing(name, smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    alone = both.measured.where(trial=0)
-    assert ruling(name, both.predicted, alone, study).outcome == "UNDECIDED"
 
 
 def test_the_best_rate_has_others_on_both_sides(smoke_root):
@@ -129,12 +119,6 @@ def test_a_rate_that_loses_a_run_is_not_used(smoke_root):
     assert common not in best.levels("lr")
 
 
-def test_rows_of_runs_that_ended_carry_their_error(smoke_root):
-    _, both = rows_of(smoke_root, STUDY)
-    for row in [*both.predicted, *both.measured]:
-        assert row.get("error") is not None or row.get("status") == "diverged", row
-
-
 def test_early_law_is_that_of_descent():
     """The law, beside descent from 64 seeds close to zero."""
     config = Config(dataset="digits", rates=(0.1,), steps=20, depths=(2, 4, 6))
@@ -160,11 +144,6 @@ def test_a_cell_of_the_committed_run_is_reproduced():
     check_reproduced(STUDY, {"network": "linear", "depth": 4}, trial=1, lr=0.4)
 
 
-def test_depths_that_cut_units_are_refused():
-    with pytest.raises(ConfigError, match="even ones"):
-        Config(depths=(2, 3, 4))
-
-
 class TestReferenceValues:
     """Losses of gradient descent on the 5,000 digits, computed independently."""
 
@@ -186,7 +165,7 @@ class TestReferenceValues:
         ("settings", "loss"),
         [({"init": "small"}, 0.3394706267),
          ({"skip": False, "init": "orthogonal"}, 0.3460086262),
-         ({"skip": False, "init": "xavier"}, 0.4061505511)],
+         ({"skip": False, "init": "xavier"}, 0.4061505511)]
     )  # fmt: skip
     def test_others(self, settings, loss):
         plan = ShortcutBlueprint(width=10, depth=16, shortcut=1, **settings)

@@ -10,8 +10,7 @@ from tests.papers.li2016demystifying.cifar_counterfactuals import (
     verdict,
 )
 from tests.studies.counterfactuals import (
-    check_errors,
-    check_verdicts,
+    SmokeChecks,
     claim_of,
     rows_of,
 )
@@ -61,12 +60,9 @@ def test_each_verdict_can_turn(claim, norm, wanted):
     assert verdict(STUDY, claim, made_rows(norm=norm)) == wanted
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, NAME, dict.fromkeys((END, THROUGH, ZERO), "UNDECIDED"))
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, NAME)
+class TestSmoke(SmokeChecks):
+    study = NAME
+    verdicts = dict.fromkeys((END, THROUGH, ZERO), "UNDECIDED")
 
 
 def committed():

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_errors,
-    check_verdicts,
     claim_of,
     const,
     each_case,
     rows_of,
     said,
     scale,
+    study_tests,
     with_change,
 )
 from theodolite.core import ConfigError
@@ -103,16 +101,7 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, VERDICTS, check=None)
 
 
 @each_case(COUNTERFACTUALS)

@@ -56,13 +56,18 @@ SAID = {
 }
 
 
+def committed(name):
+    """Return the claims of a study by name, and the evidence of its committed rows."""
+    study = find(name).study
+    nothing = PredictedAndMeasured(Rows(), Rows())
+    claims = {claim.name: claim for claim in study.claims}
+    return claims, with_committed(study, study.presets["quick"], nothing)
+
+
 @pytest.mark.parametrize("name", SAID)
 def test_verdicts_on_committed_rows(name):
-    study = find(name).study
-    found = with_committed(
-        study, study.presets["quick"], PredictedAndMeasured(Rows(), Rows())
-    )
-    said = {claim.name: decide(claim, found) for claim in study.claims}
+    claims, rows = committed(name)
+    said = {name: decide(claim, rows) for name, claim in claims.items()}
     assert {k: str(v.outcome) for k, v in said.items()} == SAID[name]
     for verdict in said.values():
         if verdict.committed.corrected is not None:
@@ -76,21 +81,11 @@ def test_the_paper_scale_is_what_was_run(name):
     paper, run = study.presets["paper"], study.committed.run
     cells = study.cells(paper)
     labels = list(cells[0])
-    found = {tuple(row[k] for k in labels) for row in run.rows()}
-    assert found == {tuple(cell[k] for k in labels) for cell in cells}
+    measured = {tuple(row[k] for k in labels) for row in run.rows()}
+    assert measured == {tuple(cell[k] for k in labels) for cell in cells}
     assert len(run.of_cell(paper, cells[0]))
     ends = run.rows().where(quantity="finished").values()
     assert (ends == 1).all()
-
-
-def committed_pieces(name):
-    study = find("depth_along_training").study
-    found = with_committed(
-        study, study.presets["quick"], PredictedAndMeasured(Rows(), Rows())
-    )
-    (claim,) = [c for c in study.claims if c.name == name]
-    pieces = decide(claim, found).committed.judged.pieces
-    return [str(piece.outcome) for piece in pieces]
 
 
 @pytest.mark.parametrize(
@@ -107,18 +102,16 @@ def committed_pieces(name):
 )
 def test_kinds_of_network_that_agree(name, held, failed):
     """With batch normalisation every ensemble becomes shallower."""
-    outcomes = committed_pieces(name)
+    claims, rows = committed("depth_along_training")
+    pieces = decide(claims[name], rows).committed.judged.pieces
+    outcomes = [str(piece.outcome) for piece in pieces]
     assert (outcomes.count(HOLDS), outcomes.count(FAILS)) == (held, failed)
     assert len(outcomes) == held + failed
 
 
 def test_doubled_scales_of_norms_do_not_double_beta_and_doubled_weights_do():
-    study = find("depth_along_training").study
-    found = with_committed(
-        study, study.presets["quick"], PredictedAndMeasured(Rows(), Rows())
-    )
-    (claim,) = [c for c in study.claims if c.name == "scale-is-lambda"]
-    told = claim.rule(found.committed).asides
+    claims, rows = committed("depth_along_training")
+    told = claims["scale-is-lambda"].rule(rows.committed).asides
     named = {
         norm: [v.value for k, v in told.items() if f", {norm}, " in k]
         for norm in ("scalar", "batch", "none")

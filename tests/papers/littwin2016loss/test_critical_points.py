@@ -1,24 +1,22 @@
 """Eq 31, figure 1(f), theorem 5: verdicts and counterfactuals."""
 
 import math
+from functools import partial
 
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
     claim_of,
     const,
-    each_case,
     first,
+    refused,
     rows_of,
     scale,
     shift,
+    study_tests,
     with_change,
 )
-from theodolite.core import ConfigError, PredictedAndMeasured, Rows
+from theodolite.core import PredictedAndMeasured, Rows
 from theodolite.theory import mixture_moments, network_mixture, path_weights
 from theodolite_papers.littwin2016loss.critical_points.config import (
     DEPTH,
@@ -76,21 +74,7 @@ COUNTERFACTUALS = [
 ]
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, VERDICTS)
 
 
 def test_every_search_is_complete(smoke_root):
@@ -105,9 +89,9 @@ def test_one_incomplete_search_decides_nothing(smoke_root):
         {**row, "error": math.inf} if row["quantity"] == "total" and i % 9 == 0 else row
         for i, row in enumerate(both.measured)
     )
-    found = PredictedAndMeasured(both.predicted, lost)
+    there = PredictedAndMeasured(both.predicted, lost)
     claim = claim_of(study, "counts-meet-kac-rice")
-    assert claim.rule(found).outcome == "UNDECIDED"
+    assert claim.rule(there).outcome == "UNDECIDED"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +102,7 @@ def test_exact_counts_hold_only_where_the_rival_is_excluded(
     claim, quantity, width, smoke_root
 ):
     study, both = rows_of(smoke_root, STUDY)
-    found = claim_of(study, claim)
+    named = claim_of(study, claim)
 
     def exact(row):
         keys = ("width", "mixture", "index")
@@ -127,9 +111,9 @@ def test_exact_counts_hold_only_where_the_rival_is_excluded(
         return wanted.values()[0] if wanted else row["value"]
 
     counterfactual = with_change(both, "m", quantity, exact)
-    assert found.rule(counterfactual).outcome == "HOLDS"
+    assert named.rule(counterfactual).outcome == "HOLDS"
     rival = with_change(counterfactual, "p", "total", scale(0.2), width=width)
-    assert found.rule(rival).outcome == "UNDECIDED"
+    assert named.rule(rival).outcome == "UNDECIDED"
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 4.0])
@@ -148,18 +132,11 @@ def test_where_order_one_makes_the_ratio_less_than_one(depth, beta):
     assert ratio(0.9999 * beta) < 1 < ratio(1.0001 * beta)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"glasses": ((3, ("five",)),)}, "pass mixtures out of three"),
-        ({"glasses": ((6, ("three",)),)}, "in dimensions from 2 to 5"),
-        ({"limits": (60, 80, 120, 160, 240)}, "six dimensions or more"),
-        ({"limits": (10, 20, 30, 40, 60, 80)}, "each twice the last but one"),
-        ({"limits": (8, 6, 16, 12, 32, 24)}, "each twice the last but one"),
-    ],
+test_what_cannot_be_counted_is_refused = refused(
+    partial(Config, glasses=PRESETS["smoke"].glasses),
+    ({"glasses": ((3, ("five",)),)}, "pass mixtures out of three"),
+    ({"glasses": ((6, ("three",)),)}, "in dimensions from 2 to 5"),
+    ({"limits": (60, 80, 120, 160, 240)}, "six dimensions or more"),
+    ({"limits": (10, 20, 30, 40, 60, 80)}, "each twice the last but one"),
+    ({"limits": (8, 6, 16, 12, 32, 24)}, "each twice the last but one"),
 )
-def test_what_cannot_be_counted_is_refused(changes, words):
-    glasses = PRESETS["smoke"].glasses
-    with pytest.raises(ConfigError) as caught:
-        Config(**{"glasses": glasses, **changes})
-    assert words in str(caught.value)

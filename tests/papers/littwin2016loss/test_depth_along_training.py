@@ -9,11 +9,12 @@ from tests.studies.counterfactuals import (
     check_errors,
     claim_of,
     each_case,
+    refused,
     rows_of,
     said,
     with_change,
 )
-from theodolite.core import ConfigError, LayerwiseBlueprint, PredictedAndMeasured, Rows
+from theodolite.core import LayerwiseBlueprint, PredictedAndMeasured, Rows
 from theodolite.networks import build
 from theodolite.theory import path_length_moments
 from theodolite_papers.littwin2016loss.depth_along_training import (
@@ -24,7 +25,7 @@ from theodolite_papers.littwin2016loss.depth_along_training.figure import (
     foretold,
     whole,
 )
-from theodolite_papers.littwin2016loss.depth_along_training.measure_layerwise import (
+from theodolite_papers.littwin2016loss.depth_along_training.measure import (
     beta_of_scales,
 )
 
@@ -147,11 +148,11 @@ def test_scales_of_norms_are_the_paper_s_where_beta_is_proportional(
         return (path_length_moments(row["depth"], beta).mean - 1) / (row["depth"] - 1)
 
     there = with_change(both, "m", "scaled_output_depth", depth)
-    found = claim_of(study, "scale-is-lambda").rule(there)
-    assert said(found) == (wanted, None)
-    for number in found.asides.values():
+    ruling = claim_of(study, "scale-is-lambda").rule(there)
+    assert said(ruling) == (wanted, None)
+    for number in ruling.asides.values():
         assert number.value == pytest.approx(2**power, rel=0.01)
-    assert len(found.asides) == 3
+    assert len(ruling.asides) == 3
 
 
 @pytest.mark.parametrize("beta", [0.3, 2.0])
@@ -201,12 +202,12 @@ class TestReading:
 
     def test_depth_is_the_share_of_the_branch(self, network, samples):
         x, y = samples
-        found = ensembles.ensemble(network, x, y, 16)["output_depth"][0]
+        depth = ensembles.ensemble(network, x, y, 16)["output_depth"][0]
         first = network.first(x)
         skip = network.head(first).detach()
         branch = network.head(network.units[0](first) - first).detach()
         share = branch.square().sum() / (branch.square() + skip.square()).sum()
-        assert found == pytest.approx(float(share), rel=1e-6)
+        assert depth == pytest.approx(float(share), rel=1e-6)
 
     def test_scales_are_multiplied_and_put_back(self, network, samples):
         double = ensembles.scaled(network, 2.0)
@@ -233,32 +234,30 @@ class TestReading:
 
     def test_the_paper_s_scale(self, network, samples):
         held = ensembles.held(network, samples[0])
-        found, error = beta_of_scales(held, samples[0])
+        beta, error = beta_of_scales(held, samples[0])
         assert error == 0, "one layer has no spread"
         layer = held.units[0]
         size = float(layer.weight.weight.detach().norm()) / 6**0.5
         opened = (layer.weight(held.first(samples[0])) > 0).double().mean()
         factor = 1 / float(layer.norm.running_deviation)
-        assert found == pytest.approx(float(opened) * size * factor, rel=1e-12)
+        assert beta == pytest.approx(float(opened) * size * factor, rel=1e-12)
 
     def test_the_paper_s_scale_has_the_spread_of_its_layers(self, samples):
         plan = LayerwiseBlueprint(inputs=4, width=6, depth=3, classes=3, norm="none")
         network = build(plan, seed=0)
-        found, error = beta_of_scales(network, samples[0])
+        beta, error = beta_of_scales(network, samples[0])
         with torch.no_grad():
             network.units[1].weight.weight.mul_(3.0)
         more, wider = beta_of_scales(network, samples[0])
         # The second layer's share of the mean of two, and half their distance.
-        second = more - found
+        second = more - beta
         assert second > 0
-        assert error == pytest.approx(abs(2 * found - 2 * second) / 2, rel=1e-9)
-        assert wider == pytest.approx(abs(2 * found - 4 * second) / 2, rel=1e-9)
+        assert error == pytest.approx(abs(2 * beta - 2 * second) / 2, rel=1e-9)
+        assert wider == pytest.approx(abs(2 * beta - 4 * second) / 2, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [({"readings": 1}, "at least 2 readings"), ({"probes": 1}, "at least 2 samples")],
+test_refusals = refused(
+    Config,
+    ({"readings": 1}, "at least 2 readings"),
+    ({"probes": 1}, "at least 2 samples"),
 )
-def test_refusals(changes, words):
-    with pytest.raises(ConfigError, match=words):
-        Config(**changes)

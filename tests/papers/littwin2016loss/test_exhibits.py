@@ -7,9 +7,9 @@ from theodolite.studies import find
 
 
 def exhibit_of(study, rows):
-    (found,) = find(f"littwin2016loss/{study}").study.exhibits
-    assert found.name == "path_ensembles"
-    return found.table(PredictedAndMeasured(Rows(), Rows(rows)))
+    (exhibit,) = find(f"littwin2016loss/{study}").study.exhibits
+    assert exhibit.name == "path_ensembles"
+    return exhibit.table(PredictedAndMeasured(Rows(), Rows(rows)))
 
 
 def along_training(trial, depth, **labels):
@@ -24,26 +24,26 @@ def along_training(trial, depth, **labels):
 
 
 def test_ensembles_along_training_are_means_over_networks():
-    found = exhibit_of(
+    shown = exhibit_of(
         "depth_along_training", [*along_training(0, 0.3), *along_training(1, 0.5)]
     )
     network = "digits, layerwise, depth 7, batch norm"
     labels = {"network": network, "part": "output", "blocks": 6, "step": 40}
-    (depth,) = found.where(quantity="effective_depth", **labels)
+    (depth,) = shown.where(quantity="effective_depth", **labels)
     assert depth["value"] == pytest.approx(2.4)
     assert depth["error"] == pytest.approx(0.6)
-    assert found.value(quantity="beta", **labels) == 0.5
-    assert found.value(quantity="spread", **labels) == 1.2
-    assert found.value(part="gradient") == 3.0
-    assert len(found) == 4, "nothing else is handed over"
+    assert shown.value(quantity="beta", **labels) == 0.5
+    assert shown.value(quantity="spread", **labels) == 1.2
+    assert shown.value(part="gradient") == 3.0
+    assert len(shown) == 4, "nothing else is handed over"
 
 
 def test_networks_that_ended_early_are_left_out():
     rows = [*along_training(0, 0.3), *along_training(1, 0.5)]
     fate = {"quantity": "finished", "value": 0.0, "error": 0.0}
     rows.append({**rows[-1], **fate})
-    found = exhibit_of("depth_along_training", rows)
-    depth = found.value(quantity="effective_depth", part="output")
+    shown = exhibit_of("depth_along_training", rows)
+    depth = shown.value(quantity="effective_depth", part="output")
     assert depth == pytest.approx(1.8)
 
 
@@ -62,14 +62,14 @@ def test_measured_ensembles_are_shares_by_branches_taken():
         for part in ("output", "gradient")
         for name, value in {"beta": 0.7, "length": 2.5, "distance": 0.1}.items()
     ]  # fmt: skip
-    found = exhibit_of("measured_ensemble", rows)
+    shown = exhibit_of("measured_ensemble", rows)
     network = "random, width 8, depth 3, weights √(2/n)"
-    assert set(found.column("network")) == {network}
-    assert set(found.column("blocks")) == {2}
-    mine = found.where(quantity="share", part="output")
+    assert set(shown.column("network")) == {network}
+    assert set(shown.column("blocks")) == {2}
+    mine = shown.where(quantity="share", part="output")
     assert list(mine.column("length")) == [0, 1, 2]
     assert mine.values() == pytest.approx([0.3, 0.5, 0.2])
     assert mine.values("error") == pytest.approx([0.1, 0.0, 0.1])
-    assert list(found.where(quantity="beta").values()) == [0.7, 0.7]
-    assert found.value(quantity="effective_depth", part="gradient") == 1.5
-    assert len(found) == 6
+    assert list(shown.where(quantity="beta").values()) == [0.7, 0.7]
+    assert shown.value(quantity="effective_depth", part="gradient") == 1.5
+    assert len(shown) == 6

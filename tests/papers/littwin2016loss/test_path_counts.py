@@ -1,20 +1,16 @@
 """Eqs 1 to 13: verdicts and counterfactuals."""
 
 import numpy as np
-import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
     check_verdicts,
     const,
-    each_case,
     first,
+    refused,
     scale,
     shift,
+    study_tests,
 )
-from theodolite.core import ConfigError
 from theodolite_papers.littwin2016loss.path_counts.config import Config
 from theodolite_papers.littwin2016loss.shared.enumeration import (
     enumerate_paths,
@@ -82,17 +78,7 @@ def test_verdicts_at_smoke(smoke_root):
     check_verdicts(smoke_root, STUDY, wanted)
 
 
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+TestStudy = study_tests(STUDY, COUNTERFACTUALS)
 
 
 def test_two_layers_of_two_units_have_the_paths_one_can_count():
@@ -102,20 +88,14 @@ def test_two_layers_of_two_units_have_the_paths_one_can_count():
     assert sorted(paths.product) == [2, 3, 10, 14, 33, 39]
     assert sorted(paths.product[paths.open]) == [2, 3, 10, 33]
     assert list(paths.length) == [1, 1, 2, 2, 2, 2]
-    found = propagated([one, two], closed, np.array([10.0]))
-    np.testing.assert_allclose(found, [50, 430], rtol=1e-14)
+    by_length = propagated([one, two], closed, np.array([10.0]))
+    np.testing.assert_allclose(by_length, [50, 430], rtol=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"depths": (1,)}, "two lengths from depth 2 up"),
-        ({"depths": (2, 9)}, "beyond depth 8"),
-        ({"depths": ()}, "depths ()"),
-        ({"samples": 3}, "samples is 3: pass an even number"),
-    ],
+test_a_network_that_cannot_be_listed_is_refused = refused(
+    Config,
+    ({"depths": (1,)}, "two lengths from depth 2 up"),
+    ({"depths": (2, 9)}, "beyond depth 8"),
+    ({"depths": ()}, "depths ()"),
+    ({"samples": 3}, "samples is 3: pass an even number"),
 )
-def test_a_network_that_cannot_be_listed_is_refused(changes, words):
-    with pytest.raises(ConfigError) as caught:
-        Config(**changes)
-    assert words in str(caught.value)

@@ -5,18 +5,15 @@ from fractions import Fraction
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
     check_counterfactual,
-    check_errors,
-    check_verdicts,
     const,
-    each_case,
     first,
+    refused,
     rows_of,
     scale,
     shift,
+    study_tests,
 )
-from theodolite.core import ConfigError
 from theodolite_papers.littwin2016loss.path_weights.config import Config
 from theodolite_papers.littwin2016loss.shared.exact_weights import ExactWeights
 
@@ -93,21 +90,9 @@ ERRATA = (
 )
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, dict.fromkeys(ERRATA, ("FAILS", "HOLDS")))
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+TestStudy = study_tests(
+    STUDY, COUNTERFACTUALS, dict.fromkeys(ERRATA, ("FAILS", "HOLDS"))
+)
 
 
 def test_slopes_as_printed_turn_where_autodiff_agrees_with_them(smoke_root):
@@ -132,8 +117,8 @@ def test_slopes_as_printed_turn_where_autodiff_agrees_with_them(smoke_root):
 )
 def test_what_the_sum_from_two_leaves_out(smoke_root, depth, beta, share):
     _, both = rows_of(smoke_root, STUDY)
-    found = both.measured.where(quantity="first_share")
-    assert found.value(depth=depth, beta=beta) == pytest.approx(share, abs=1e-6)
+    shares = both.measured.where(quantity="first_share")
+    assert shares.value(depth=depth, beta=beta) == pytest.approx(share, abs=1e-6)
 
 
 def test_the_lines_differ_as_in_the_audited_network(smoke_root):
@@ -142,8 +127,8 @@ def test_the_lines_differ_as_in_the_audited_network(smoke_root):
     two = both.predicted.where(quantity="line_two").values()
     assert one / two == pytest.approx([1.2247448714] * 5, abs=1e-10)
     for line, variance in ((one, 152.755), (two, 101.837)):
-        found = sum(c**2 * 4.0**r for r, c in enumerate(line, start=1))
-        assert found == pytest.approx(variance, abs=1e-3)
+        total = sum(c**2 * 4.0**r for r, c in enumerate(line, start=1))
+        assert total == pytest.approx(variance, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -152,12 +137,12 @@ def test_the_lines_differ_as_in_the_audited_network(smoke_root):
 def test_figure_1_has_its_peaks(smoke_root, beta, peak, weight):
     study, both = rows_of(smoke_root, STUDY)
     rows = {row["label"]: row for row in study.compare(both)}
-    found = rows[f"peak, depth 100, beta {beta:g}"]
-    assert [found[k] for k in ("predicted", "measured", "error")] == [peak, peak, 0]
-    found = rows[f"weight at the peak, depth 100, beta {beta:g}"]
-    assert found["predicted"] == pytest.approx(weight, abs=1e-10)
-    assert found["measured"] == pytest.approx(weight, abs=1e-10)
-    assert 0 < found["error"] < 1e-15
+    compared = rows[f"peak, depth 100, beta {beta:g}"]
+    assert [compared[k] for k in ("predicted", "measured", "error")] == [peak, peak, 0]
+    compared = rows[f"weight at the peak, depth 100, beta {beta:g}"]
+    assert compared["predicted"] == pytest.approx(weight, abs=1e-10)
+    assert compared["measured"] == pytest.approx(weight, abs=1e-10)
+    assert 0 < compared["error"] < 1e-15
 
 
 def test_whole_numbers_know_the_tie_of_nine_layers():
@@ -169,27 +154,21 @@ def test_whole_numbers_know_the_tie_of_nine_layers():
     assert ExactWeights(depth=10, beta=Fraction(2)).square_sum == 305998100
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"depths": (25, 100)}, "pass multiples of 20"),
-        ({"depths": (20,)}, "of the first also 100"),
-        ({"deep": (100, 1000)}, "at least three"),
-        ({"small_depths": (1,)}, "from 2 up"),
-        ({"small_depths": (11,)}, "up to 10"),
-    ],
+test_depths_that_do_not_fit_are_refused = refused(
+    Config,
+    ({"depths": (25, 100)}, "pass multiples of 20"),
+    ({"depths": (20,)}, "of the first also 100"),
+    ({"deep": (100, 1000)}, "at least three"),
+    ({"small_depths": (1,)}, "from 2 up"),
+    ({"small_depths": (11,)}, "up to 10"),
 )
-def test_depths_that_do_not_fit_are_refused(changes, words):
-    with pytest.raises(ConfigError) as caught:
-        Config(**changes)
-    assert words in str(caught.value)
 
 
 def test_the_network_tells_the_binomials_apart(smoke_root):
     _, both = rows_of(smoke_root, STUDY)
-    found = both.measured.where(quantity="epsilon", trial=0).values()
+    weights = both.measured.where(quantity="epsilon", trial=0).values()
     other = both.predicted.where(quantity="other_epsilon").values()
-    assert abs(found - other).max() > 0.05
+    assert abs(weights - other).max() > 0.05
     copied = dict(enumerate(other, start=1))
     counterfactual = (
         "weights-of-the-network",

@@ -1,20 +1,15 @@
 """Eqs 5, 6, 26 to 29: verdicts and counterfactuals."""
 
-import pytest
-
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
     claim_of,
     const,
-    each_case,
+    refused,
     rows_of,
     scale,
     shift,
+    study_tests,
 )
-from theodolite.core import ConfigError, PredictedAndMeasured
+from theodolite.core import PredictedAndMeasured
 from theodolite_papers.littwin2016loss.spin_glass_field.config import Config
 
 STUDY = "spin_glass_field"
@@ -42,21 +37,9 @@ COUNTERFACTUALS = [
 ]
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, {"one-factor-short": ("FAILS", "HOLDS")})
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+TestStudy = study_tests(
+    STUDY, COUNTERFACTUALS, {"one-factor-short": ("FAILS", "HOLDS")}
+)
 
 
 def test_one_trial_decides_nothing(smoke_root):
@@ -65,16 +48,10 @@ def test_one_trial_decides_nothing(smoke_root):
     assert claim_of(study, "pure-field").rule(alone).outcome == "UNDECIDED"
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"widths": (2,)}, "two tangent directions need 3 or more"),
-        ({"widths": (7,)}, "full tensors are made up to 6"),
-        ({"widths": ()}, "widths ()"),
-        ({"draws": 1}, "1 draws at 24 points"),
-    ],
+test_what_cannot_be_sampled_is_refused = refused(
+    Config,
+    ({"widths": (2,)}, "two tangent directions need 3 or more"),
+    ({"widths": (7,)}, "full tensors are made up to 6"),
+    ({"widths": ()}, "widths ()"),
+    ({"draws": 1}, "1 draws at 24 points"),
 )
-def test_what_cannot_be_sampled_is_refused(changes, words):
-    with pytest.raises(ConfigError) as caught:
-        Config(**changes)
-    assert words in str(caught.value)

@@ -3,16 +3,13 @@
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
     check_counterfactual,
-    check_errors,
-    check_verdicts,
     const,
-    each_case,
     first,
     rows_of,
     scale,
     shift,
+    study_tests,
 )
 from theodolite.core import ConfigError
 from theodolite_papers.littwin2016loss.two_degree_losses.config import Config
@@ -66,21 +63,7 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, VERDICTS)
 
 
 @pytest.mark.parametrize("pair", [(1, 2), (3, 3), (4, 2)])

@@ -3,12 +3,11 @@
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_errors,
     claim_of,
     each_case,
     rows_of,
     said,
+    study_tests,
     with_change,
 )
 from theodolite.core import ConfigError
@@ -44,12 +43,7 @@ COUNTERFACTUALS = [
 ]
 
 
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, check=None)
 
 
 @each_case(COUNTERFACTUALS)

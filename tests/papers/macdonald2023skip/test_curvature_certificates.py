@@ -1,16 +1,6 @@
 """Certified curvature and regularity: verdicts, and counterfactuals."""
 
-from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
-    const,
-    each_case,
-    first,
-    scale,
-    shift,
-)
+from tests.studies.counterfactuals import StudyChecks, const, first, scale, shift
 
 STUDY = "curvature_certificates"
 ERRATA = (
@@ -93,18 +83,7 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, dict.fromkeys(ERRATA, ("FAILS", "HOLDS")))
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+class TestStudy(StudyChecks):
+    study = STUDY
+    verdicts = dict.fromkeys(ERRATA, ("FAILS", "HOLDS"))
+    cases = COUNTERFACTUALS

@@ -1,33 +1,31 @@
 """Theorem 5.1: verdicts, counterfactuals, and the study's own networks."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
+    StudyChecks,
     const,
-    each_case,
     first,
     rows_of,
     scale,
     shift,
 )
 from theodolite import networks
-from theodolite.core import ConfigError, normalised_residual
+from theodolite.core import normalised_residual
 from theodolite_papers.macdonald2023skip.global_convergence.config import (
     PRESETS,
-    Config,
     inputs,
 )
 from theodolite_papers.macdonald2023skip.global_convergence.predict import (
     stalled,
     stalled_rate,
 )
+from theodolite_papers.macdonald2023skip.shared.descent import descend, follow, settle
 from theodolite_papers.macdonald2023skip.shared.normalised_stack import (
     NormalisedStack,
     cross_entropy,
@@ -36,8 +34,6 @@ from theodolite_papers.macdonald2023skip.shared.normalised_stack import (
     logistic,
     square,
 )
-from theodolite_papers.macdonald2023skip.shared.plain_descent import descend, follow
-from theodolite_papers.macdonald2023skip.shared.settled_ends import settle
 
 STUDY = "global_convergence"
 ERRATA = (
@@ -109,30 +105,24 @@ def _growth(row):
     return (1 + 4 * row["rate"] * row["step"]) ** 0.25
 
 
-def test_verdicts_at_smoke(smoke_root):
-    # Four datasets fix no mean over them; those of QUICK do.
-    wanted = dict.fromkeys(
-        ("local-infima-at-infinity", "most-normal-starts-reach"), "UNDECIDED"
-    )
-    wanted |= dict.fromkeys(ERRATA, ("FAILS", "HOLDS"))
-    check_verdicts(smoke_root, STUDY, wanted)
+# Four datasets fix no mean over them; those of QUICK do.
+OPEN = ("local-infima-at-infinity", "most-normal-starts-reach")
 
 
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    # Claims that four datasets leave open are turned among twelve.
-    many = (
-        3 if case[0] in ("local-infima-at-infinity", "most-normal-starts-reach") else 1
-    )
-    check_counterfactual(smoke_root, STUDY, case, copies=many)
+class TestStudy(StudyChecks):
+    study = STUDY
+    verdicts: ClassVar = {
+        **dict.fromkeys(OPEN, "UNDECIDED"),
+        **dict.fromkeys(ERRATA, ("FAILS", "HOLDS")),
+    }
+    cases = COUNTERFACTUALS
+    copies = dict.fromkeys(OPEN, 3)
+    refused: ClassVar = [
+        ({"samples": 5}, "linearly independent data"),
+        ({"epsilon": 0.0}, "positive"),
+        ({"multiples": (2.0, 4.0)}, "rise from 1.0"),
+        ({"long": 5}, "at least 100"),
+    ]
 
 
 def test_limits_are_those_of_the_reference(smoke_root):
@@ -230,21 +220,6 @@ def test_growing_steps_never_raise_a_loss_and_ends_settle_at_the_cube():
     # Entries of the right class end at 1, of the other at -1: a gap of 2 * 1.5.
     assert_allclose(ended.losses.numpy(), [np.log1p(np.exp(-3))], rtol=1e-9)
     assert float(ended.left) < 1e-12
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"samples": 5}, "linearly independent data"),
-        ({"epsilon": 0.0}, "positive"),
-        ({"multiples": (2.0, 4.0)}, "rise from 1.0"),
-        ({"long": 5}, "at least 100"),
-    ],
-)
-def test_settings_outside_of_the_theorem_are_a_sentence(wrong, said):
-    with pytest.raises(ConfigError, match=said) as error:
-        Config(**wrong)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("gate", ["tanh", "ramp", "bump"])

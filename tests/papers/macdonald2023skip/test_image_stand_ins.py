@@ -94,10 +94,7 @@ def test_without_the_images_all_is_open(smoke_root, name):
     study = {"image_tables_cifar100": CIFAR100}.get(name, IMAGENET)
     wanted: dict = {claim.name: "UNDECIDED" for claim in study.claims}
     if study is IMAGENET:  # what is printed needs no images
-        wanted |= {
-            "one-row-two-counts": ("FAILS", "HOLDS"),
-            "better-in-print": "FAILS",
-        }
+        wanted |= {"one-row-two-counts": ("FAILS", "HOLDS"), "better-in-print": "FAILS"}
     check_verdicts(smoke_root, name, wanted)
     check_errors(smoke_root, name)
 

@@ -8,9 +8,12 @@ from theodolite.core import ConfigError, TwoBlockBlueprint
 from theodolite.instruments import BlockJacobian
 from theodolite.networks import build
 from theodolite_papers.macdonald2023skip.shared import linearised
-from theodolite_papers.macdonald2023skip.shared.few_images import few_images
 from theodolite_papers.macdonald2023skip.shared.linearised import Linearised
-from theodolite_papers.macdonald2023skip.shared.spectra import descend, read_spectra
+from theodolite_papers.macdonald2023skip.shared.spectra import (
+    descend,
+    few_images,
+    read_spectra,
+)
 
 SMALL = {"side": 8, "stem_kernel": 3, "stem_pool": 1, "kernel": 3, "stride": 2}
 PLANS = {

@@ -1,27 +1,25 @@
 """Figures 1 and 2: counterfactuals on which each verdict turns, and what is refused."""
 
+from typing import ClassVar
+
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_errors,
+    StudyChecks,
     check_reproduced,
     claim_of,
     const,
-    each_case,
     rows_of,
     said,
     scale,
     shift,
     with_change,
 )
-from theodolite.core import ConfigError, PredictedAndMeasured, Rows
+from theodolite.core import PredictedAndMeasured, Rows
 from theodolite.networks import AverageSkip
 from theodolite.studies import find
 from theodolite_papers.macdonald2023skip.shifted_spectra.config import Config, cells
-from theodolite_papers.macdonald2023skip.shifted_spectra.measure_pools import (
-    singular_values,
-)
+from theodolite_papers.macdonald2023skip.shifted_spectra.measure import singular_values
 
 STUDY = "shifted_spectra"
 ORDER = ("chain", "res", "average")
@@ -109,29 +107,29 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
+class TestStudy(StudyChecks):
+    study = STUDY
+    cases = COUNTERFACTUALS
+    alone = ("skips-shift-blocks", "skips-train-faster", "some-initialisation")
+    refused: ClassVar = [
+        ({"block_samples": 40}, "block_samples is 40: pass a number from 1 to"),
+        ({"spectra_at": (31,)}, "training of 30 and 30 steps with spectra at"),
+        ({"steps": 9}, "both want at least 10 steps"),
+    ]
 
+    def test_verdicts_at_smoke(self, smoke_root):
+        """Of claims that need no network; two networks decide little of the others."""
+        study, both = rows_of(smoke_root, STUDY)
+        for name in ("linear-shift", "linear-law", "rise-at-every-variance",
+                     "lemma-is-silent"):  # fmt: skip
+            assert said(claim_of(study, name).rule(both)) == HELD
+        assert claim_of(study, "average-pool-is-no-isometry").rule(both).confirmed
 
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    claim, side, quantity, labels, change, wanted = case
-    study, both = rows_of(smoke_root, STUDY)
-    there = with_change(both, side, quantity, change, **labels)
-    assert said(claim_of(study, claim).rule(there)) == wanted
-
-
-def test_what_needs_no_network_is_said_at_smoke(smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    for name in ("linear-shift", "linear-law", "rise-at-every-variance",
-                 "lemma-is-silent"):  # fmt: skip
-        assert said(claim_of(study, name).rule(both)) == HELD
-    pool = claim_of(study, "average-pool-is-no-isometry").rule(both)
-    assert pool.confirmed
+    def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
+        claim, side, quantity, labels, change, wanted = case
+        study, both = rows_of(smoke_root, STUDY)
+        there = with_change(both, side, quantity, change, **labels)
+        assert said(claim_of(study, claim).rule(there)) == wanted
 
 
 def test_one_share_that_falls_is_no_shift_upwards(smoke_root):
@@ -140,13 +138,6 @@ def test_one_share_that_falls_is_no_shift_upwards(smoke_root):
     risen = with_change(both, "m", "share", by_kind(10), **BLOCKS)
     fallen = with_change(risen, "m", "share", by_kind(-10), **BLOCKS, share=10)
     assert said(claim.rule(fallen)) == FAILED
-
-
-def test_one_trial_decides_nothing_of_networks(smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    alone = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
-    for name in ("skips-shift-blocks", "skips-train-faster", "some-initialisation"):
-        assert claim_of(study, name).rule(alone).outcome == "UNDECIDED"
 
 
 def test_the_skip_of_the_paper_by_hand():
@@ -163,19 +154,6 @@ def test_trials_of_a_scale_are_cells_of_their_own():
         "figure": 6, "start": 3, "matrix": 5, "pools": 1
     }  # fmt: skip
     assert len({str(cell) for cell in found}) == len(found)
-
-
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        ({"block_samples": 40}, "block_samples is 40: pass a number from 1 to"),
-        ({"spectra_at": (31,)}, "training of 30 and 30 steps with spectra at"),
-        ({"steps": 9}, "both want at least 10 steps"),
-    ],
-)
-def test_what_cannot_be_run_is_refused(given, text):
-    with pytest.raises(ConfigError, match=text):
-        Config(**given)
 
 
 def test_a_cell_of_the_committed_run_is_reproduced():

@@ -3,14 +3,12 @@
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_both_ways,
-    check_errors,
-    check_outcome,
     claim_of,
     const,
+    outcome_tests,
+    refused,
     rows_of,
 )
-from theodolite.core import ConfigError
 from theodolite_papers.poggio2020square.collapse_everywhere.config import (
     PRESETS,
     Config,
@@ -25,7 +23,6 @@ from theodolite_papers.poggio2020square.collapse_everywhere.measure import (
 STUDY = "collapse_everywhere"
 # What three trials tell for sure; all else is for more of them.
 SURE = {"features-collapse": "HOLDS"}
-COPIES = 4  # so many times three trials
 NC = ("nc1", "nc2", "nc3", "nc4")
 END = {"stage": "end", "loss": "square"}
 OTHER = {"stage": "end", "loss": "cross_entropy"}
@@ -88,21 +85,7 @@ def test_verdicts_at_smoke(name, smoke_root):
     assert str(ruling.outcome) == SURE[name], ruling.judged.because
 
 
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_can_hold_and_fail():
-    check_both_ways(STUDY, COUNTERFACTUALS)
-
-
-@pytest.mark.parametrize(
-    "case",
-    COUNTERFACTUALS,
-    ids=[f"{w[1]}-{w[0]}-{i}" for i, w in enumerate(COUNTERFACTUALS)],
-)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_outcome(smoke_root, STUDY, case, copies=COPIES)
+TestStudy = outcome_tests(STUDY, COUNTERFACTUALS, copies=4)
 
 
 def test_chance_gains_nothing_by_stopping_early():
@@ -118,22 +101,17 @@ def test_the_worse_of_two_says_what_is_good():
 
 def test_the_paper_scale_has_all_runs():
     config = PRESETS["paper"]
-    found = cells(config)
-    assert len(found) == 40
-    assert [len(runs(config, cell)) for cell in found[:4]] == [12, 4, 8, 8]
+    listed = cells(config)
+    assert len(listed) == 40
+    assert [len(runs(config, cell)) for cell in listed[:4]] == [12, 4, 8, 8]
     assert config.each(config.tasks[0]) == 0
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"tasks": ((1, 2, 3), (1, 2))}, "tasks have"),
-        ({"tasks": ((1, 2),)}, "tasks have"),
-        ({"decays": (0.1, 0.0)}, "decays are"),
-        ({"wrong": 1.0}, "wrong is 1.0"),
-        ({"epochs": 10}, "epochs is 10"),
-    ],
+test_settings_that_are_refused = refused(
+    Config,
+    ({"tasks": ((1, 2, 3), (1, 2))}, "tasks have"),
+    ({"tasks": ((1, 2),)}, "tasks have"),
+    ({"decays": (0.1, 0.0)}, "decays are"),
+    ({"wrong": 1.0}, "wrong is 1.0"),
+    ({"epochs": 10}, "epochs is 10"),
 )
-def test_settings_that_are_refused(settings, words):
-    with pytest.raises(ConfigError, match=words):
-        Config(**settings)

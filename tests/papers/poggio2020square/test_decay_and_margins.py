@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_both_ways,
-    check_errors,
-    check_outcome,
     const,
+    outcome_tests,
+    refused,
     rows_of,
 )
 from theodolite.core import ConfigError, PredictedAndMeasured, Rows
@@ -26,14 +25,13 @@ from theodolite_papers.poggio2020square.decay_and_margins.measure import (
     memory,
     threshold,
 )
-from theodolite_papers.poggio2020square.shared.ranks import rank_correlation
+from theodolite_papers.poggio2020square.shared.rows import rank_correlation
 from theodolite_papers.poggio2020square.shared.split_classes import (
     flipped,
     split_classes,
 )
 
 STUDY = "decay_and_margins"
-COPIES = 4  # so many times three trials
 END = {"stage": "end"}
 FREE = {"stage": "end", "decay": 0.0, "start": 5.0}
 
@@ -108,21 +106,7 @@ def test_what_three_trials_tell_for_sure(smoke_root):
         assert abs(kept.value(quantity="memory", decay=0.1)) < 0.3
 
 
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_can_hold_and_fail():
-    check_both_ways(STUDY, COUNTERFACTUALS)
-
-
-@pytest.mark.parametrize(
-    "case",
-    COUNTERFACTUALS,
-    ids=[f"{w[1]}-{w[0]}-{i}" for i, w in enumerate(COUNTERFACTUALS)],
-)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_outcome(smoke_root, STUDY, case, copies=COPIES)
+TestStudy = outcome_tests(STUDY, COUNTERFACTUALS, copies=4)
 
 
 def test_a_run_that_diverged_leaves_numbers_open():
@@ -151,14 +135,14 @@ def test_the_paper_scale_has_all_runs():
 @pytest.mark.parametrize("study", [STUDY, "collapse_everywhere"])
 def test_runs_that_diverge_leave_every_claim_open(study):
     """The rival leaves them out, and judges those that are left."""
-    found = find(study).study
+    named = find(study).study
     fast = {"rate": 1e30, "epochs": 20, "n_seeds": 1, "width": 4}
-    config = replace(found.presets["smoke"], **fast)
-    rows = Rows.joined(found.measure(config, cell) for cell in found.cells(config))
-    both = PredictedAndMeasured(found.predict(config), rows)
-    for claim in found.claims:
+    config = replace(named.presets["smoke"], **fast)
+    rows = Rows.joined(named.measure(config, cell) for cell in named.cells(config))
+    both = PredictedAndMeasured(named.predict(config), rows)
+    for claim in named.claims:
         assert str(claim.rule(both).outcome) == "UNDECIDED"
-    for drawing in found.drawings:
+    for drawing in named.drawings:
         drawing.draw(drawing.table(both))
     assert len(rows.where(lambda row: row["value"] is None, quantity="norm"))
 
@@ -180,11 +164,11 @@ def test_the_paper_scale_runs_on_colour_images(study):
         )
         register_dataset(made)
     try:
-        found = find(study).study
+        named = find(study).study
         small = {"epochs": 20, "width": 4, "batch_size": 12, "n_seeds": 1}
         fewer = {"decays": (0.0, 0.003, 0.01, 0.03)} if study == STUDY else {}
-        config = replace(found.presets["paper"], **small, **fewer)
-        rows = found.measure(config, found.cells(config)[0])
+        config = replace(named.presets["paper"], **small, **fewer)
+        rows = named.measure(config, named.cells(config)[0])
     finally:
         for split in ("train", "test"):
             unregister_dataset("cifar10", split)
@@ -221,9 +205,9 @@ def test_classes_keep_the_order_asked_for():
 
 def test_flipped_labels_are_other_classes():
     labels = np.arange(3000) % 3
-    found = flipped(labels, 0.2, trial=0)
-    assert 0.15 < np.mean(found != labels) < 0.25
-    assert np.unique(found).tolist() == [0, 1, 2]
+    changed = flipped(labels, 0.2, trial=0)
+    assert 0.15 < np.mean(changed != labels) < 0.25
+    assert np.unique(changed).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -238,16 +222,11 @@ def test_splits_that_cannot_be(settings, words):
         split_classes("mnist5k", (4, 9), trial=0, **settings)
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"classes": (1, 2, 3)}, "classes are"),
-        ({"decays": (0.0, 0.1, 0.2, 0.3)}, "decays are"),
-        ({"starts": (0.1, 5.0)}, "starts are"),
-        ({"noises": (0.0, 1.0)}, "noises are"),
-        ({"epochs": 10}, "epochs is 10"),
-    ],
+test_settings_that_are_refused = refused(
+    Config,
+    ({"classes": (1, 2, 3)}, "classes are"),
+    ({"decays": (0.0, 0.1, 0.2, 0.3)}, "decays are"),
+    ({"starts": (0.1, 5.0)}, "starts are"),
+    ({"noises": (0.0, 1.0)}, "noises are"),
+    ({"epochs": 10}, "epochs is 10"),
 )
-def test_settings_that_are_refused(settings, words):
-    with pytest.raises(ConfigError, match=words):
-        Config(**settings)

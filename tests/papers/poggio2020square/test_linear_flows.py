@@ -3,16 +3,13 @@
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
     check_verdicts,
     const,
-    each_case,
     first,
     rows_of,
     scale,
     shift,
+    study_tests,
 )
 from theodolite.core import ConfigError
 from theodolite_papers.poggio2020square.linear_flows.config import Config
@@ -71,17 +68,7 @@ def test_verdicts_at_smoke(smoke_root):
     check_verdicts(smoke_root, STUDY, wanted)
 
 
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+TestStudy = study_tests(STUDY, COUNTERFACTUALS)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +79,8 @@ def test_residuals_of_three_points_are_those_of_the_reference(
 ):
     _, both = rows_of(smoke_root, STUDY)
     for road in (both.predicted, both.measured):
-        found = road.where(quantity="residual", decay=decay).values()
-        assert list(found) == pytest.approx(wanted, abs=1e-9)
+        residuals = road.where(quantity="residual", decay=decay).values()
+        assert list(residuals) == pytest.approx(wanted, abs=1e-9)
 
 
 def test_one_step_expands_by_its_length(smoke_root):

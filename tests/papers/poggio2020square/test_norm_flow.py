@@ -3,16 +3,12 @@
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
     const,
-    each_case,
     first,
     rows_of,
     scale,
     shift,
+    study_tests,
 )
 from theodolite.core import ConfigError
 from theodolite_papers.poggio2020square.norm_flow.config import Config
@@ -96,21 +92,9 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, dict.fromkeys(ERRATA, ("FAILS", "HOLDS")))
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+TestStudy = study_tests(
+    STUDY, COUNTERFACTUALS, dict.fromkeys(ERRATA, ("FAILS", "HOLDS"))
+)
 
 
 @pytest.mark.parametrize(
@@ -158,8 +142,8 @@ def test_rates_that_do_not_halve_are_refused(rates):
 def test_counts_of_outputs_are_not_what_the_norm_tells(smoke_root):
     """Norms follow the spread of outputs, and are least where they are 0 or 1."""
     _, both = rows_of(smoke_root, STUDY)
-    found = {
+    norms = {
         spread: both.measured.where(quantity="shares_norm", spread=spread).values()
         for spread in (0.05, 20.0)
     }
-    assert found[0.05].mean() < 1.3 < found[20.0].mean()
+    assert norms[0.05].mean() < 1.3 < norms[20.0].mean()

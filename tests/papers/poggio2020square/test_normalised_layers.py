@@ -4,15 +4,11 @@ import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
     const,
-    each_case,
     first,
     scale,
     shift,
+    study_tests,
 )
 from theodolite.core import ConfigError
 from theodolite.theory import batch_norm_jacobian, weight_norm_speeds
@@ -47,32 +43,20 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, dict.fromkeys(ERRATA, ("FAILS", "HOLDS")))
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+TestStudy = study_tests(
+    STUDY, COUNTERFACTUALS, dict.fromkeys(ERRATA, ("FAILS", "HOLDS"))
+)
 
 
 def test_singular_values_of_batch_norm_are_those_of_the_reference():
-    found = batch_norm_jacobian([1, 2, 4, 7], eps=0.1)
+    jacobian = batch_norm_jacobian([1, 2, 4, 7], eps=0.1)
     np.testing.assert_allclose(
-        np.linalg.svd(found, compute_uv=False),
+        np.linalg.svd(jacobian, compute_uv=False),
         [0.4323377012, 0.4323377012, 0.008081078526, 0],
         atol=1e-10,
     )
     printed = batch_norm_jacobian([1, 2, 4, 7], eps=0.1, centred=False)
-    np.testing.assert_allclose(printed - found, 0.4323377012 / 4, atol=1e-10)
+    np.testing.assert_allclose(printed - jacobian, 0.4323377012 / 4, atol=1e-10)
 
 
 def test_batches_and_vectors_without_direction_are_refused():

@@ -5,18 +5,15 @@ import pytest
 import torch
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_counterfactual,
-    check_errors,
-    check_verdicts,
     const,
-    each_case,
     first,
+    refused,
     scale,
+    study_tests,
 )
 from theodolite.core import ConfigError
 from theodolite_papers.poggio2020square.shared.kinks import least_sum_gaps
-from theodolite_papers.poggio2020square.shared.two_digits import two_digits
+from theodolite_papers.poggio2020square.shared.split_classes import two_digits
 from theodolite_papers.poggio2020square.stationary_layers.config import Config
 
 STUDY = "stationary_layers"
@@ -91,21 +88,7 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, VERDICTS)
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
-
-
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
-
-
-@each_case(COUNTERFACTUALS)
-def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
-    check_counterfactual(smoke_root, STUDY, case)
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, VERDICTS)
 
 
 def test_slopes_at_a_kink_close_a_sum_that_no_side_does():
@@ -122,9 +105,9 @@ def test_slopes_at_a_kink_close_a_sum_that_no_side_does():
 
 
 def test_two_digits_are_unit_vectors_of_both_signs():
-    found = two_digits(20)
-    np.testing.assert_allclose(np.linalg.norm(found.inputs, axis=1), 1, rtol=1e-12)
-    assert found.labels.tolist() == [-1.0] * 10 + [1.0] * 10
+    digits = two_digits(20)
+    np.testing.assert_allclose(np.linalg.norm(digits.inputs, axis=1), 1, rtol=1e-12)
+    assert digits.labels.tolist() == [-1.0] * 10 + [1.0] * 10
 
 
 @pytest.mark.parametrize("samples", [0, 7])
@@ -133,10 +116,6 @@ def test_samples_must_be_even(samples):
         two_digits(samples)
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [({"depth": 2}, "depth is 2"), ({"decays": (0.0,)}, "decays")],
+test_settings_that_are_refused = refused(
+    Config, ({"depth": 2}, "depth is 2"), ({"decays": (0.0,)}, "decays")
 )
-def test_settings_that_are_refused(settings, words):
-    with pytest.raises(ConfigError, match=words):
-        Config(**settings)

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
-    check_all_turn,
-    check_errors,
     claim_of,
     const,
     each_case,
+    refused,
     rows_of,
     said,
     scale,
+    study_tests,
     with_change,
 )
 from theodolite import figures
-from theodolite.core import ConfigError, PredictedAndMeasured, Rows
+from theodolite.core import PredictedAndMeasured, Rows
 from theodolite.studies import find
 from theodolite_papers.poggio2020square.trained_norms.config import (
     CONDITIONS,
@@ -128,11 +128,11 @@ def as_printed():
 
 def test_all_holds_in_rows_as_printed_except_the_errata():
     study, both = as_printed()
-    found = {claim.name: said(claim.rule(both)) for claim in study.claims}
+    verdicts = {claim.name: said(claim.rule(both)) for claim in study.claims}
     errata = {"start-is-not-zero", "figure-1-has-decay"}
     # The paper knows of no width beyond which nothing trains.
-    assert found.pop("wide-layers-cannot-rest") == ("FAILS", None)
-    for name, pair in found.items():
+    assert verdicts.pop("wide-layers-cannot-rest") == ("FAILS", None)
+    for name, pair in verdicts.items():
         wanted = ("FAILS", "HOLDS") if name in errata else ("HOLDS", None)
         assert pair == wanted, name
 
@@ -146,8 +146,7 @@ def test_each_verdict_turns_on_a_counterfactual(case):
     assert said(after) != said(claim.rule(both))
 
 
-def test_every_claim_has_a_counterfactual():
-    check_all_turn(STUDY, COUNTERFACTUALS)
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, check=None)
 
 
 def test_starts_that_never_trained_are_left_out():
@@ -186,20 +185,16 @@ def test_a_condition_of_which_nothing_trained_leaves_a_claim_open(name):
     gone = dead.where(
         lambda row: row["condition"] != "bn_wd" or row["quantity"] == "alive"
     )
-    found = claim_of(study, name).rule(PredictedAndMeasured(both.predicted, gone))
-    assert said(found) == ("UNDECIDED", None)
+    ruling = claim_of(study, name).rule(PredictedAndMeasured(both.predicted, gone))
+    assert said(ruling) == ("UNDECIDED", None)
 
 
 def test_verdicts_at_smoke_that_chance_does_not_touch(smoke_root):
     study, both = rows_of(smoke_root, STUDY)
     start = claim_of(study, "start-is-not-zero")
     assert said(start.rule(both)) == ("FAILS", "HOLDS")
-    found = both.measured.where(quantity="alive")
-    assert len(found) == 2 * len(runs()) * study.presets["smoke"].n_seeds
-
-
-def test_rows_carry_their_error(smoke_root):
-    check_errors(smoke_root, STUDY)
+    alive = both.measured.where(quantity="alive")
+    assert len(alive) == 2 * len(runs()) * study.presets["smoke"].n_seeds
 
 
 def test_gaps_are_those_of_ratios_to_their_limits(smoke_root):
@@ -230,8 +225,8 @@ def test_the_committed_run_diverged_where_theory_says_and_only_there():
     }
     assert len(seen) == 10
     for (family, condition), unstable in seen.items():
-        found = alive.where(family=family, condition=condition).values()
-        assert set(found) == {0.0 if unstable else 1.0}, (family, condition)
+        ends = alive.where(family=family, condition=condition).values()
+        assert set(ends) == {0.0 if unstable else 1.0}, (family, condition)
 
 
 def test_samples_are_unit_images_of_two_classes():
@@ -244,36 +239,31 @@ def test_samples_are_unit_images_of_two_classes():
 
 
 def test_the_last_epochs_are_all_read():
-    found = reading_epochs(1000, 16)
-    assert found[-5:] == (996, 997, 998, 999, 1000)
-    assert {0, 1, 10} <= set(found)
+    epochs = reading_epochs(1000, 16)
+    assert epochs[-5:] == (996, 997, 998, 999, 1000)
+    assert {0, 1, 10} <= set(epochs)
 
 
 def test_width_decides_what_is_stable():
     """The threshold is 117 units: 32 are below, 256 and 16 x 32 above."""
     study = find(STUDY).study
     paper = study.predict(study.presets["paper"])
-    found = {
+    unstable_by = {
         (row["family"], row["condition"]): row["value"] > 1
         for row in paper.where(quantity="instability")
     }
-    assert {key for key, unstable in found.items() if unstable} == {
+    assert {key for key, unstable in unstable_by.items() if unstable} == {
         (family, condition)
         for family in ("dense", "convolutional")
         for condition in ("bn_wd", "bn_fast")
     }
-    assert ("narrow_dense", "bn_wd") in found
-    assert ("narrow_dense", "bn") not in found
+    assert ("narrow_dense", "bn_wd") in unstable_by
+    assert ("narrow_dense", "bn") not in unstable_by
 
 
-@pytest.mark.parametrize(
-    ("change", "hint"),
-    [
-        ({"epochs": 5}, r"epochs are \(5, "),
-        ({"readings": 2}, "readings is 2"),
-        ({"classes": (3, 3)}, "two different"),
-    ],
+test_configs_that_make_no_sense_are_refused = refused(
+    Config,
+    ({"epochs": 5}, "epochs are (5, "),
+    ({"readings": 2}, "readings is 2"),
+    ({"classes": (3, 3)}, "two different"),
 )
-def test_configs_that_make_no_sense_are_refused(change, hint):
-    with pytest.raises(ConfigError, match=hint):
-        Config(**change)

@@ -52,14 +52,24 @@ def _extreme(
     return known(name, sign * value, bound if math.isfinite(bound) else math.inf)
 
 
-def named_rows(values: Mapping[str, Any], error: float, **labels: Any) -> list[Row]:
-    """Return one row per quantity, all with the same error and labels.
+def named_rows(
+    values: Mapping[str, Any], error: float | None = None, **labels: Any
+) -> list[Row]:
+    """Return one row per quantity, all with the same labels.
+
+    Args:
+        values: Number by quantity; a pair of number and error where ``error`` is None.
+        error: Error of all of them.
+        labels: Labels of all rows.
 
     Example:
         >>> named_rows({"gap": 2}, 0.5, depth=3)
         [{'quantity': 'gap', 'depth': 3, 'value': 2.0, 'error': 0.5}]
+        >>> named_rows({"gap": (2, 0.5)})
+        [{'quantity': 'gap', 'value': 2.0, 'error': 0.5}]
     """
+    pairs = {k: v if error is None else (v, error) for k, v in values.items()}
     return [
-        {"quantity": name, **labels, "value": float(value), "error": error}
-        for name, value in values.items()
+        {"quantity": name, **labels, "value": float(value), "error": bound}
+        for name, (value, bound) in pairs.items()
     ]

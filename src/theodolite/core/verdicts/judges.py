@@ -179,6 +179,20 @@ def each(
     return lambda both: _levels(both, label, rows, make, where, least, name, all_of)
 
 
+def at_each(
+    label: str, rows: Select, make: Callable[[Select], Test], **options: Any
+) -> Test:
+    """A test of the rows at one value of a label holds at each of its values.
+
+    Args:
+        label: The label.
+        rows: All rows.
+        make: Makes the test of the rows at one value.
+        options: Further arguments of ``each``.
+    """
+    return each(label, rows, lambda x: make(rows.at(**{label: x})), **options)
+
+
 def somewhere(
     label: str,
     rows: Select,

@@ -9,8 +9,9 @@ from typing import Any, ParamSpec, TypeVar, Unpack, get_args
 
 from torch import nn
 
-from theodolite.core import ConfigError, Exclusive, Reading, unknown_name
+from theodolite.core import ConfigError, Reading, unknown_name
 
+from ..model.process_state import measuring
 from ..operators.loss_hessian import Hessian
 from ..operators.operator import Operator
 from ..operators.parameter_operator import ParameterOperator
@@ -103,7 +104,7 @@ def measured(solve: Callable[P, R]) -> Callable[P, R]:
         model, batches = given.pop("model"), given.pop("batches", None)
         own = {name: _checked(name, given.pop(name)) for name in taken if name in given}
         run: Callable[..., R] = solve
-        with Exclusive(), show_progress(solve.__name__):
+        with measuring(), show_progress(solve.__name__):
             if isinstance(model, Operator):
                 refuse_settings(solve.__name__, batches, given)
                 return run(model, **own)

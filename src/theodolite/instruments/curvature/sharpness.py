@@ -21,9 +21,9 @@ from theodolite.core import (
     Scalar,
     Status,
     derive,
-    exclusive,
 )
 
+from ..model.process_state import measuring
 from ..operators.loss_hessian import Hessian
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
@@ -104,7 +104,7 @@ class SharpnessProbe:
         self._seed, self._start = seed, None
         self._readings: dict[int, ExtremeEigenvalues] = {}
 
-    @exclusive()
+    @measuring()
     def __call__(self, step: int) -> float | None:
         """Measure if the step is due; return the largest eigenvalue if it was."""
         if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 0:

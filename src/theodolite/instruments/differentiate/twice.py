@@ -23,6 +23,7 @@ from .layer_norm_twice import LAYER_NORMS, layer_norm
 from .model_backward import BACKWARD_FUNCTIONS, run_backward
 from .rectifier_twice import RECTIFIERS, hard_sigmoid, rectifier
 
+_C: Any = torch._C
 _DENSE = {"scale_grad_by_freq": False, "sparse": False}
 
 
@@ -176,8 +177,11 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))
         stack.enter_context(_Replace())
         stack.enter_context(without_recomputing)
-        if recurrent:
-            stack.enter_context(torch.backends.cudnn.flags(enabled=False))
+        if (
+            recurrent
+        ):  # not by cudnn.flags, which fails where TF32 is set by newer names
+            stack.callback(_C._set_cudnn_enabled, _C._get_cudnn_enabled())
+            _C._set_cudnn_enabled(False)
         yield
 
 

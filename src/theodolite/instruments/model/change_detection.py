@@ -1,4 +1,4 @@
-"""Detects that a model changed."""
+"""Detects whether a model has changed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -100,10 +100,28 @@ def _gathered(held: Sequence[Tensor | np.ndarray]) -> Iterator[Tensor | np.ndarr
         yield torch.cat([part.reshape(-1) for part in parts])
 
 
-def _version(value: Tensor | np.ndarray) -> tuple[int, int]:
+def dense_parts(tensor: Tensor) -> list[Tensor]:
+    """Return the dense tensors that a tensor consists of: itself, unless it is sparse.
+
+    Ragged (nested) tensors consist of one tensor per row.
+    """
+    tensor = tensor.detach()
+    if tensor.is_nested:
+        return list(tensor.unbind())
+    if tensor.layout is torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    return [tensor]
+
+
+def _version(value: Tensor | np.ndarray) -> tuple[int, ...]:
     if isinstance(value, np.ndarray):
         return 0, value.ctypes.data
-    return 0 if value.is_inference() else value._version, value.data_ptr()
+    version = 0 if value.is_inference() else value._version
+    return version, *(part.data_ptr() for part in dense_parts(value))
 
 
 def _copied(value: Tensor | np.ndarray) -> Tensor | np.ndarray:
@@ -113,4 +131,6 @@ def _copied(value: Tensor | np.ndarray) -> Tensor | np.ndarray:
 def _differ(now: Any, then: Any) -> Tensor:
     if isinstance(now, np.ndarray):
         return torch.tensor(not np.array_equal(now, then))
-    return (now.detach() != then).any()
+    pairs = zip(dense_parts(now), dense_parts(then), strict=True)
+    differ = [(a != b).any() for a, b in pairs if not a.is_meta]
+    return torch.stack(differ).any() if differ else torch.tensor(False)

@@ -1,8 +1,9 @@
-"""Settings of torch and Python that hold for a thread or for the whole process."""
+"""Restores settings of torch and Python that hold for a thread or the whole process."""
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from itertools import product
 from typing import Any
 
 import torch
@@ -14,15 +15,20 @@ from .randomness import random_state, restore_random_state
 _C: Any = torch._C  # where setters stay allowed when users freeze the flags
 
 _DEVICES = ("cpu", "cuda")
+_PRODUCTS = tuple(product(("cuda", "mkldnn"), ("matmul", "conv", "rnn")))
+_Precision = tuple[str | None, bool | None, list[str]]
 
 
 @contextmanager
-def preserve_process() -> Iterator[None]:
+def preserve_process(*, draws: bool = True) -> Iterator[None]:
     """Restore settings and random states of the process on exit.
 
-    Grad mode, autocast, the default dtype, the number of threads, flags of determinism,
-    warning filters, and the random states of torch, NumPy and Python. Other threads
-    that measure wait meanwhile.
+    These are grad mode, autocast, the default dtype, the number of threads, flags of
+    determinism, the precision of float32 products, warning filters, and the random
+    states of torch, NumPy and Python. Other threads that measure wait meanwhile.
+
+    Args:
+        draws: Restore the random states too.
 
     Example:
         >>> with preserve_process():
@@ -37,14 +43,52 @@ def preserve_process() -> Iterator[None]:
         finally:
             with DelayInterrupt():
                 settings.restore()
-                restore_random_state(drawn)
+                if draws:
+                    restore_random_state(drawn)
+
+
+@contextmanager
+def measuring() -> Iterator[None]:
+    """Have no other thread measure meanwhile, and leave the caller's inference mode.
+
+    What is made in that mode has no gradient, and torch refuses to write to it later.
+    Also a decorator, for whole functions.
+
+    Example:
+        >>> with torch.inference_mode(), measuring():
+        ...     torch.ones(1).is_inference()
+        False
+    """
+    inference = torch.is_inference_mode_enabled()
+    with Exclusive(), torch.inference_mode(False) if inference else nullcontext():
+        yield
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Compute float32 products in float32 inside, also where TF32 or bfloat16 is on."""
+    with Exclusive(interruptible=True):
+        before = matmul, cudnn, _ = _precision()
+        full = ["ieee"] * len(_PRODUCTS)
+        try:
+            _set_precision(
+                (
+                    None if matmul is None else "highest",
+                    None if cudnn is None else False,
+                    full,
+                )
+            )
+            yield
+        finally:
+            with DelayInterrupt():
+                _set_precision(before)
 
 
 class ProcessState:
-    """Gradients, autocast, default dtype, threads, fused layers, determinism, warnings.
+    """Settings of torch and Python as they are now, to be restored later.
 
-    To be read and restored in one thread, inside of ``core.Exclusive``. Inference mode
-    is the only one that cannot be set: its contexts end by themselves.
+    Read and restore them in one thread, inside of ``core.Exclusive``. Inference mode is
+    not among them: only its own contexts can change it, and these end by themselves.
     """
 
     def __init__(self) -> None:
@@ -73,25 +117,40 @@ def _settings() -> tuple[Any, ...]:
         _C._get_cudnn_enabled(),
         _C._get_cudnn_benchmark(),
         _C._get_cudnn_deterministic(),
-        _coarse(),
+        _precision(),
         [_autocast(device) for device in _DEVICES],
         torch.is_autocast_cache_enabled(),
         torch.backends.mha.get_fastpath_enabled(),
     )
 
 
-def _coarse() -> tuple[bool, bool] | None:
-    """Return whether products may be coarser than float32, None where it is mixed."""
+def _precision() -> _Precision:
+    """Return how coarse float32 products may be, by torch's older and newer names."""
+    newer = [_C._get_fp32_precision_getter(*each) for each in _PRODUCTS]
+    return (
+        _older(_C._get_float32_matmul_precision),
+        _older(_C._get_cudnn_allow_tf32),
+        newer,
+    )
+
+
+def _older(read: Callable[[], Any]) -> Any:
+    """Return what an older name says, None where torch refuses: a newer was used."""
     try:
-        return _C._get_cudnn_allow_tf32(), _C._get_cublas_allow_tf32()
-    except RuntimeError:  # set by newer names, which these do not tell
+        return read()
+    except RuntimeError:
         return None
 
 
-def _set_coarse(flags: tuple[bool, bool] | None) -> None:
-    if flags is not None:
-        _C._set_cudnn_allow_tf32(flags[0])
-        _C._set_cublas_allow_tf32(flags[1])
+def _set_precision(precision: _Precision) -> None:
+    """Set the older names first, for they set the newer ones too."""
+    matmul, cudnn, newer = precision
+    if matmul is not None:
+        _C._set_float32_matmul_precision(matmul)
+    if cudnn is not None:
+        _C._set_cudnn_allow_tf32(cudnn)
+    for each, value in zip(_PRODUCTS, newer, strict=True):
+        _C._set_fp32_precision_setter(*each, value)
 
 
 def _autocast(device: str) -> tuple[str, bool, torch.dtype]:
@@ -114,7 +173,7 @@ _SET: tuple[Any, ...] = (
     _C._set_cudnn_enabled,
     _C._set_cudnn_benchmark,
     _C._set_cudnn_deterministic,
-    _set_coarse,
+    _set_precision,
     _set_autocast,
     torch.set_autocast_cache_enabled,
     torch.backends.mha.set_fastpath_enabled,

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from theodolite.core import DelayInterrupt, Exclusive, safe_point
 
 from ..differentiate.twice import differentiable_twice, differentiating
+from .change_detection import dense_parts
 from .objective import refuse_lazy
 from .process_state import ProcessState
 from .randomness import (
@@ -119,7 +120,8 @@ class SavedState:
         self._containers = [(kept, _entries(kept)) for kept in reach.containers]
         self._parameters = [_ParameterState(p, careful) for p in _parameters(reach)]
         self._values = [(t, _copy(t)) for t in _plain_tensors(reach)] if careful else []
-        self._arrays = [(a, a.copy()) for a in reach.arrays] if careful else []
+        arrays = [array for array in reach.arrays if array.flags.writeable]
+        self._arrays = [(array, array.copy()) for array in arrays] if careful else []
         self._generators = [(g, generator_state(g)) for g in reach.generators]
         self._randomness = random_state()
 
@@ -145,17 +147,22 @@ class SavedState:
         """Bring everything back; Ctrl-C waits for it."""
         with DelayInterrupt():
             self._process.restore()
-            for container, saved in self._containers:
-                _refill(container, saved)
-            for state in self._parameters:
-                state.restore()
-            for tensor, value in self._values:
-                _put_back(tensor, value)
-            for array, copy in self._arrays:
-                array[...] = copy
-            for generator, state in self._generators:
-                restore_generator(generator, state)
-            restore_random_state(self._randomness)
+            try:
+                self._restore_model()
+            finally:  # whatever becomes of the model
+                restore_random_state(self._randomness)
+
+    def _restore_model(self) -> None:
+        for container, saved in self._containers:
+            _refill(container, saved)
+        for state in self._parameters:
+            state.restore()
+        for tensor, value in self._values:
+            _put_back(tensor, value)
+        for array, copy in self._arrays:
+            array[...] = copy
+        for generator, state in self._generators:
+            restore_generator(generator, state)
 
 
 def _parameters(reach: ReachableState) -> list[nn.Parameter]:
@@ -214,19 +221,28 @@ def _copy(tensor: Tensor) -> Tensor:
 
 def _put_back(tensor: Tensor, copy: Tensor) -> None:
     """Write a saved value only where it changed, to leave autograd versions alone."""
-    same = tensor.shape == copy.shape and tensor.dtype == copy.dtype
-    if same and tensor.device == copy.device and _same_bits(tensor, copy):
+    kept = _form(tensor) == _form(copy)
+    if kept and all(map(_same_bits, dense_parts(tensor), dense_parts(copy))):
         return
-    if same and tensor.device == copy.device:
+    if kept:
         with torch.no_grad():
             tensor.copy_(copy)
     else:
         tensor.data = copy
 
 
+def _form(tensor: Tensor) -> tuple[Any, ...]:
+    shapes = [part.shape for part in dense_parts(tensor)]
+    return tensor.dtype, tensor.device, tensor.layout, tensor.is_nested, shapes
+
+
 def _same_bits(tensor: Tensor, copy: Tensor) -> bool:
+    if tensor.is_meta:  # without numbers
+        return True
     with torch.no_grad():
         if tensor.is_floating_point():
+            if tensor.itemsize == 1:  # types for which torch has few operators
+                return torch.equal(tensor.view(torch.uint8), copy.view(torch.uint8))
             # Zeros of both signs are equal, and NaN is not: compare those by hand.
             alike = (tensor == copy) & (torch.signbit(tensor) == torch.signbit(copy))
             equal = alike | ((tensor != tensor) & (copy != copy))

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from theodolite.core import ConfigError, Exclusive, printable, safe_point
+from theodolite.core import ConfigError, printable, safe_point
+
+from ..model.process_state import measuring
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -130,7 +132,7 @@ def with_progress(unit: str = "products") -> Callable[[Callable[P, R]], Callable
     def decorate(instrument: Callable[P, R]) -> Callable[P, R]:
         @wraps(instrument)
         def measure(*args: P.args, **kwargs: P.kwargs) -> R:
-            with Exclusive(), show_progress(instrument.__name__, unit=unit):
+            with measuring(), show_progress(instrument.__name__, unit=unit):
                 return instrument(*args, **kwargs)
 
         return measure

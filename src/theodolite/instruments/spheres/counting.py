@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, Stopwatch, stream
 
+from ..model.process_state import measuring
 from ..model.restoring import preserve
 from .newton import Distinct, Energy, descend, landscape
 from .search import CriticalPoints, Search
@@ -20,6 +21,7 @@ _APART = 1e-6
 _SAME = 1e-9
 
 
+@measuring()
 def critical_points(
     energy: Energy,
     *,

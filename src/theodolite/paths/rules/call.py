@@ -14,35 +14,23 @@ Slot = tuple[str, int | None]
 
 @dataclass(frozen=True, eq=False)
 class Frozen:
-    """What a tensor is that no polynomial follows: its value is held constant.
+    """What a tensor is that no polynomial follows: its value is held constant."""
 
-    Attributes:
-        op: The operator that is not piecewise linear.
-        statistic: Whether it may be the statistic of a hand-written norm.
-    """
-
-    op: str
-    statistic: bool
+    op: str  # the operator that is not piecewise linear
+    statistic: bool  # whether it may be the statistic of a hand-written norm
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Piece:
-    """What a rule makes of one output of a call.
+class LinearPiece:
+    """What a rule makes of one output of a call."""
 
-    Attributes:
-        map: Linear in the tracked operands.
-        slots: Where those stand among the arguments.
-        constant: What is added to them.
-        gated: Whether the output is that of a smooth gate.
-    """
-
-    map: LinearMap
-    slots: tuple[Slot, ...]
-    constant: Tensor | None = None
-    gated: bool = False
+    map: LinearMap  # linear in the tracked operands
+    slots: tuple[Slot, ...]  # where those stand among the arguments
+    constant: Tensor | None = None  # what is added to them
+    gated: bool = False  # whether the output is that of a smooth gate
 
 
-Verdict = Piece | Frozen | None
+RuleResult = LinearPiece | Frozen | None
 
 
 @dataclass(kw_only=True, eq=False)

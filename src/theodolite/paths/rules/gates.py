@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..tape import Scaled, Vectorised
-from .call import Call, Frozen, Piece, Slot, Verdict
+from .call import Call, Frozen, LinearPiece, RuleResult, Slot
 
 # Elementwise activations: frozen as the secant from their value at zero.
 _ACTIVATIONS = frozenset(
@@ -27,8 +27,8 @@ STATISTICS = frozenset(
 _TINY = 1e-150
 
 
-def activation(call: Call) -> list[Verdict]:
-    """Freeze the slope of the secant, which is exact at the activation that came."""
+def activation(call: Call) -> list[RuleResult]:
+    """Replace a smooth activation by its secant from zero, exact at this input."""
     if not call.linearise or len(call.live) != 1:
         return [Frozen(call.name, False)]
     (slot,), output = call.live, call.outputs[0]
@@ -38,21 +38,11 @@ def activation(call: Call) -> list[Verdict]:
     factor = torch.where(away, (output - start) / torch.where(away, operand, 1.0), 0.0)
     map = Scaled(shapes=call.shapes(call.live), factor=factor)
     constant = start if bool(start.ne(0).any()) else None
-    return [Piece(map=map, slots=(slot,), constant=constant, gated=True)]
+    return [LinearPiece(map=map, slots=(slot,), constant=constant, gated=True)]
 
 
-def gate(call: Call) -> list[Verdict]:
-    """Hold the value of a gate."""
-    return [Frozen(call.name, False)]
-
-
-def statistic(call: Call) -> list[Verdict]:
-    """Hold the value of what may be a statistic."""
-    return [Frozen(call.name, True) for _ in call.outputs]
-
-
-def attend(call: Call) -> list[Verdict]:
-    """Freeze the weights of attention; values pass through them."""
+def attend(call: Call) -> list[RuleResult]:
+    """Freeze attention weights; only values pass through them."""
     slot: Slot = ("value", None)
     if not call.linearise or slot not in call.live:
         return [Frozen("attention", False), *[None] * (len(call.outputs) - 1)]
@@ -60,7 +50,7 @@ def attend(call: Call) -> list[Verdict]:
     map = Vectorised(
         shapes=call.shapes((slot,)), function=lambda value: weights @ value
     )
-    return [Piece(map=map, slots=(slot,)), *[None] * (len(call.outputs) - 1)]
+    return [LinearPiece(map=map, slots=(slot,)), *[None] * (len(call.outputs) - 1)]
 
 
 def _attention(call: Call) -> Tensor:
@@ -84,10 +74,12 @@ _ATTENTION = (
     "_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention "
     "_scaled_dot_product_fused_attention_overrideable"
 )
-SMOOTH_RULES: dict[str, Callable[[Call], list[Verdict]]] = {
+SMOOTH_RULES: dict[str, Callable[[Call], list[RuleResult]]] = {
     **dict.fromkeys(_ACTIVATIONS, activation),
-    **dict.fromkeys(_GATES, gate),
-    **dict.fromkeys(STATISTICS, statistic),
+    **dict.fromkeys(_GATES, lambda call: [Frozen(call.name, False)]),
+    **dict.fromkeys(
+        STATISTICS, lambda call: [Frozen(call.name, True) for _ in call.outputs]
+    ),
     **dict.fromkeys(_ATTENTION.split(), attend),
 }
 
@@ -107,8 +99,8 @@ STEPS = frozenset(
 )
 
 
-def select(call: Call) -> list[Verdict]:
-    """Let pass what came through unchanged; what was clipped is a constant."""
+def select(call: Call) -> list[RuleResult]:
+    """Pass what the call left unchanged; clipped entries are constants."""
     if len(call.live) != 1:
         return [Frozen(call.name, False)]
     (slot,), (output,) = call.live, call.outputs
@@ -120,33 +112,24 @@ def select(call: Call) -> list[Verdict]:
     return [_gate(call, slot, passed, torch.where(passed, 0.0, output))]
 
 
-def slope(factor: Callable[[Call, Tensor, Tensor], Tensor]) -> Callable:
-    """Make a rule of the slope at each activation; the rest is a constant."""
+def slope(
+    factor: Callable[[Call, Tensor], Tensor], *, shifted: bool = False
+) -> Callable:
+    """Return a rule from the slope at each input, and a constant if ``shifted``."""
 
-    def rule(call: Call) -> list[Verdict]:
+    def rule(call: Call) -> list[RuleResult]:
         slot: Slot = ("self", None)
         if call.live != (slot,):
             return [Frozen(call.name, False)]
-        operand, output = call.tensors[slot], call.outputs[0]
-        slopes = factor(call, operand, output)
-        return [_gate(call, slot, slopes, output - slopes * operand)]
+        operand = call.tensors[slot]
+        slopes = factor(call, operand)
+        shift = call.outputs[0] - slopes * operand if shifted else None
+        return [_gate(call, slot, slopes, shift)]
 
     return rule
 
 
-def rectify(factor: Callable[[Call, Tensor], Tensor]) -> Callable:
-    """Make a rule of slopes on both sides of zero, without a constant."""
-
-    def rule(call: Call) -> list[Verdict]:
-        slot: Slot = ("self", None)
-        if call.live != (slot,):
-            return [Frozen(call.name, False)]
-        return [_gate(call, slot, factor(call, call.tensors[slot]), None)]
-
-    return rule
-
-
-def pool(call: Call) -> list[Verdict]:
+def pool(call: Call) -> list[RuleResult]:
     """Take the element that each window chose."""
     slot: Slot = ("self", None)
     output, chosen = call.outputs[0], call.outputs[1]
@@ -159,7 +142,7 @@ def pool(call: Call) -> list[Verdict]:
     return [_mapped(call, slot, gather), None]
 
 
-def maximum_along(call: Call) -> list[Verdict]:
+def maximum_along(call: Call) -> list[RuleResult]:
     """Take the largest elements along an axis."""
     slot: Slot = ("self", None)
     dim = call.get("dim")
@@ -177,8 +160,8 @@ def maximum_along(call: Call) -> list[Verdict]:
     return [_mapped(call, slot, gather), *[None] * (len(call.outputs) - 1)]
 
 
-def compare(call: Call) -> list[Verdict]:
-    """Take, element by element, the operand that was chosen."""
+def compare(call: Call) -> list[RuleResult]:
+    """Take, entry by entry, the operand that was larger or smaller."""
     left, right = call.tensors["self", None], call.tensors["other", None]
     first = left >= right if call.name == "maximum" else left <= right
     slots, output = call.live, call.outputs[0]
@@ -191,22 +174,19 @@ def compare(call: Call) -> list[Verdict]:
         function=lambda x: torch.where(passed, x, torch.zeros_like(x)),
     )
     constant = torch.where(passed, 0.0, output)
-    return [Piece(map=map, slots=slots, constant=constant)]
+    return [LinearPiece(map=map, slots=slots, constant=constant)]
 
 
-def constant(call: Call) -> list[Verdict]:
-    """Hold a step constant."""
-    return [None for _ in call.outputs]
-
-
-def _gate(call: Call, slot: Slot, factor: Tensor, shift: Tensor | None) -> Piece:
+def _gate(call: Call, slot: Slot, factor: Tensor, shift: Tensor | None) -> LinearPiece:
     map = Scaled(shapes=call.shapes((slot,)), factor=factor)
-    return Piece(map=map, slots=(slot,), constant=shift)
+    return LinearPiece(map=map, slots=(slot,), constant=shift)
 
 
-def _mapped(call: Call, slots: Slot | tuple[Slot, ...], function: Callable) -> Piece:
+def _mapped(
+    call: Call, slots: Slot | tuple[Slot, ...], function: Callable
+) -> LinearPiece:
     chosen = slots if isinstance(slots[0], tuple) else (slots,)
-    return Piece(
+    return LinearPiece(
         map=Vectorised(shapes=call.shapes(chosen), function=function),  # pyright: ignore
         slots=chosen,  # pyright: ignore
     )
@@ -217,31 +197,23 @@ def _leaky(call: Call, operand: Tensor) -> Tensor:
     return slope.masked_fill_(operand > 0, 1.0)
 
 
-def _parametric(call: Call, operand: Tensor) -> Tensor:
-    return torch.where(operand > 0, torch.ones_like(operand), call.get("weight"))
-
-
-def _shrink(call: Call, operand: Tensor, output: Tensor) -> Tensor:
-    return (output != 0).to(operand.dtype)
-
-
-def _hard_sigmoid(call: Call, operand: Tensor, output: Tensor) -> Tensor:
-    return (operand.abs() < 3).to(operand.dtype) / 6
-
-
 _POOLS = (
     "max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d "
     "adaptive_max_pool3d adaptive_max_pool1d max_pool1d_with_indices"
 )
-RULES: dict[str, Callable[[Call], list[Verdict]]] = {
+RULES: dict[str, Callable[[Call], list[RuleResult]]] = {
     **dict.fromkeys(_SELECTING, select),
-    **dict.fromkeys(STEPS, constant),
+    **dict.fromkeys(STEPS, lambda call: [None for _ in call.outputs]),
     **dict.fromkeys(_POOLS.split(), pool),
     **dict.fromkeys(("max", "min", "amax", "amin"), maximum_along),
     **dict.fromkeys(("maximum", "minimum"), compare),
-    "abs": rectify(lambda _, operand: operand.sign()),
-    "leaky_relu": rectify(_leaky),
-    "_prelu_kernel": rectify(_parametric),
-    "softshrink": slope(_shrink),
-    "hardsigmoid": slope(_hard_sigmoid),
+    "abs": slope(lambda _, operand: operand.sign()),
+    "leaky_relu": slope(_leaky),
+    "_prelu_kernel": slope(
+        lambda call, x: torch.where(x > 0, torch.ones_like(x), call.get("weight"))
+    ),
+    "softshrink": slope(
+        lambda call, x: (call.outputs[0] != 0).to(x.dtype), shifted=True
+    ),
+    "hardsigmoid": slope(lambda _, x: (x.abs() < 3).to(x.dtype) / 6, shifted=True),
 }

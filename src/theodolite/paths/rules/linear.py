@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from ..tape import Convolved, Scaled, Summed, Vectorised
-from .call import Call, Frozen, Piece, Slot, Verdict
+from .call import Call, Frozen, LinearPiece, RuleResult, Slot
 
 _SLOT: Slot = ("input", None)
 
 
-def batch_norm(call: Call) -> list[Verdict]:
-    """Use running statistics, or those of the batch that came."""
+def batch_norm(call: Call) -> list[RuleResult]:
+    """Normalise by running statistics, or by those of this batch."""
     operand = call.tensors[_SLOT]
     axes = [axis for axis in range(operand.ndim) if axis != 1]
     training = call.get("training", "no_training" not in call.name)
@@ -30,14 +30,14 @@ def batch_norm(call: Call) -> list[Verdict]:
     return _affine(call, mean, rate, weight, bias)
 
 
-def layer_norm(call: Call) -> list[Verdict]:
-    """Use the statistics of each sample that came."""
+def layer_norm(call: Call) -> list[RuleResult]:
+    """Normalise by the statistics of each sample."""
     _, mean, rate = call.outputs
     return _affine(call, mean, rate, call.get("weight"), call.get("bias"))
 
 
-def group_norm(call: Call) -> list[Verdict]:
-    """Use the statistics of each sample's groups that came."""
+def group_norm(call: Call) -> list[RuleResult]:
+    """Normalise by the statistics of the groups of each sample."""
     operand = call.tensors[_SLOT]
     _, mean, rate = call.outputs
     channels, groups = operand.shape[1], int(call.get("group"))
@@ -54,8 +54,8 @@ def group_norm(call: Call) -> list[Verdict]:
     return _affine(call, spread(mean), spread(rate), weight, bias)
 
 
-def rms_norm(call: Call) -> list[Verdict]:
-    """Use the root mean square of each sample that came."""
+def rms_norm(call: Call) -> list[RuleResult]:
+    """Normalise by the root mean square of each sample."""
     operand = call.tensors[_SLOT]
     axes = tuple(range(-len(call.get("normalized_shape")), 0))
     eps = call.get("eps")
@@ -66,12 +66,12 @@ def rms_norm(call: Call) -> list[Verdict]:
 
 def _affine(
     call: Call, mean: Tensor, rate: Tensor, weight: Tensor | None, bias: Tensor | None
-) -> list[Verdict]:
+) -> list[RuleResult]:
     factor = rate if weight is None else rate * weight
     shift = -mean * factor
     shift = shift if bias is None else shift + bias
     map = Scaled(shapes=call.shapes((_SLOT,)), factor=factor)
-    piece = Piece(map=map, slots=(_SLOT,), constant=shift)
+    piece = LinearPiece(map=map, slots=(_SLOT,), constant=shift)
     return [piece, *[None] * (len(call.outputs) - 1)]
 
 
@@ -84,7 +84,7 @@ _BATCH = (
     "_native_batch_norm_legit_functional cudnn_batch_norm miopen_batch_norm "
     "_batch_norm_with_update batch_norm_with_update _batch_norm_no_update"
 )
-NORM_RULES: dict[str, Callable[[Call], list[Verdict]]] = {
+NORM_RULES: dict[str, Callable[[Call], list[RuleResult]]] = {
     **dict.fromkeys(_BATCH.split(), batch_norm),
     "native_layer_norm": layer_norm,
     "native_group_norm": group_norm,
@@ -128,8 +128,8 @@ _RESHAPED = {"view": torch.ops.aten.reshape.default}
 _RESHAPED["_unsafe_view"] = _RESHAPED["_reshape_alias"] = _RESHAPED["view"]
 
 
-def plain(call: Call) -> list[Verdict]:
-    """Vectorise a call that is linear in its only tracked operand."""
+def plain(call: Call) -> list[RuleResult]:
+    """Apply a call that is linear in its only tracked operand to each degree."""
     if len(call.live) != 1:
         return [Frozen(call.name, False)]
     other = None
@@ -139,7 +139,7 @@ def plain(call: Call) -> list[Verdict]:
         other = _RESHAPED[call.name]
         call.arguments["shape"] = call.arguments.pop("size", call.get("shape"))
     return [
-        Piece(
+        LinearPiece(
             map=Vectorised(
                 shapes=call.shapes(call.live),
                 function=call.function(call.live, place=place, func=other),
@@ -152,8 +152,8 @@ def plain(call: Call) -> list[Verdict]:
     ]
 
 
-def restride(call: Call) -> list[Verdict]:
-    """Pick the elements that another look at the same memory shows."""
+def restride(call: Call) -> list[RuleResult]:
+    """Pick the entries that another view of the same memory shows."""
     slot: Slot = ("self", None)
     operand, output = call.tensors[slot], call.outputs[0]
     length = operand.untyped_storage().nbytes() // operand.element_size()
@@ -168,16 +168,16 @@ def restride(call: Call) -> list[Verdict]:
     map = Vectorised(
         shapes=call.shapes((slot,)), function=lambda x: x.reshape(-1)[chosen]
     )
-    return [Piece(map=map, slots=(slot,))]
+    return [LinearPiece(map=map, slots=(slot,))]
 
 
-def same(call: Call) -> list[Verdict]:
-    """Leave the mark of a tensor that comes back as it is, memory and all."""
+def same(call: Call) -> list[RuleResult]:
+    """Keep the mark of a tensor that is returned unchanged."""
     return [None]
 
 
-def joint(call: Call) -> list[Verdict]:
-    """Part a call into what is linear in tracked operands, and a constant."""
+def joint(call: Call) -> list[RuleResult]:
+    """Split a call into a part linear in tracked operands, and a constant."""
     blank = {slot: torch.zeros_like(call.tensors[slot]) for slot in call.floats()}
     numbers = {(n, None): 0.0 for n in ("value", "other") if _is_number(call.get(n))}
     function = call.function(call.live, fixed={**blank, **numbers})
@@ -186,10 +186,10 @@ def joint(call: Call) -> list[Verdict]:
         off = [torch.zeros_like(call.tensors[slot]) for slot in call.live]
         constant = call.function(call.live)(*off)
     map = Vectorised(shapes=call.shapes(call.live), function=function)
-    return [Piece(map=map, slots=call.live, constant=constant)]
+    return [LinearPiece(map=map, slots=call.live, constant=constant)]
 
 
-def add(call: Call) -> list[Verdict]:
+def add(call: Call) -> list[RuleResult]:
     """Add tracked operands, numbers and constants."""
     sign = -1.0 if call.name in ("sub", "rsub") else 1.0
     factor = sign * float(call.get("alpha"))
@@ -211,24 +211,24 @@ def add(call: Call) -> list[Verdict]:
         weights=tuple(weights[name] for name, _ in slots),
         shape=output.shape,
     )
-    return [Piece(map=map, slots=slots, constant=constant)]
+    return [LinearPiece(map=map, slots=slots, constant=constant)]
 
 
-def copy(call: Call) -> list[Verdict]:
+def copy(call: Call) -> list[RuleResult]:
     """Take over the values of a tracked tensor, broadcast."""
     if not call.is_live("src"):
         return [None]
     slot: Slot = ("src", None)
     shape = call.outputs[0].shape
     return [
-        Piece(
+        LinearPiece(
             map=Summed(shapes=call.shapes((slot,)), weights=(1.0,), shape=shape),
             slots=(slot,),
         )
     ]
 
 
-def product(call: Call) -> list[Verdict]:
+def product(call: Call) -> list[RuleResult]:
     """Multiply by a constant; of two tracked factors, freeze the gate."""
     left, right, addend = PRODUCTS[call.name]
     factors = tuple(s for s in ((left, None), (right, None)) if s in call.live)
@@ -243,7 +243,7 @@ def product(call: Call) -> list[Verdict]:
     return [_bilinear(call, factors, addend)]
 
 
-def divide(call: Call) -> list[Verdict]:
+def divide(call: Call) -> list[RuleResult]:
     """Divide by a constant."""
     if call.is_live("other") or call.get("rounding_mode") is not None:
         return [Frozen("div", not call.is_live("self") or call.linearise)]
@@ -256,10 +256,10 @@ def divide(call: Call) -> list[Verdict]:
         map = Vectorised(
             shapes=call.shapes((slot,)), function=lambda x: torch.mul(x, inverse)
         )
-    return [Piece(map=map, slots=(slot,))]
+    return [LinearPiece(map=map, slots=(slot,))]
 
 
-def convolve(call: Call) -> list[Verdict]:
+def convolve(call: Call) -> list[RuleResult]:
     """Convolve with constant filters."""
     if call.live != (("input", None),):
         return [Frozen("a convolution with filters that depend on the input", False)]
@@ -272,10 +272,10 @@ def convolve(call: Call) -> list[Verdict]:
         weight=call.get("weight"),
         settings=tuple(call.get(name) for name in names),
     )
-    return [Piece(map=map, slots=call.live, constant=bias)]
+    return [LinearPiece(map=map, slots=call.live, constant=bias)]
 
 
-def _scaled(call: Call, slot: Slot) -> Piece:
+def _scaled(call: Call, slot: Slot) -> LinearPiece:
     (other,) = {"self", "other"} - {slot[0]}
     factor = call.get(other)
     shapes = call.shapes((slot,))
@@ -284,11 +284,11 @@ def _scaled(call: Call, slot: Slot) -> Piece:
         map = Scaled(shapes=shapes, factor=factor)
     else:
         map = Vectorised(shapes=shapes, function=lambda x: torch.mul(x, factor))
-    return Piece(map=map, slots=(slot,), gated=gated)
+    return LinearPiece(map=map, slots=(slot,), gated=gated)
 
 
-def _bilinear(call: Call, factors: tuple[Slot, ...], addend: str | None) -> Piece:
-    """Multiply matrices, one of them constant, and add what is to be added."""
+def _bilinear(call: Call, factors: tuple[Slot, ...], addend: str | None) -> LinearPiece:
+    """Return a matrix product with one constant factor, and its added term."""
     slots, constant = factors, None
     fixed: dict[Slot, Tensor | None] = {}
     if addend is not None and isinstance(call.get(addend), Tensor):
@@ -301,11 +301,11 @@ def _bilinear(call: Call, factors: tuple[Slot, ...], addend: str | None) -> Piec
     map = Vectorised(
         shapes=call.shapes(slots), function=call.function(slots, fixed=fixed)
     )
-    return Piece(map=map, slots=slots, constant=constant)
+    return LinearPiece(map=map, slots=slots, constant=constant)
 
 
 def _freeze_one(call: Call, factors: tuple[Slot, ...]) -> tuple[Slot, ...] | Frozen:
-    """Choose which of two tracked factors is held constant, if that is allowed."""
+    """Return the factor to follow, if one of two tracked factors may be frozen."""
     left, right = (call.tensors[slot] for slot in factors)
     if call.name == "mul" and left is right:
         return Frozen("a square", True)
@@ -330,7 +330,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-Rule = Callable[[Call], list[Verdict]]
+Rule = Callable[[Call], list[RuleResult]]
 RULES: dict[str, Rule] = {
     **dict.fromkeys(PLAIN, plain),
     **dict.fromkeys(JOINT, joint),

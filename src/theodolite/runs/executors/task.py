@@ -14,7 +14,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from theodolite.core import Cost, Row, RunError, Stopwatch, TheodoliteError
+from theodolite.core import (
+    Cost,
+    Exclusive,
+    Row,
+    RunError,
+    Stopwatch,
+    TheodoliteError,
+    safe_point,
+)
 
 from ..folder.atomic import refusing
 from ..folder.cells import Cell, labels
@@ -168,8 +176,13 @@ class InProcess:
             self._initialise = None
         # The environment is for libraries that a cell is the first to load. Once for
         # all cells: finding the libraries of a process takes milliseconds.
-        with one_thread_environment(), threadpool_limits(limits=1):
+        with (
+            Exclusive(interruptible=True),
+            one_thread_environment(),
+            threadpool_limits(limits=1),
+        ):
             for cell in cells:
+                safe_point()
                 yield cell, task(cell)
 
 

@@ -1,4 +1,4 @@
-"""What to do about a finding, as code that runs, and trials of it.
+"""Advice for a finding, as code that runs, and trials of the advice.
 
 Start at ``prescribing.py``; the remedies are in ``surgeries.py``, ``weights.py`` and
 ``settings.py``. ``applying.py`` runs the code of a piece of advice on a copy,

@@ -1,4 +1,4 @@
-"""The code of a piece of advice, run on a copy.
+"""Run the code of a piece of advice on a copy of the model.
 
 Only code that this process wrote is ever run: a survey that was read from a file may
 hold anybody's.
@@ -20,7 +20,7 @@ from .refitting import refit
 
 @dataclass(kw_only=True)
 class Treated:
-    """A copy of a network that is about to be trained.
+    """A copy of a network to be altered and trained.
 
     Attributes:
         model: The copy, altered or not.

@@ -1,4 +1,4 @@
-"""Advice for what was found."""
+"""Advice for findings."""
 
 from collections.abc import Iterable
 
@@ -17,13 +17,13 @@ _WRITTEN: set[str] = set()
 
 
 def advise(survey: Survey, findings: Iterable[Finding]) -> tuple[Advice, ...]:
-    """Return what to do about findings, in their order, each piece of code once.
+    """Return advice for findings, in their order, without repeating code.
 
     Args:
         survey: What was measured.
         findings: What it means, as :func:`theodolite.survey.find` says.
     """
-    found: dict[str, Advice] = {}
+    by_rule: dict[str, Advice] = {}
     for finding in findings:
         for remedy in REMEDIES:
             if finding.rule not in remedy.rules:
@@ -35,11 +35,11 @@ def advise(survey: Survey, findings: Iterable[Finding]) -> tuple[Advice, ...]:
                 advice = Advice(
                     rule=finding.rule, title=remedy.title, code=code, kind=remedy.kind
                 )
-                found.setdefault(code, advice)
-    _WRITTEN.update(found)
-    return tuple(found.values())
+                by_rule.setdefault(code, advice)
+    _WRITTEN.update(by_rule)
+    return tuple(by_rule.values())
 
 
 def written_here(code: str) -> bool:
-    """Say whether :func:`advise` wrote a piece of code in this process."""
+    """Return whether :func:`advise` wrote a piece of code in this process."""
     return code in _WRITTEN

@@ -1,4 +1,4 @@
-"""The same optimiser for another copy of a network."""
+"""Copy an optimiser to another copy of a network."""
 
 import copy
 from collections import OrderedDict, defaultdict
@@ -11,7 +11,7 @@ T = TypeVar("T", bound=torch.optim.Optimizer | None)
 
 
 def refit(optimizer: T, before: nn.Module, after: nn.Module) -> T:
-    """Return a copy of an optimiser that moves an altered network's parameters.
+    """Return a copy of an optimiser for the parameters of an altered network.
 
     Groups keep their settings; a parameter goes where the one of its name was, a new
     one into the first group, and one that was in no group stays out. Parameters whose
@@ -27,19 +27,19 @@ def refit(optimizer: T, before: nn.Module, after: nn.Module) -> T:
         return optimizer
     old = {id(p): name for name, p in before.named_parameters()}
     new = dict(after.named_parameters())
-    found: Any = object.__new__(type(optimizer))
-    found.__dict__.update(optimizer.__dict__)
-    for name in [name for name in found.__dict__ if name.endswith("_hooks")]:
-        setattr(found, name, OrderedDict())
-    found.param_groups = [_moved(g, old, new) for g in optimizer.param_groups]
+    copied: Any = object.__new__(type(optimizer))
+    copied.__dict__.update(optimizer.__dict__)
+    for name in [name for name in copied.__dict__ if name.endswith("_hooks")]:
+        setattr(copied, name, OrderedDict())
+    copied.param_groups = [_moved(g, old, new) for g in optimizer.param_groups]
     added = [p for name, p in new.items() if name not in set(old.values())]
-    found.param_groups[0]["params"] += added
-    found.state = defaultdict(dict)
+    copied.param_groups[0]["params"] += added
+    copied.state = defaultdict(dict)
     for parameter, state in optimizer.state.items():
         match = new.get(old.get(id(parameter), ""))
         if match is not None and match.shape == parameter.shape:
-            found.state[match] = copy.deepcopy(state)
-    return found
+            copied.state[match] = copy.deepcopy(state)
+    return copied
 
 
 def _moved(

@@ -1,4 +1,4 @@
-"""What a remedy is: a rule that it answers and the code that it writes."""
+"""A remedy: the rules that it answers, and the code that it writes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ..records.whole_survey import Survey
 
 @dataclass(frozen=True, kw_only=True)
 class Remedy:
-    """A way to answer findings of some rules.
+    """Writes code that answers findings of some rules.
 
     Attributes:
         rules: Rules whose findings it answers.
@@ -26,7 +26,7 @@ class Remedy:
 
 
 def operated(call: str) -> str:
-    """Return the lines of a surgery, after which the optimiser moves the new model.
+    """Return the code of a surgery, and code that gives the optimiser the new model.
 
     Args:
         call: What follows ``surgery.``, of ``before`` and ``inputs``.

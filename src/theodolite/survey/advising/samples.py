@@ -17,6 +17,7 @@ from theodolite.instruments import (
     preserve,
     preserve_process,
     read_batches,
+    reseed,
     samples_in,
 )
 
@@ -25,7 +26,7 @@ MOST_BATCHES = 16
 
 
 class Pool:
-    """All samples that a network is given.
+    """All samples of the given batches.
 
     Batches that cannot be joined, such as those of different lengths, are drawn whole.
 
@@ -41,13 +42,13 @@ class Pool:
         self.size = samples_in(self.batches[0]) or 1
 
     def some_inputs(self) -> Any:
-        """Return inputs of the first batch, in memory of their own."""
+        """Return a copy of the inputs of the first batch."""
         batch = picked(self.batches[0], slice(None))
         paired = isinstance(batch, tuple | list) and len(batch) == 2
         return batch[0] if paired else batch
 
     def draws(self, seed: int, size: int | None) -> Iterator[Batch]:
-        """Yield batches without end; the same seed and size, the same batches."""
+        """Yield batches without end; equal seeds and sizes give equal batches."""
         rng = stream(seed, "trial")
         total = samples_in(self.joined) if self.joined is not None else None
         while True:
@@ -69,12 +70,12 @@ class Pool:
     def seeded(self, seed: int) -> Iterator[None]:
         """Seed torch, and leave it as found with all settings of the process."""
         with preserve_process():
-            torch.manual_seed(seed)
+            reseed(seed)
             yield
 
 
 def picked(batch: Batch, index: Tensor | slice) -> Batch:
-    """Return some samples of a batch, copied."""
+    """Return a copy of some samples of a batch."""
     if isinstance(batch, Tensor):
         if not batch.ndim:
             return batch.clone()

@@ -1,4 +1,4 @@
-"""Remedies that leave the network alone: rates, batches, modes, the optimiser."""
+"""Remedies that do not change the network: rates, batches, modes, optimiser."""
 
 from ..findings.evidence import divided, single
 from ..findings.rates import several_rates
@@ -80,7 +80,7 @@ def _still(survey: Survey, finding: Finding) -> str | None:
 
 
 def _without_decay(survey: Survey, finding: Finding) -> str | None:
-    """Exempt the weights concerned, group by group."""
+    """Turn weight decay off for the weights named, group by group."""
     rows = survey.find("decays_invariant")
     names = [row["parameter"] for row in rows if "parameter" in row]
     if not names:
@@ -114,7 +114,7 @@ def _taken_in(survey: Survey, finding: Finding) -> str | None:
 
 
 def _thawed(survey: Survey, finding: Finding) -> str | None:
-    """Train what is frozen, where what is trained is too little."""
+    """Train parameters that are frozen, where too few are trained."""
     rows = survey.find("tangent_smallest")
     if not any(r.get("n_rows", 0) > r.get("n_trained", 0) for r in rows):
         return None
@@ -124,7 +124,7 @@ def _thawed(survey: Survey, finding: Finding) -> str | None:
 
 
 def _against_fitting(survey: Survey, finding: Finding) -> str | None:
-    """Raise the weight decay, where the optimiser has one."""
+    """Raise the weight decay, if the optimiser has one."""
     return (
         "for group in optimizer.param_groups:\n"
         '    if "weight_decay" in group:\n'

@@ -11,7 +11,7 @@ FAIR_GAIN = 0.5
 
 
 def _skips_around(survey: Survey, finding: Finding) -> str | None:
-    r"""Put skips around all plain blocks but the first, and shrink what they hold.
+    r"""Put skips around all plain blocks except the first, and shrink their weights.
 
     Branches of size $1/\sqrt L$ add up to the size of the skip.
     """
@@ -40,7 +40,7 @@ def _skips_around(survey: Survey, finding: Finding) -> str | None:
 
 
 def _around(block: Block) -> str:
-    """Return what a skip goes around: a norm is taken in with its layer."""
+    """Return the modules that a skip goes around: a layer with its norm."""
     container = block.name.rpartition(".")[0]
     return container if block.norms and container else block.name
 
@@ -58,7 +58,7 @@ def _fixed_up(survey: Survey, finding: Finding) -> str | None:
 
 
 def _scaled_to_fair(survey: Survey, finding: Finding) -> str | None:
-    """Bring the median branch to half the size of its skip."""
+    """Scale branches so that the median one is half the size of its skip."""
     gains = [f for _, f in by_block(survey, "branch_gain") if f.value > 0]
     if not gains:
         return None
@@ -92,7 +92,7 @@ def _in_groups(survey: Survey, finding: Finding) -> str | None:
 
 
 def _logarithms(survey: Survey, finding: Finding) -> str | None:
-    """Hand the loss logarithms, whose softmax is what they are logarithms of."""
+    """Give the loss log-probabilities in place of probabilities."""
     return (
         "# Better: take the softmax out of the model. Until then:\n"
         "model.register_forward_hook(\n"
@@ -106,7 +106,7 @@ def _standardised(survey: Survey, finding: Finding) -> str | None:
 
 
 def _features_standardised(survey: Survey, finding: Finding) -> str | None:
-    """Give every feature mean 0 and variance 1, by the statistics of these samples."""
+    """Standardise every feature by the statistics of these samples."""
     return _scaled_by(
         survey,
         "axis = 1 if inputs.ndim in (4, 5) else inputs.ndim - 1\n"
@@ -118,7 +118,7 @@ def _features_standardised(survey: Survey, finding: Finding) -> str | None:
 
 
 def _scaled_by(survey: Survey, statistics: str) -> str | None:
-    """Scale what enters the first block by a mean and a deviation found so."""
+    """Standardise the input of the first block by a mean and a deviation."""
     if not survey.blocks:
         return None
     return (

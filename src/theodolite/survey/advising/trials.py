@@ -1,4 +1,4 @@
-"""Advice put to the test: both networks trained from equal seeds and batches."""
+"""Trials of advice: train with and without it, from equal seeds and batches."""
 
 import math
 import time
@@ -27,32 +27,32 @@ CEILING = 10.0
 
 
 class Treatable(Protocol):
-    """What advice can be tried on: a model with what trains it."""
+    """A model on which advice can be tried, with all that trains it."""
 
     @property
     def model(self) -> nn.Module:
-        """The network, which is not touched."""
+        """The network; it is not changed."""
         ...
 
     @property
     def batches(self) -> Any:
-        """What it learns from."""
+        """The training batches."""
         ...
 
     @property
     def loss(self) -> Loss:
-        """What it minimises."""
+        """The training loss."""
         ...
 
     @property
     def optimizer(self) -> torch.optim.Optimizer | None:
-        """What would train it."""
+        """The optimiser."""
         ...
 
 
 @dataclass
 class _Arm:
-    """Losses with a piece of advice, and those without from the same seeds."""
+    """Losses with a piece of advice, and without it from the same seeds."""
 
     advice: Advice
     treated: list[float] = field(default_factory=list)
@@ -70,7 +70,7 @@ def try_advice(
     steps: int = 30,
     budget_s: float = 60.0,
 ) -> tuple[Advice, ...]:
-    """Try each piece of advice on a copy, and put what does not help last.
+    """Try each piece of advice on a copy; sort advice that does not help last.
 
     For every seed the network as it is and each altered copy are trained on the same
     batches in the same order. What is compared is the loss in eval mode over all the
@@ -115,7 +115,7 @@ def try_advice(
 def _affordable(
     subject: Treatable, pool: Pool, count: int, steps: int, budget_s: float
 ) -> tuple[int, int]:
-    """Return how much advice can be tried, over how many steps, with two seeds.
+    """Return how many pieces of advice, and steps, fit the time with two seeds.
 
     A step is timed on a copy. Steps are given up first, then advice from the end.
     """
@@ -191,8 +191,8 @@ def _judged(arm: _Arm, steps: int) -> Trial:
             said=said,
         )
     gaps = [a - b for a, b in zip(arm.treated, arm.plain, strict=True)]
-    found = sampled("difference", gaps)
-    low, high = found.lower(LEVEL / 2), found.upper(LEVEL / 2)
+    interval = sampled("difference", gaps)
+    low, high = interval.lower(LEVEL / 2), interval.upper(LEVEL / 2)
     # Equal to the last digit, as where all samples are one batch: not by chance.
     alike = len(set(gaps)) == 1
     if alike:
@@ -201,13 +201,13 @@ def _judged(arm: _Arm, steps: int) -> Trial:
     helped = "no" if low > -worth else "yes" if high < 0 else "open"
     word = "it did harm" if low > 0 else _WORDS[helped]
     said = (
-        f"after {steps} steps the loss differs by {found.value:+.3g} "
+        f"after {steps} steps the loss differs by {interval.value:+.3g} "
         f"[{low:+.3g}, {high:+.3g}] over {len(gaps)} seeds"
         f"{', which draw nothing here' if alike else ''}: {word}"
         f"{_why(arm)}"
     )
     return Trial(
-        difference=found.value,
+        difference=interval.value,
         low=low,
         high=high,
         n_seeds=len(gaps),
@@ -225,7 +225,7 @@ _WORDS = {
 
 
 def _place(advice: Advice) -> tuple[int, float]:
-    """Put what helped first, the most helpful before the others, untried in between."""
+    """Sort advice: what helped first, then untried advice, then what did not help."""
     trial = advice.trial
     if trial is None:
         return 1, 0.0

@@ -1,4 +1,4 @@
-"""Remedies that draw or scale weights anew."""
+"""Remedies that re-initialise or scale weights."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -10,7 +10,7 @@ from .remedy import Remedy
 
 
 def _after_he(survey: Survey, finding: Finding) -> str | None:
-    """Draw the weights of all layers but the last after He."""
+    """Re-initialise all layers except the last with He (Kaiming) weights."""
     bends = {name for block in survey.blocks for name in block.activations}
     gain = "tanh" if bends and all("tanh" in name for name in bends) else "relu"
     return (
@@ -25,7 +25,7 @@ def _after_he(survey: Survey, finding: Finding) -> str | None:
 
 
 def _found_again(survey: Survey, finding: Finding) -> str | None:
-    """Draw the weights after He, unless counts or equal samples are at fault."""
+    """Re-initialise with He weights, unless counts or equal samples are the cause."""
     for row in survey.find("tangent_smallest"):
         if row.get("n_repeated") or row.get("n_rows", 0) > row.get("n_trained", 0):
             return None
@@ -33,7 +33,7 @@ def _found_again(survey: Survey, finding: Finding) -> str | None:
 
 
 def _drawn_anew(survey: Survey, finding: Finding) -> str | None:
-    """Draw the layers concerned as torch does."""
+    """Re-initialise these layers with torch's own initialisation."""
     if not finding.where:
         return None
     return (
@@ -45,7 +45,7 @@ def _drawn_anew(survey: Survey, finding: Finding) -> str | None:
 
 
 def _finite_anew(survey: Survey, finding: Finding) -> str | None:
-    """Draw layers anew that hold what is not finite."""
+    """Re-initialise layers with NaN or infinite weights."""
     if all(isfinite(f.value) for _, f in by_module(survey, "weight_rms")):
         return None
     return (
@@ -58,7 +58,7 @@ def _finite_anew(survey: Survey, finding: Finding) -> str | None:
 
 
 def _first_layers_anew(survey: Survey, finding: Finding) -> str | None:
-    """Draw branches anew and set their last layers to zero."""
+    """Re-initialise branches, and set their last layers to zero."""
     drawn = _drawn_anew(survey, finding)
     if drawn is None:
         return None
@@ -85,7 +85,7 @@ def _biases_zero(survey: Survey, finding: Finding) -> str | None:
 
 
 def _head_shrunk(survey: Survey, finding: Finding) -> str | None:
-    """Start at the scores of a guess."""
+    """Shrink the head, so that all classes start with equal scores."""
     return (
         "import torch\n"
         "heads = [m for m in model.modules() if isinstance(m, torch.nn.Linear)]\n"
@@ -94,7 +94,7 @@ def _head_shrunk(survey: Survey, finding: Finding) -> str | None:
 
 
 def _paths(names: Sequence[str]) -> list[str]:
-    """Return the modules of blocks, each once."""
+    """Return the modules of blocks, without repeats."""
     return list(dict.fromkeys(name.split("#")[0] for name in names))
 
 

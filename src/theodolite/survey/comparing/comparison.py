@@ -1,4 +1,4 @@
-"""What comes of setting two surveys side by side."""
+"""The result of comparing two surveys."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _ARROWS = {"up": "↑", "down": "↓", "no": "="}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """Two surveys, what differs, and what that means; prints as a compact table.
+    """Two surveys and their differences; prints as a compact table.
 
     Attributes:
         before: The first survey.
@@ -113,7 +113,7 @@ class Comparison:
 
 
 def _clear(one: Difference) -> float:
-    """Return by how many half-widths of its interval a difference is off zero."""
+    """Return the distance of a difference from zero, in half-widths of its interval."""
     half = (one.high - one.low) / 2
     size = max(abs(one.before), abs(one.after)) or 1.0
     # Between exact numbers the relative change orders.
@@ -148,7 +148,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
 def _told(
     findings: tuple[Finding, ...], word: str, *, ill: str = "·", well: str = "·"
 ) -> Iterator[str]:
-    """Yield a line a finding, marked by what it means that an ill or good one is so."""
+    """Yield one line per finding, marked as good or bad news."""
     marks = {"sick": ill, "warning": ill, "good": well}
     for each in findings[:_FINDINGS]:
         yield f"{marks.get(each.severity, '·')} {word}: {each.title}"

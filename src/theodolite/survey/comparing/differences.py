@@ -101,7 +101,7 @@ def differences_of(
 def not_compared(
     before: Rows, after: Rows, pairs: Sequence[BlockPair]
 ) -> tuple[str, ...]:
-    """Say which numbers that both hold were not taken on all of the same samples.
+    """Return the numbers of both surveys that were measured on other samples.
 
     Args:
         before: Rows of the first survey.
@@ -109,16 +109,18 @@ def not_compared(
         pairs: Which block of the one is which of the other.
     """
     ours, theirs, _ = _paired(before, after, pairs)
-    found: dict[str, dict[str, None]] = {}
+    quantities: dict[str, dict[str, None]] = {}
     for key in ours:
         if key in theirs and not _comparable(ours[key], theirs[key]):
             against = " against ".join(_counts(row[key]) for row in (ours, theirs))
-            found.setdefault(against, {})[str(ours[key]["quantity"])] = None
-    return tuple(f"{against}: {', '.join(names)}" for against, names in found.items())
+            quantities.setdefault(against, {})[str(ours[key]["quantity"])] = None
+    return tuple(
+        f"{against}: {', '.join(names)}" for against, names in quantities.items()
+    )
 
 
 def _comparable(one: Row, other: Row) -> bool:
-    """Tell whether both numbers were taken on all samples, and on as many."""
+    """Return whether both numbers were measured on all samples, equally many."""
     counts = samples_of(one), samples_of(other)
     same = counts[0] == counts[1] and one.get("n_samples") == other.get("n_samples")
     return same and not any(map(on_samples, counts))
@@ -134,7 +136,7 @@ def _counts(row: Row) -> str:
 def _paired(
     before: Rows, after: Rows, pairs: Sequence[BlockPair]
 ) -> tuple[dict[Any, Row], dict[Any, Row], dict[str, str]]:
-    """Return both surveys' rows by what they are of, and names for blocks of both."""
+    """Return rows of both surveys by their labels, and names for paired blocks."""
     names = {
         pair.after.name: pair.before.name
         for pair in pairs
@@ -145,17 +147,17 @@ def _paired(
 
 
 def _single(rows: Iterable[Row], names: Mapping[str, str]) -> dict[Any, Row]:
-    """Return rows by what they are of, without those that share that with another."""
-    found: dict[Any, Row] = {}
+    """Return rows by their labels, without labels that several rows share."""
+    by_key: dict[Any, Row] = {}
     several = set()
     for row in rows:
         if not isinstance(row.get("value"), int | float):
             continue
         key = _key(row, names)
-        if key in found:
+        if key in by_key:
             several.add(key)
-        found[key] = row
-    return {key: row for key, row in found.items() if key not in several}
+        by_key[key] = row
+    return {key: row for key, row in by_key.items() if key not in several}
 
 
 def _key(row: Row, names: Mapping[str, str]) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from ..records.block import Block
 
 @dataclass(frozen=True, kw_only=True)
 class BlockPair:
-    """A block of each network, or one that the other network has not.
+    """A block of each network, or a block that only one network has.
 
     Attributes:
         before: Block of the first network.
@@ -23,7 +23,7 @@ class BlockPair:
 
     @property
     def name(self) -> str:
-        """Name of the block; both where they differ."""
+        """Name of the block; both names where they differ."""
         names = [one.name for one in (self.before, self.after) if one is not None]
         return " → ".join(dict.fromkeys(names))
 
@@ -54,7 +54,7 @@ def match_blocks(
 
 
 def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
-    """Return a longest list of equal names that comes in order in both."""
+    """Return the longest common subsequence of names, as pairs of places."""
     n, m = len(before), len(after)
     best = [[0] * (m + 1) for _ in range(n + 1)]
     for i in range(n - 1, -1, -1):
@@ -62,16 +62,16 @@ def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int
             same = before[i] == after[j]
             skipped = max(best[i + 1][j], best[i][j + 1])
             best[i][j] = best[i + 1][j + 1] + 1 if same else skipped
-    found, i, j = [], 0, 0
+    pairs, i, j = [], 0, 0
     while i < n and j < m:
         if before[i] == after[j]:
-            found.append((i, j))
+            pairs.append((i, j))
             i, j = i + 1, j + 1
         elif best[i + 1][j] >= best[i][j + 1]:
             i += 1
         else:
             j += 1
-    return found
+    return pairs
 
 
 def _between(before: Sequence[Block], after: Sequence[Block]) -> list[BlockPair]:

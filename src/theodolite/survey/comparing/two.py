@@ -30,7 +30,7 @@ def compare(
     seed: int = 0,
     **settings: Any,
 ) -> Comparison:
-    """Set two surveys side by side.
+    """Compare two models, or two surveys.
 
     Models are surveyed first, both with the same batches, seed and budget.
 
@@ -83,7 +83,7 @@ def compare(
 
 
 def compare_surveys(before: Survey, after: Survey) -> Comparison:
-    """Set two surveys side by side."""
+    """Compare two surveys."""
     pairs = match_blocks(before.blocks, after.blocks)
     old = {one.rule for one in before.findings}
     now = {one.rule for one in after.findings}

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Figure:
-    """A number and its error; 0 where it is exact.
+    """A number and its error; the error of an exact number is 0.
 
     Attributes:
         value: The number.
@@ -43,7 +43,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """A number held against a threshold, whether the rule fires or not.
+    """A number and the threshold that it is compared with.
 
     Attributes:
         figure: The number.
@@ -78,7 +78,7 @@ class Evidence:
 
 
 def figure_of(row: Row) -> Figure:
-    """Return a row's number; one that was not finite or resolved is NaN or infinite.
+    """Return a row's number; NaN or infinity where it was not finite.
 
     A finite number without an error is not known, so that no rule fires on it.
     """
@@ -91,19 +91,19 @@ def figure_of(row: Row) -> Figure:
 
 
 def single(survey: Survey, quantity: str, **labels: object) -> Figure | None:
-    """Return the one number of a quantity, None where there is none."""
-    found = survey.find(quantity, **labels)
-    return figure_of(found[0]) if len(found) == 1 else None
+    """Return the only number of a quantity, or None."""
+    rows = survey.find(quantity, **labels)
+    return figure_of(rows[0]) if len(rows) == 1 else None
 
 
 def by_block(survey: Survey, quantity: str) -> list[tuple[Block, Figure]]:
     """Return the numbers of blocks, in order of depth."""
-    found = {row.get("block"): figure_of(row) for row in survey.find(quantity)}
-    return [(b, found[b.name]) for b in survey.blocks if b.name in found]
+    figures = {row.get("block"): figure_of(row) for row in survey.find(quantity)}
+    return [(b, figures[b.name]) for b in survey.blocks if b.name in figures]
 
 
 def body(survey: Survey, quantity: str) -> list[tuple[Block, Figure]]:
-    """Return the numbers of all blocks but the head, whose outputs are scores."""
+    """Return the numbers of all blocks except the head, whose outputs are scores."""
     return [(b, f) for b, f in by_block(survey, quantity) if b.kind != "head"]
 
 
@@ -114,7 +114,7 @@ def by_module(survey: Survey, quantity: str) -> list[tuple[str, Figure]]:
 
 
 def decades(first: Figure, second: Figure) -> Figure:
-    """Return the decimal logarithm of first over second, errors joined.
+    """Return the decimal logarithm of first over second, with its error.
 
     Example:
         >>> print(decades(Figure(100.0, 1.0), Figure(1.0)))
@@ -131,7 +131,7 @@ def decades(first: Figure, second: Figure) -> Figure:
 
 
 def divided(first: Figure, second: Figure) -> Figure:
-    """Return a ratio, errors joined."""
+    """Return a ratio with its error."""
     if second.value == 0 or math.isnan(first.value + second.value):
         return Figure(math.nan)
     ratio = first.value / second.value
@@ -141,7 +141,7 @@ def divided(first: Figure, second: Figure) -> Figure:
 
 
 def fewest(*figures: Figure) -> tuple[int, int] | None:
-    """Return the samples of the number that was taken on the fewest."""
+    """Return the smallest sample count of some numbers."""
     known = [figure.samples for figure in figures if figure.samples is not None]
     return min(known, default=None)
 

@@ -32,7 +32,7 @@ def _uneven(survey: Survey) -> Evidence | None:
 
 
 def _tied(survey: Survey) -> Evidence | None:
-    """Read the kernel's smallest eigenvalue over its largest, against rounding.
+    """Return the kernel's smallest eigenvalue over its largest, beside rounding.
 
     Outputs that sum to one, or are made of fewer features, are tied by construction,
     and nothing is wrong with them.
@@ -53,7 +53,7 @@ def _tied(survey: Survey) -> Evidence | None:
 
 
 def _reason(survey: Survey, row: Row) -> str:
-    """Say which of the known reasons it is."""
+    """Return which of the known causes it is."""
     rows, trained = int(row.get("n_rows", 0)), int(row.get("n_trained", 0))
     if rows > trained:
         return (
@@ -79,7 +79,7 @@ def _dead(share: Figure) -> bool:
 
 
 def _against(survey: Survey) -> Evidence | None:
-    """Read the worst margin over the median, of a batch that is nearly fit."""
+    """Return the worst margin over the median, of a batch that is nearly fit."""
     wrong = single(survey, "error_rate")
     worst, usual = (single(survey, "margin", share=share) for share in (0.0, 0.5))
     if wrong is None or worst is None or usual is None:

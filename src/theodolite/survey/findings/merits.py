@@ -1,4 +1,4 @@
-"""What is as it should be, said as well."""
+"""Good findings: what is as it should be."""
 
 from ..records.whole_survey import Survey
 from .evidence import Evidence, Figure, body, decades
@@ -9,7 +9,7 @@ STEADY = 1.0
 
 
 def _steady(survey: Survey) -> Evidence | None:
-    """Read the larger of the two spreads, forwards and backwards."""
+    """Return the larger of the forward and the backward spread."""
     spreads: list[Figure] = []
     for quantity in ("forward_rms", "backward_rms"):
         sizes = sorted((f for _, f in body(survey, quantity)), key=lambda f: f.value)

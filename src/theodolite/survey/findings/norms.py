@@ -25,36 +25,36 @@ def _counts(survey: Survey) -> list[tuple[str, Figure]]:
 
 
 def _few(survey: Survey) -> Evidence | None:
-    """Read the least number of values that a statistic is taken over, beyond one."""
-    found = _counts(survey)
-    least = smallest(found)
+    """Return the least number of values behind a batch statistic, above one."""
+    counts = _counts(survey)
+    least = smallest(counts)
     if least is None or least[1].value <= ONE:
         return None
     return Evidence(
         figure=least[1],
         threshold=FEW,
         above=False,
-        where=tuple(name for name, f in found if f.value < FEW),
+        where=tuple(name for name, f in counts if f.value < FEW),
         told=f"Here {least[0]} takes them over {least[1]}.",
     )
 
 
 def _one(survey: Survey) -> Evidence | None:
-    """Read the same number, where it may be one."""
-    found = _counts(survey)
-    least = smallest(found)
+    """Return the least number of values behind a batch statistic."""
+    counts = _counts(survey)
+    least = smallest(counts)
     if least is None:
         return None
     return Evidence(
         figure=least[1],
         threshold=2.0,
         above=False,
-        where=tuple(name for name, f in found if f.value <= ONE),
+        where=tuple(name for name, f in counts if f.value <= ONE),
     )
 
 
 def _far(survey: Survey) -> Evidence | None:
-    """Read the largest distance of running statistics that have seen a batch.
+    """Return the largest distance of running statistics that have seen a batch.
 
     Statistics of too few values are no measure of others.
     """
@@ -65,19 +65,19 @@ def _far(survey: Survey) -> Evidence | None:
         (name, replace(f, value=abs(f.value)))
         for name, f in by_module(survey, "running_var_ratio")
     ]
-    found = [pair for pair in (*means, *ratios) if pair[0] not in fresh]
-    worst = largest(found)
+    pairs = [pair for pair in (*means, *ratios) if pair[0] not in fresh]
+    worst = largest(pairs)
     if worst is None:
         return None
-    names = tuple(dict.fromkeys(name for name, f in found if f.value > FAR))
+    names = tuple(dict.fromkeys(name for name, f in pairs if f.value > FAR))
     return Evidence(figure=worst[1], threshold=FAR, above=True, where=names)
 
 
 def _frozen(survey: Survey) -> Evidence | None:
-    found = by_module(survey, "frozen_in_train_mode")
-    if not found:
+    frozen = by_module(survey, "frozen_in_train_mode")
+    if not frozen:
         return None
-    names = tuple(name for name, f in found if f.value)
+    names = tuple(name for name, f in frozen if f.value)
     return Evidence(
         figure=Figure(float(len(names))), threshold=0.5, above=True, where=names
     )

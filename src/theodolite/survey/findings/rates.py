@@ -1,4 +1,4 @@
-"""Learning rates, noise and what the optimiser was given."""
+"""Learning rates, gradient noise, and the parameters of the optimiser."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ NOISY = 2.0
 
 
 def _ratio(survey: Survey) -> Figure | None:
-    """Return the rate over the stable one, where what is stable is known.
+    """Return the learning rate over the stable one, if the stable one is known.
 
     An adaptive optimiser that has made no step yet has no scales; those of its first
     gradient change within a few steps, and say nothing of the steps after. A ratio
@@ -77,12 +77,12 @@ def _told(survey: Survey) -> str:
 
 
 def several_rates(survey: Survey) -> bool:
-    """Tell whether the optimiser moves groups at rates of their own."""
+    """Return whether the optimiser has groups with different rates."""
     return any(row.get("n_rates", 1) > 1 for row in survey.find("rate_in_use"))
 
 
 def _cold(survey: Survey) -> Evidence | None:
-    r"""Compare gradients of the last blocks with the first, norms behind additions.
+    r"""Compare gradients of last and first blocks, where norms follow additions.
 
     With norms at the heads of $L$ branches the last would be $1/\sqrt L$ of the first,
     since the stream grows like $\sqrt L$ (Xiong et al., theorem 1). An optimiser
@@ -112,16 +112,16 @@ def _cold(survey: Survey) -> Evidence | None:
 
 
 def _size(survey: Survey, blocks: Sequence[Block]) -> Figure | None:
-    """Return the root mean square over modules of blocks of their gradients."""
+    """Return the root mean square of the gradients of some blocks."""
     names = tuple(f"{b.name.split('#')[0]}." for b in blocks)
-    found = [
+    sizes = [
         f for n, f in by_module(survey, "gradient_rms") if f"{n}.".startswith(names)
     ]
-    if not found:
+    if not sizes:
         return None
-    size = math.sqrt(sum(f.value**2 for f in found) / len(found))
-    spread = math.hypot(*(f.value * f.error for f in found)) / len(found)
-    return Figure(size, spread / size if size else 0.0, fewest(*found))
+    size = math.sqrt(sum(f.value**2 for f in sizes) / len(sizes))
+    spread = math.hypot(*(f.value * f.error for f in sizes)) / len(sizes)
+    return Figure(size, spread / size if size else 0.0, fewest(*sizes))
 
 
 def _post_norm(norms: tuple[str, ...]) -> bool:
@@ -137,7 +137,7 @@ def _forgotten(survey: Survey) -> Evidence | None:
 
 
 def _noisy(survey: Survey) -> Evidence | None:
-    """Read the noise scale; where no signal is seen, the least that it can be."""
+    """Return the noise scale; without a visible signal, its lower bound."""
     rows = survey.find("noise_scale_per_batch")
     size = survey.settings.get("batch_size")
     if len(rows) != 1 or not isinstance(size, int):

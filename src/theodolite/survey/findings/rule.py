@@ -1,4 +1,4 @@
-"""What a rule is: words, a source, and a reading of the survey."""
+"""A rule: its words, its source, and the number that it reads."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Rule:
     about: Literal["network", "inputs", "labels"] = "network"
 
     def judge(self, survey: Survey) -> Finding | None:
-        """Return the finding, None where the number is not beyond its threshold."""
+        """Return the finding, or None if the number is not beyond its threshold."""
         evidence = None if self._made_up(survey) else self.read(survey)
         if evidence is None or not evidence.beyond:
             return None
@@ -65,7 +65,7 @@ class Rule:
         )
 
     def _made_up(self, survey: Survey) -> bool:
-        """Tell whether what the rule is about is nobody's."""
+        """Return whether the labels were made up, so that the rule does not apply."""
         if self.about == "labels":
             return "made up" in survey.inputs
         return self.about == "inputs" and survey.inputs.startswith("made up")

@@ -1,4 +1,4 @@
-"""All rules, and what they find in a survey."""
+"""All rules, and the findings of a survey."""
 
 from theodolite.core import unknown_name
 
@@ -20,7 +20,7 @@ _ORDER: dict[Severity, int] = {"sick": 0, "warning": 1, "note": 2, "good": 3}
 
 
 def find(survey: Survey) -> tuple[Finding, ...]:
-    """Return what the numbers of a survey mean, worst first.
+    """Return the findings of a survey, worst first.
 
     A rule whose measure was not made, or whose number is within its error of the
     threshold, is silent. Praise is given only where every trained parameter is known to
@@ -31,9 +31,9 @@ def find(survey: Survey) -> tuple[Finding, ...]:
     """
     counted = survey.number("n_zero_gradients")
     moved = counted is not None and counted["value"] == 0
-    found = [f for rule in RULES if (f := rule.judge(survey)) is not None]
-    found = [f for f in found if moved or f.severity != "good"]
-    return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
+    findings = [f for rule in RULES if (f := rule.judge(survey)) is not None]
+    findings = [f for f in findings if moved or f.severity != "good"]
+    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
 
 
 def rule_named(name: str) -> Rule:

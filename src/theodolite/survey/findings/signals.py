@@ -17,7 +17,7 @@ LOST_DISTANCE = 0.2
 
 
 def _grown(survey: Survey) -> Evidence | None:
-    """Hold growth against that of normalised branches, which add up like noise."""
+    """Compare growth with that of normalised branches, which add up like noise."""
     signal = body(survey, "forward_rms")
     top = largest(signal[1:])
     if top is None:
@@ -65,7 +65,7 @@ def _gradient(survey: Survey, *, above: bool) -> Evidence | None:
 
 
 def _merged(survey: Survey) -> Evidence | None:
-    """Read the last cosine, unless inputs were that close from the start."""
+    """Return the last cosine, unless inputs were that close at the start."""
     cosine = body(survey, "forward_correlation")
     if len(cosine) < 2:
         return None

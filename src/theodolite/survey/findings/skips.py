@@ -1,4 +1,4 @@
-"""What skips and branches do to each other."""
+"""Findings about skips and branches."""
 
 import math
 
@@ -58,7 +58,7 @@ def _drowning(survey: Survey) -> Evidence | None:
 
 
 def _stuck(survey: Survey) -> Evidence | None:
-    """Compare the gradients of sleeping branches with the largest of the others."""
+    """Compare the gradients of branches at zero with the largest of the others."""
     names = [b.name for b, f in _gains(survey) if f.value < ASLEEP]
     gradients = by_module(survey, "gradient_rms")
     inside = [g for g in gradients if any(_within(g[0], name) for name in names)]
@@ -75,7 +75,7 @@ def _stuck(survey: Survey) -> Evidence | None:
 
 
 def _damped(survey: Survey) -> Evidence | None:
-    r"""Multiply what each norm behind an addition leaves of the skip.
+    r"""Return the product of what norms after additions leave of the skip.
 
     A norm divides $x + f$ by its size, $\sqrt{1 + g^2}$ times that of $x$ where branch
     and skip are uncorrelated, $g$ the branch's gain.
@@ -100,20 +100,18 @@ def _damped(survey: Survey) -> Evidence | None:
 
 
 def _lost(survey: Survey) -> Evidence | None:
-    """Read the tenth percentile of each projecting block's singular values."""
-    found: list[tuple[str, Figure]] = []
+    """Return the tenth percentile of each projecting block's singular values."""
+    lost: list[tuple[str, Figure]] = []
     for block in survey.blocks:
         if block.skip == "projection":
             low = survey.find("singular_value", block=block.name, share=0.1)
             top = survey.find("singular_value", block=block.name, share=0.5)
             if len(low) == len(top) == 1:
-                found.append(
-                    (block.name, divided(figure_of(low[0]), figure_of(top[0])))
-                )
-    worst = smallest(found)
+                lost.append((block.name, divided(figure_of(low[0]), figure_of(top[0]))))
+    worst = smallest(lost)
     if worst is None:
         return None
-    names = tuple(name for name, f in found if f.value < LOST)
+    names = tuple(name for name, f in lost if f.value < LOST)
     return Evidence(figure=worst[1], threshold=LOST, above=False, where=names)
 
 

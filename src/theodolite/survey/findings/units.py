@@ -1,4 +1,4 @@
-"""Units that cannot learn, heads and inputs of the wrong size."""
+"""Dead units, and heads and inputs of the wrong size."""
 
 from dataclasses import replace
 from math import isfinite
@@ -33,7 +33,7 @@ LARGE_INPUTS = 10.0
 def _worst(
     survey: Survey, quantity: str, threshold: float, *, wide: bool = False
 ) -> Evidence | None:
-    """Read the largest share over the layers, or over those that carry the signal.
+    """Return the largest share over the layers, or over those on the main path.
 
     Args:
         survey: What was measured.
@@ -63,7 +63,7 @@ def _worst(
 def _worst_of_units(
     survey: Survey, quantity: str, threshold: float, *, sick: float
 ) -> Evidence | None:
-    """Read the largest share: a note, unless a layer that carries the signal is sick.
+    """Return the largest share: a note, unless a layer of the main path is sick.
 
     Args:
         survey: What was measured.
@@ -74,8 +74,8 @@ def _worst_of_units(
     wide = _worst(survey, quantity, threshold, wide=True)
     if wide is not None and replace(wide, threshold=sick).beyond:
         return replace(wide, severity="sick")
-    found = _worst(survey, quantity, threshold)
-    return found and replace(found, severity="note")
+    worst = _worst(survey, quantity, threshold)
+    return worst and replace(worst, severity="note")
 
 
 def _without_gradient(survey: Survey) -> Evidence | None:
@@ -98,7 +98,7 @@ def _without_gradient(survey: Survey) -> Evidence | None:
 
 
 def _sure(survey: Survey) -> Evidence | None:
-    """Hold scores of classes against equal ones; numbers have no such start."""
+    """Compare the loss with that of equal scores, for classes only."""
     if survey.find("loss_at_chance", guess="the mean"):
         return None
     loss, chance = single(survey, "loss"), single(survey, "loss_at_chance")
@@ -114,7 +114,7 @@ def _sure(survey: Survey) -> Evidence | None:
 
 
 def _probabilities(survey: Survey) -> Evidence | None:
-    """Read how far outputs are from being probabilities, where scores are wanted."""
+    """Return how far outputs are from probabilities, where scores are wanted."""
     away = single(survey, "simplex_distance")
     chance = single(survey, "loss_at_chance")
     if away is None or chance is None:
@@ -135,7 +135,7 @@ def _unscaled(survey: Survey) -> Evidence | None:
 
 
 def _not_finite(survey: Survey) -> Evidence | None:
-    """Count what is NaN or infinite; where weights are, they are what is named."""
+    """Count NaN and infinite numbers; name the weights if they hold any."""
     loss = single(survey, "loss")
     if loss is None:
         return None

@@ -34,7 +34,7 @@ class JacobianMeasure(Measure):
     weight: ClassVar = 5.0
 
     def refusal(self, site: Site) -> str:
-        """Want blocks."""
+        """Refuse a model without blocks."""
         if not any(_is_real(site, s.entry) for s in site.chart.stretches):
             return site.unmapped or (
                 "no blocks were found on the map: there is nothing to differentiate"
@@ -64,7 +64,7 @@ class JacobianMeasure(Measure):
 
 
 def _is_real(site: Site, value: int) -> bool:
-    """Tell whether a value can be differentiated by, as token numbers cannot."""
+    """Return whether a value is real, so that one can differentiate by it."""
     return "float" in site.chart.anatomy.recording.values[value].dtype
 
 
@@ -75,7 +75,7 @@ def _span(stretch: Stretch) -> tuple[str, int | None, int, int]:
 def _method(
     site: Site, span: tuple[int, int], samples: int
 ) -> Literal["auto", "dense"]:
-    """Take every row of a Jacobian with few, which is exact; else what is best."""
+    """Return the exact method for a Jacobian with few rows, else the best one."""
     values = site.chart.anatomy.recording.values
     columns, rows = (samples * math.prod(values[end].shape[1:]) for end in span)
     few = rows <= _ROWS and rows * columns <= _ENTRIES
@@ -83,12 +83,12 @@ def _method(
 
 
 def _seconds(site: Site, samples: int, steps: int) -> float:
-    """Return what two gradients a step take, of all blocks and of the whole."""
+    """Return the time of two gradients per step, over all blocks and the whole."""
     return 4 * (steps + 2) * site.gradient_s(samples)
 
 
 def _fitting(site: Site, allowance: Allowance) -> tuple[int, int]:
-    """Return samples and steps: rather many samples, then many steps."""
+    """Return samples and steps that fit the time: samples first, then steps."""
     samples = min(_SAMPLES, site.samples)
     while samples > 2 and _seconds(site, samples, _STEPS[-1]) > allowance.left():
         samples //= 2
@@ -112,7 +112,7 @@ def _block(
         "norm_mode": site.norm_mode,
         "outputs": site.outputs,
     }
-    found = singular_values(
+    spectrum = singular_values(
         marked,
         batch,
         **given,
@@ -121,31 +121,33 @@ def _block(
         max_steps=steps,
         seed=site.seed,
     )
-    site.passes += found.cost.passes
-    yield from _quantiles(found, labels)
-    value, error = _log_mean_square(found)
+    site.passes += spectrum.cost.passes
+    yield from _quantiles(spectrum, labels)
+    value, error = _log_mean_square(spectrum)
     yield number("log_mean_square", value, error, **labels)
 
 
-def _quantiles(found: SingularValues, labels: dict[str, Any]) -> Iterator[Found]:
-    at = quantile_of(found)
-    told = {**labels, "status": str(found.status)}
+def _quantiles(spectrum: SingularValues, labels: dict[str, Any]) -> Iterator[Found]:
+    at = quantile_of(spectrum)
+    told = {**labels, "status": str(spectrum.status)}
     for share in _SHARES:
         value = at(share)
-        low, high = at(share - found.bound), at(share + found.bound)
-        error = max(value - low, high - value, found.tolerance)
+        low, high = at(share - spectrum.bound), at(share + spectrum.bound)
+        error = max(value - low, high - value, spectrum.tolerance)
         yield number("singular_value", value, error, share=share, **told)
-    largest = float(found.values[0]) if len(found.values) else 0.0
-    error = float(found.value_error[0]) if len(found.values) else found.tolerance
+    largest = float(spectrum.values[0]) if len(spectrum.values) else 0.0
+    error = (
+        float(spectrum.value_error[0]) if len(spectrum.values) else spectrum.tolerance
+    )
     yield number("largest_singular", largest, error, **told)
     smallest = at(0.0)
-    error = max(at(found.bound) - smallest, found.tolerance)
+    error = max(at(spectrum.bound) - smallest, spectrum.tolerance)
     yield number("smallest_singular", smallest, error, **told)
 
 
-def quantile_of(found: SingularValues) -> Callable[[float], float]:
+def quantile_of(spectrum: SingularValues) -> Callable[[float], float]:
     """Return the quantiles of singular values as a function, zeros included."""
-    values, weights = found.values[::-1], found.weights[::-1]
+    values, weights = spectrum.values[::-1], spectrum.weights[::-1]
     zeros = max(0.0, 1 - float(weights.sum()))
     reached = zeros + np.cumsum(weights)
 
@@ -158,18 +160,21 @@ def quantile_of(found: SingularValues) -> Callable[[float], float]:
     return at
 
 
-def _log_mean_square(found: SingularValues) -> tuple[float, float]:
+def _log_mean_square(spectrum: SingularValues) -> tuple[float, float]:
     r"""Return $\ln(\|J\|_F^2/n)$ and its error.
 
     By quadrature the sum is $n\,\|Jg\|^2/\|g\|^2$ of random $g$, whose relative
     variance is at most $2\sum\sigma^4/(\sum\sigma^2)^2$; one start is supposed.
     """
-    squares = found.values**2
-    total = float((found.weights * squares).sum())
+    squares = spectrum.values**2
+    total = float((spectrum.weights * squares).sum())
     if total <= 0:
         return -math.inf, math.nan
-    off = float((2 * found.weights * found.values * found.value_error).sum()) / total
-    if found.level < 1.0:
-        fourth = float((found.weights * squares**2).sum())
-        off = math.sqrt(2 * fourth / found.size) / total
+    off = (
+        float((2 * spectrum.weights * spectrum.values * spectrum.value_error).sum())
+        / total
+    )
+    if spectrum.level < 1.0:
+        fourth = float((spectrum.weights * squares**2).sum())
+        off = math.sqrt(2 * fourth / spectrum.size) / total
     return math.log(total), off

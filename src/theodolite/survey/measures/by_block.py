@@ -21,7 +21,7 @@ class BlockCurvatureMeasure(Measure):
     weight: ClassVar = 4.0
 
     def refusal(self, site: Site) -> str:
-        """Want blocks with parameters."""
+        """Refuse a model without blocks that have parameters."""
         if not any(stretch.parameters for stretch in site.chart.stretches):
             return site.unmapped or (
                 "no block owns parameters: there is no curvature to attribute"
@@ -62,6 +62,6 @@ class BlockCurvatureMeasure(Measure):
                 )
                 value = top.eigenvalues[0]
                 yield number("block_largest_eigenvalue", value, error_of(top), **labels)
-                found = trace(operator, max_matvecs=_PRODUCTS, seed=site.seed)
-                error = found.trace_error + site.graph_error * abs(found.trace)
-                yield number("block_trace", found.trace, error, **labels)
+                reading = trace(operator, max_matvecs=_PRODUCTS, seed=site.seed)
+                error = reading.trace_error + site.graph_error * abs(reading.trace)
+                yield number("block_trace", reading.trace, error, **labels)

@@ -1,4 +1,4 @@
-"""The map: which stretches a network is made of, where they start and end."""
+"""The map: the spans of blocks that a network consists of."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -60,7 +60,7 @@ class Chart:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """What is told of the stretches."""
+        """The blocks, as reported."""
         return tuple(stretch.block for stretch in self.stretches)
 
 
@@ -89,7 +89,7 @@ def chart_of(model: nn.Module, batch: Batch) -> Chart:
             yield
 
     anatomy = anatomy_of(record(model, batch, beside=beside))
-    places = notes[-1].found
+    places = notes[-1].places
     return Chart(
         anatomy=anatomy,
         stretches=tuple(
@@ -142,54 +142,54 @@ def convolved(recording: Recording, call: Call) -> bool:
 def _stretches(model: nn.Module, anatomy: Anatomy) -> tuple[Stretch, ...]:
     outer = [(i, a) for i, a in enumerate(anatomy.additions) if a.inside is None]
     weighted = _weighted(anatomy.recording, _covered(outer))
-    found = _plain(anatomy.recording, weighted) if not outer else []
+    stretches = _plain(anatomy.recording, weighted) if not outer else []
     if outer:
-        found = _residual(anatomy, outer, weighted)
-    found = [
+        stretches = _residual(anatomy, outer, weighted)
+    stretches = [
         replace(each, block=replace(each.block, index=index))
-        for index, each in enumerate(_named_apart(found))
+        for index, each in enumerate(_named_apart(stretches))
     ]
-    return _furnished(model, anatomy, found)
+    return _furnished(model, anatomy, stretches)
 
 
 def _covered(outer: Sequence[tuple[int, Addition]]) -> set[int]:
     """Return the calls that run on spans of additions, or add them."""
-    found: set[int] = set()
+    calls: set[int] = set()
     for _, addition in outer:
-        found.update(addition.calls)
+        calls.update(addition.calls)
         for span in (addition.skip, *addition.branches):
-            found.update(span.calls)
-    return found
+            calls.update(span.calls)
+    return calls
 
 
 def _weighted(recording: Recording, covered: set[int]) -> list[tuple[Call, int]]:
     """List calls in which weights meet data, outside of additions, and that data."""
     fed = fed_by_inputs(recording)
-    found = []
+    pairs = []
     for call in recording.calls:
         data = [n for n in call.inputs if n in fed]
         rest = [recording.values[n] for n in call.inputs if n not in fed]
         heavy = any(len(v.shape) >= 2 and _is_weight(recording, v) for v in rest)
         if data and heavy and call.index not in covered and call.module:
-            found.append((call, data[0]))
-    return found
+            pairs.append((call, data[0]))
+    return pairs
 
 
 def fed_by_inputs(recording: Recording) -> set[int]:
     """Return the numbers of the values that depend on the network's inputs."""
-    found: set[int] = set()
+    values: set[int] = set()
     for value in recording.values:
-        if value.source == "input" or found & set(value.of):
-            found.add(value.number)
+        if value.source == "input" or values & set(value.of):
+            values.add(value.number)
         elif value.call is not None:
-            if found & set(recording.calls[value.call].inputs):
-                found.add(value.number)
-    return found
+            if values & set(recording.calls[value.call].inputs):
+                values.add(value.number)
+    return values
 
 
 def weights_behind(recording: Recording, number: int) -> set[str]:
     """Return the parameters from which alone a value is made, over any calls."""
-    found: set[str] = set()
+    names: set[str] = set()
     work, seen = [number], set()
     while work:
         value = recording.values[work.pop()]
@@ -197,11 +197,11 @@ def weights_behind(recording: Recording, number: int) -> set[str]:
             continue
         seen.add(value.number)
         if value.source == "parameter":
-            found.add(value.name)
+            names.add(value.name)
         work += list(value.of)
         if value.call is not None:
             work += list(recording.calls[value.call].inputs)
-    return found
+    return names
 
 
 def _is_weight(recording: Recording, value: Any) -> bool:
@@ -216,14 +216,14 @@ def _plain(recording: Recording, weighted: list[tuple[Call, int]]) -> list[Stret
         first.setdefault(call.module, (call, data))
         last[call.module] = call
     names = list(first)
-    found = []
+    stretches = []
     for place, name in enumerate(names):
         call, entry = first[name]
         is_last = place + 1 == len(names)
         output = last[name].outputs[0] if is_last else first[names[place + 1]][1]
         kind = "head" if is_last and len(names) > 1 else "plain"
-        found.append(_stretch(name, kind, entry, output, call.index))
-    return found
+        stretches.append(_stretch(name, kind, entry, output, call.index))
+    return stretches
 
 
 def _residual(
@@ -232,15 +232,17 @@ def _residual(
     weighted: list[tuple[Call, int]],
 ) -> list[Stretch]:
     """Cut a network at its additions; what lies between is one stretch."""
-    found: list[Stretch] = []
+    stretches: list[Stretch] = []
     names = _names([addition for _, addition in outer])
     before = -1
     for (index, addition), name in zip(outer, names, strict=True):
         between = [(c, d) for c, d in weighted if before < c.index < addition.call]
         if between:
-            kind = "plain" if found else "stem"
+            kind = "plain" if stretches else "stem"
             call, entry = between[0]
-            found.append(_stretch(call.module, kind, entry, addition.fork, call.index))
+            stretches.append(
+                _stretch(call.module, kind, entry, addition.fork, call.index)
+            )
         calls = [c for s in (addition.skip, *addition.branches) for c in s.calls]
         start = min([*calls, addition.call])
         block = Block(
@@ -250,7 +252,7 @@ def _residual(
             skip=addition.skip.kind,
             addition=index,
         )
-        found.append(
+        stretches.append(
             Stretch(
                 block=block, entry=addition.fork, output=addition.output, start=start
             )
@@ -260,8 +262,8 @@ def _residual(
     if behind:
         (call, _), (last, _) = behind[0], behind[-1]
         output, entry = last.outputs[0], outer[-1][1].output
-        found.append(_stretch(last.module, "head", entry, output, call.index))
-    return found
+        stretches.append(_stretch(last.module, "head", entry, output, call.index))
+    return stretches
 
 
 def _stretch(name: str, kind: str, entry: int, output: int, start: int) -> Stretch:
@@ -272,11 +274,11 @@ def _stretch(name: str, kind: str, entry: int, output: int, start: int) -> Stret
 def _names(additions: list[Addition]) -> list[str]:
     """Name blocks by the module that adds, or by that of the branch if it adds more."""
     owners = [addition.module for addition in additions]
-    found = []
+    names = []
     for addition in additions:
         alone = addition.module and owners.count(addition.module) == 1
-        found.append(addition.module if alone else _branch_name(addition))
-    return found
+        names.append(addition.module if alone else _branch_name(addition))
+    return names
 
 
 def _branch_name(addition: Addition) -> str:
@@ -298,14 +300,14 @@ def _named_apart(stretches: list[Stretch]) -> list[Stretch]:
     """Number the blocks that would share a name."""
     names = [each.block.name for each in stretches]
     counts: dict[str, int] = {}
-    found = []
+    renamed = []
     for each in stretches:
         name = each.block.name
         if names.count(name) > 1:
             counts[name] = counts.get(name, 0) + 1
             name = f"{name}#{counts[name]}"
-        found.append(replace(each, block=replace(each.block, name=name)))
-    return found
+        renamed.append(replace(each, block=replace(each.block, name=name)))
+    return renamed
 
 
 def _furnished(
@@ -365,12 +367,12 @@ def _homes(anatomy: Anatomy, stretches: list[Stretch]) -> Any:
 def _first_uses(recording: Recording) -> dict[str, int]:
     """Return the first call in which each parameter meets data, by its name."""
     fed = fed_by_inputs(recording)
-    found: dict[str, int] = {}
+    first: dict[str, int] = {}
     for call in recording.calls:
         if not any(number in fed for number in call.inputs):
             continue
         for number in call.inputs:
             if number not in fed:
                 for name in weights_behind(recording, number):
-                    found.setdefault(name, call.index)
-    return found
+                    first.setdefault(name, call.index)
+    return first

@@ -49,9 +49,9 @@ class CurvatureMeasure(Measure):
         with site.hessian(samples) as hessian:
             operator = Metered(hessian, allowance, site)
             each = operator.warmed()
-            found = ends_of(operator, site, 0.7 * allowance.left() / each)
-            site.leading = found, samples
-            yield from _ends(found, labels)
+            ends = ends_of(operator, site, 0.7 * allowance.left() / each)
+            site.leading = ends, samples
+            yield from _ends(ends, labels)
             yield from _trace(operator, site, allowance.left() / each, labels)
 
 
@@ -77,23 +77,23 @@ def ends_of(operator: Operator, site: Site, fitting: float) -> ExtremeEigenvalue
     )
 
 
-def _ends(found: ExtremeEigenvalues, labels: dict[str, int]) -> Iterator[Found]:
-    told = {**labels, "rank": 0, "status": str(found.status)}
-    yield number("largest_eigenvalue", found.eigenvalues[0], error_of(found), **told)
-    error = found.smallest_errors[0]
-    error *= 1.0 if found.smallest_statuses[0].trusted else _UNSURE
-    yield number("smallest_eigenvalue", found.smallest[0], error, **told)
+def _ends(ends: ExtremeEigenvalues, labels: dict[str, int]) -> Iterator[Found]:
+    told = {**labels, "rank": 0, "status": str(ends.status)}
+    yield number("largest_eigenvalue", ends.eigenvalues[0], error_of(ends), **told)
+    error = ends.smallest_errors[0]
+    error *= 1.0 if ends.smallest_statuses[0].trusted else _UNSURE
+    yield number("smallest_eigenvalue", ends.smallest[0], error, **told)
 
 
-def error_of(found: ExtremeEigenvalues) -> float:
+def error_of(ends: ExtremeEigenvalues) -> float:
     """Return the error of a largest eigenvalue.
 
     Where Lanczos was stopped before it converged the value is too small; the residual
     counts twice then, by choice.
     """
-    if found.statuses[0].trusted:
-        return float(found.sharp_errors[0])
-    return _UNSURE * float(found.errors[0])
+    if ends.statuses[0].trusted:
+        return float(ends.sharp_errors[0])
+    return _UNSURE * float(ends.errors[0])
 
 
 def _trace(
@@ -104,7 +104,7 @@ def _trace(
     if fitting < _TRACED and not dense:
         return
     products = max(min(MOST, int(fitting)), dense, _TRACED)
-    found = trace(operator, max_matvecs=products, seed=site.seed)
-    error = found.trace_error + site.graph_error * abs(found.trace)
-    yield number("trace", found.trace, error, **labels)
-    yield number("trace_per_parameter", found.mean, error / size, **labels)
+    reading = trace(operator, max_matvecs=products, seed=site.seed)
+    error = reading.trace_error + site.graph_error * abs(reading.trace)
+    yield number("trace", reading.trace, error, **labels)
+    yield number("trace_per_parameter", reading.mean, error / size, **labels)

@@ -42,28 +42,28 @@ class DensityMeasure(Measure):
             probes = max(1, min(_MOST_PROBES, fitting // steps))
             size = hessian.shape[1]
             dense = size <= _DENSE
-            found = spectral_density(
+            density = spectral_density(
                 operator,
                 n_probes=max(probes, -(-size // steps)) if dense else probes,
                 steps=min(steps, size),
                 grid=_POINTS,
                 seed=site.seed,
             )
-        labels = {"n_samples": samples, "status": str(found.status)}
-        for place, node in enumerate(found.grid):
+        labels = {"n_samples": samples, "status": str(density.status)}
+        for place, node in enumerate(density.grid):
             point = {"node": float(node), **labels}
-            value, error = found.density[place], found.density_error[place]
+            value, error = density.density[place], density.density_error[place]
             yield number("density", value, error, **point)
             yield number(
-                "cumulative", found.cdf[place], found.cdf_error[place], **point
+                "cumulative", density.cdf[place], density.cdf_error[place], **point
             )
-        yield from _shares(found, labels)
+        yield from _shares(density, labels)
 
 
-def _shares(found: SpectralDensity, labels: dict[str, object]) -> Iterator[Found]:
-    share, error = _below_zero(found)
+def _shares(density: SpectralDensity, labels: dict[str, object]) -> Iterator[Found]:
+    share, error = _below_zero(density)
     yield number("negative_share", share, error, **labels)
-    nodes, weights = found.nodes.reshape(-1), found.weights.reshape(-1)
+    nodes, weights = density.nodes.reshape(-1), density.weights.reshape(-1)
     largest = float(np.abs(nodes).max(initial=0.0))
     above = np.abs(nodes) > 1e-6 * largest
     if not above.any():
@@ -78,9 +78,9 @@ def _shares(found: SpectralDensity, labels: dict[str, object]) -> Iterator[Found
     yield number("condition_percentile", ratio, error, share=0.5, **labels)
 
 
-def _below_zero(found: SpectralDensity) -> tuple[float, float]:
+def _below_zero(density: SpectralDensity) -> tuple[float, float]:
     """Return the distribution function just below 0, and its error there."""
-    scale = float(np.abs(found.nodes).max(initial=0.0))
-    mass = found.weights[found.nodes < -1e-6 * scale].sum() / len(found.nodes)
-    place = min(int(np.searchsorted(found.grid, 0.0)), len(found.grid) - 1)
-    return float(mass), float(found.cdf_error[place])
+    scale = float(np.abs(density.nodes).max(initial=0.0))
+    mass = density.weights[density.nodes < -1e-6 * scale].sum() / len(density.nodes)
+    place = min(int(np.searchsorted(density.grid, 0.0)), len(density.grid) - 1)
+    return float(mass), float(density.cdf_error[place])

@@ -113,15 +113,15 @@ def _reaching(recording: Recording, without: set[tuple[int, int]]) -> set[int]:
         recording: A recorded pass.
         without: Calls, each with a value whose way through it does not count.
     """
-    found: set[int] = set()
+    reaching: set[int] = set()
     work = list(recording.outputs)
     while work:
         value = recording.values[work.pop()]
-        if value.number in found:
+        if value.number in reaching:
             continue
-        found.add(value.number)
+        reaching.add(value.number)
         work += value.of
         if value.call is not None:
             inputs = recording.calls[value.call].inputs
             work += [n for n in inputs if (value.call, n) not in without]
-    return found
+    return reaching

@@ -102,12 +102,12 @@ def in_use(
     if optimizer is None or not name:
         return None
     groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
-    found = [groups.get(id(p)) for p in parameters.values()]
-    if all(group is None for group in found):
+    own = [groups.get(id(p)) for p in parameters.values()]
+    if all(group is None for group in own):
         return None
     return InUse(
         name=name,
-        treatments=tuple(None if g is None else _treatment(name, g) for g in found),
+        treatments=tuple(None if g is None else _treatment(name, g) for g in own),
         sizes=tuple(p.numel() for p in parameters.values()),
     )
 

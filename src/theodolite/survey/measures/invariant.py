@@ -23,15 +23,15 @@ def invariant_weights(site: Site) -> set[str]:
     recording = site.chart.anatomy.recording
     fed = fed_by_inputs(recording)
     parameters = dict(site.model.named_parameters())
-    found: set[str] = set()
+    names: set[str] = set()
     for norm in site.chart.anatomy.norms:
         if norm.module in still:
             continue
         call = recording.calls[norm.call]
         for name in _weights_before(recording, call, fed):
             if name in parameters and _is_flat(site, name):
-                found.add(name)
-    return found
+                names.add(name)
+    return names
 
 
 def _weights_before(recording: Recording, call: Call, fed: set[int]) -> set[str]:

@@ -44,14 +44,14 @@ class ClassifierMeasure(Measure):
         batches, labels = _fitting(site, allowance)
         given: dict[str, Any] = {"norm_mode": site.norm_mode, "outputs": site.outputs}
         try:
-            found = classifier_norms(site.model, batches, **given)
-            yield from ({**row, **labels} for row in _norm_rows(found))
+            reading = classifier_norms(site.model, batches, **given)
+            yield from ({**row, **labels} for row in _norm_rows(reading))
         except TheodoliteError as refused:
             site.unsupported.append(f"the classifier's norms: {refused}")
         allowance.check()
         try:
-            found = collapse(site.model, batches, **given)
-            yield from ({**row, **labels} for row in _collapse_rows(found))
+            reading = collapse(site.model, batches, **given)
+            yield from ({**row, **labels} for row in _collapse_rows(reading))
         except TheodoliteError as refused:
             site.unsupported.append(f"neural collapse: {refused}")
 
@@ -70,23 +70,23 @@ def _fitting(site: Site, allowance: Allowance) -> tuple[Any, dict[str, int]]:
     return read, {"n_samples": n_samples, "of_samples": site.all_samples}
 
 
-def _norm_rows(found: Any) -> Iterator[Found]:
-    yield number("error_rate", found.error_rate, found.error_rate_error)
-    yield number("rho", found.rho, found.rho_error)
-    error = found.layer_norm_error
-    for name, value in zip(found.names, found.layer_norms, strict=True):
+def _norm_rows(reading: Any) -> Iterator[Found]:
+    yield number("error_rate", reading.error_rate, reading.error_rate_error)
+    yield number("rho", reading.rho, reading.rho_error)
+    error = reading.layer_norm_error
+    for name, value in zip(reading.names, reading.layer_norms, strict=True):
         yield number("layer_norm_value", value, error, module=name)
-    if len(found.margins):
+    if len(reading.margins):
         for share in _SHARES:
-            value = float(np.quantile(found.margins, share))
-            yield number("margin", value, found.f_error, share=share)
+            value = float(np.quantile(reading.margins, share))
+            yield number("margin", value, reading.f_error, share=share)
 
 
-def _collapse_rows(found: Any) -> Iterator[Found]:
+def _collapse_rows(reading: Any) -> Iterator[Found]:
     for quantity, name in _COLLAPSE.items():
-        value = getattr(found, name)
+        value = getattr(reading, name)
         if math.isfinite(value):
-            error = float(getattr(found, found.error_of[name]))
+            error = float(getattr(reading, reading.error_of[name]))
             yield number(quantity, value, error, kind=name)
 
 

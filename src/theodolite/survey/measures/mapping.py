@@ -88,12 +88,12 @@ def _scales(site: Site, stretch: Stretch) -> Iterator[Found]:
 
 def _scale(site: Site, branch: Span) -> float | None:
     """Return the product of a branch's factors, a vector by its root mean square."""
-    found = [s for s in branch.scales if s.by in ("number", "parameter", "buffer")]
-    if not found:
+    scales = [s for s in branch.scales if s.by in ("number", "parameter", "buffer")]
+    if not scales:
         return None
     named = {**dict(site.model.named_parameters()), **dict(site.model.named_buffers())}
     total = 1.0
-    for scale in found:
+    for scale in scales:
         if scale.value is not None:
             total *= scale.value
         elif scale.name in named:

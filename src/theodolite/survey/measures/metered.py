@@ -46,12 +46,12 @@ class Metered(Operator):
         self._allowance.check()
         self.passes += 1
         self._site.passes += 1
-        found = self._inner.matvec(vector)
+        product = self._inner.matvec(vector)
         size = float(vector.norm())
         if size:
-            self._largest = max(self._largest, float(found.norm()) / size)
+            self._largest = max(self._largest, float(product.norm()) / size)
         self.noise_norm = _ROUNDINGS * self._site.graph_error * self._largest
-        return found
+        return product
 
 
 class Preconditioned(Operator):
@@ -80,7 +80,7 @@ class Preconditioned(Operator):
         """Multiply one vector."""
         self.passes += 1
         scaled = self._scales * vector
-        found = self._inner.matvec(scaled)
+        product = self._inner.matvec(scaled)
         if self._shifts is not None:
-            found = found + self._shifts * scaled
-        return self._scales * found
+            product = product + self._shifts * scaled
+        return self._scales * product

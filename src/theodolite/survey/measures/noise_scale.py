@@ -57,11 +57,11 @@ def gradients_of(
 def products_of(gradients: Sequence[Tensor]) -> Tensor:
     """Return the products of all pairs of gradients, in float64, piece by piece."""
     count = len(gradients)
-    found = torch.zeros(count, count, dtype=torch.float64)
+    products = torch.zeros(count, count, dtype=torch.float64)
     for pieces in zip(*(gradient.split(_PIECE) for gradient in gradients), strict=True):
         rows = torch.stack(pieces).double()
-        found += (rows @ rows.T).cpu()
-    return found
+        products += (rows @ rows.T).cpu()
+    return products
 
 
 def noise_scale(products: Tensor, size: int) -> tuple[float, float]:

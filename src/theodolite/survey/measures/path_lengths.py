@@ -40,23 +40,23 @@ class PathsMeasure(Measure):
             if _seconds(site, 2 * samples) > allowance.left():
                 break
             samples *= 2
-        found = path_ensemble(
+        paths = path_ensemble(
             site.model,
             site.first(samples),
             norm_mode=site.norm_mode,
             linearise=not site.chart.anatomy.piecewise_linear,
             outputs=site.outputs,
         )
-        site.passes += found.cost.passes
-        labels = {"n_samples": samples, "linearised": bool(found.linearised)}
-        for length in range(found.energy.shape[1]):
-            value, error = found.energy[0, length], found.energy_error[0, length]
-            share = float(found.share[0, length])
+        site.passes += paths.cost.passes
+        labels = {"n_samples": samples, "linearised": bool(paths.linearised)}
+        for length in range(paths.energy.shape[1]):
+            value, error = paths.energy[0, length], paths.energy_error[0, length]
+            share = float(paths.share[0, length])
             told = {**labels, "length": length, "energy_share": share}
             yield number("path_energy", value, error, **told)
-        depth, error = found.effective_depth[0], found.effective_depth_error[0]
+        depth, error = paths.effective_depth[0], paths.effective_depth_error[0]
         yield number("effective_depth", depth, error, **labels)
-        yield number("n_branches", len(found.gain), 0.0, **labels)
+        yield number("n_branches", len(paths.gain), 0.0, **labels)
 
 
 def _seconds(site: Site, samples: int) -> float:

@@ -196,10 +196,10 @@ class Site:
         """Return samples of the first batch, all or a power of 2 that is allowed."""
         if allowed >= self.samples:
             return self.samples
-        found = least
-        while 2 * found <= allowed:
-            found *= 2
-        return min(found, self.samples)
+        count = least
+        while 2 * count <= allowed:
+            count *= 2
+        return min(count, self.samples)
 
     @cached_property
     def pace(self) -> Pace:
@@ -291,8 +291,8 @@ def logits_in(outputs: Any) -> Tensor:
     named = (
         outputs if isinstance(outputs, Mapping) else getattr(outputs, "__dict__", {})
     )
-    if isinstance(named, Mapping) and isinstance(found := named.get("logits"), Tensor):
-        return found
+    if isinstance(named, Mapping) and isinstance(logits := named.get("logits"), Tensor):
+        return logits
     for tensor in _tensors(outputs):
         if tensor.is_floating_point() and tensor.ndim:
             return tensor

@@ -94,17 +94,18 @@ def sound(
     Raises:
         MeasurementError: The loss depends on no parameter.
     """
-    found = Sounding(samples=samples_in(batch) or 1)
-    taps = Taps(_actions(chart, found), chart.shapes)
+    sounding = Sounding(samples=samples_in(batch) or 1)
+    taps = Taps(_actions(chart, sounding), chart.shapes)
     start = time.perf_counter()
     with opened(model, careful=False) as before:
         before.lend_buffers()
         apply_norm_mode(model, norm_mode, lambda: run_model(model, batch))
-        _watch_norms(model, found, taps)
+        _watch_norms(model, sounding, taps)
         model.register_forward_pre_hook(
-            lambda *given: _look_at_inputs(chart, found, taps, given), with_kwargs=True
+            lambda *given: _look_at_inputs(chart, sounding, taps, given),
+            with_kwargs=True,
         )
-        model.register_forward_hook(lambda *given: _keep(found, given[-1]))
+        model.register_forward_hook(lambda *given: _keep(sounding, given[-1]))
         with taps.during(model):
             value = evaluate(model, batch, loss)
         names, leaves = _leaves(model)
@@ -114,15 +115,15 @@ def sound(
                 "some, and look for detach() and no_grad()"
             )
         grads = torch.autograd.grad(value, leaves, allow_unused=True)
-    found.loss = float(value.detach())
+    sounding.loss = float(value.detach())
     pairs = zip(names, leaves, grads, strict=True)
-    found.gradients = {
+    sounding.gradients = {
         name: torch.zeros_like(leaf) if grad is None else grad.detach()
         for name, leaf, grad in pairs
     }
     settle(value.device)
-    found.seconds = time.perf_counter() - start
-    return found
+    sounding.seconds = time.perf_counter() - start
+    return sounding
 
 
 def _leaves(model: nn.Module) -> tuple[list[str], list[Tensor]]:
@@ -130,35 +131,37 @@ def _leaves(model: nn.Module) -> tuple[list[str], list[Tensor]]:
     return [name for name, _ in named], [parameter for _, parameter in named]
 
 
-def _keep(found: Sounding, outputs: Any) -> None:
-    if found.outputs is None:
-        found.outputs = outputs
+def _keep(sounding: Sounding, outputs: Any) -> None:
+    if sounding.outputs is None:
+        sounding.outputs = outputs
 
 
-def _look_at_inputs(chart: Chart, found: Sounding, taps: Taps, given: Any) -> None:
+def _look_at_inputs(chart: Chart, sounding: Sounding, taps: Taps, given: Any) -> None:
     """Note signals of blocks that start at the model's own inputs."""
     recording = chart.anatomy.recording
     leaves = [leaf for leaf in tree_leaves(given[1:]) if isinstance(leaf, Tensor)]
     real = [leaf for leaf in leaves if leaf.is_floating_point()]
     for number in _signals(chart):
         value = recording.values[number]
-        if value.source == "input" and number not in found.forward:
+        if value.source == "input" and number not in sounding.forward:
             for leaf in real:
                 if tuple(leaf.shape[1:]) == value.shape[1:]:
                     with taps.paused():
-                        found.forward[number] = signal_of(leaf.detach(), found.samples)
+                        sounding.forward[number] = signal_of(
+                            leaf.detach(), sounding.samples
+                        )
                     break
 
 
-def _actions(chart: Chart, found: Sounding) -> dict[Place, Action]:
+def _actions(chart: Chart, sounding: Sounding) -> dict[Place, Action]:
     """Say what is looked at where."""
     wanted: dict[int, list[Callable[[Tensor], None]]] = {}
     for number in _signals(chart):
-        wanted.setdefault(number, []).append(_signal_gauge(found, number))
+        wanted.setdefault(number, []).append(_signal_gauge(sounding, number))
     for activation in chart.anatomy.activations:
         call = chart.anatomy.recording.calls[activation.call]
         axis = 1 if convolved(chart.anatomy.recording, call) else None
-        gauge = _unit_gauge(found, call.outputs[0], activation.kind, axis)
+        gauge = _unit_gauge(sounding, call.outputs[0], activation.kind, axis)
         wanted.setdefault(call.outputs[0], []).append(gauge)
     return {
         chart.places[number]: _together(gauges)
@@ -169,12 +172,12 @@ def _actions(chart: Chart, found: Sounding) -> dict[Place, Action]:
 
 def _signals(chart: Chart) -> set[int]:
     """Return the values at the ends of stretches, skips and branches."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for stretch in chart.stretches:
-        found |= {stretch.entry, stretch.output}
+        numbers |= {stretch.entry, stretch.output}
     for addition in chart.anatomy.additions:
-        found |= {span.exit for span in (addition.skip, *addition.branches)}
-    return found
+        numbers |= {span.exit for span in (addition.skip, *addition.branches)}
+    return numbers
 
 
 def _together(gauges: list[Callable[[Tensor], None]]) -> Action:
@@ -185,12 +188,12 @@ def _together(gauges: list[Callable[[Tensor], None]]) -> Action:
     return act
 
 
-def _signal_gauge(found: Sounding, number: int) -> Callable[[Tensor], None]:
+def _signal_gauge(sounding: Sounding, number: int) -> Callable[[Tensor], None]:
     def note(gradient: Tensor) -> None:
-        found.backward[number] = squares_of(gradient.detach(), found.samples)
+        sounding.backward[number] = squares_of(gradient.detach(), sounding.samples)
 
     def look(tensor: Tensor) -> None:
-        found.forward[number] = signal_of(tensor.detach(), found.samples)
+        sounding.forward[number] = signal_of(tensor.detach(), sounding.samples)
         if tensor.requires_grad:
             tensor.register_hook(note)
 
@@ -198,26 +201,26 @@ def _signal_gauge(found: Sounding, number: int) -> Callable[[Tensor], None]:
 
 
 def _unit_gauge(
-    found: Sounding, number: int, kind: str, axis: int | None
+    sounding: Sounding, number: int, kind: str, axis: int | None
 ) -> Callable[[Tensor], None]:
     def look(tensor: Tensor) -> None:
-        found.units[number] = unit_counts(tensor.detach(), kind, axis)
+        sounding.units[number] = unit_counts(tensor.detach(), kind, axis)
 
     return look
 
 
-def _watch_norms(model: nn.Module, found: Sounding, taps: Taps) -> None:
+def _watch_norms(model: nn.Module, sounding: Sounding, taps: Taps) -> None:
     """Note what enters every norm layer; the hooks go when the model is restored."""
     for name, module in model.named_modules():
         if isinstance(module, _NORMS):
-            module.register_forward_pre_hook(_norm_hook(found, taps, name))
+            module.register_forward_pre_hook(_norm_hook(sounding, taps, name))
 
 
-def _norm_hook(found: Sounding, taps: Taps, name: str) -> Callable[..., None]:
+def _norm_hook(sounding: Sounding, taps: Taps, name: str) -> Callable[..., None]:
     def look(module: nn.Module, args: tuple[Any, ...]) -> None:
-        if args and isinstance(args[0], Tensor) and name not in found.norms:
+        if args and isinstance(args[0], Tensor) and name not in sounding.norms:
             with taps.paused():
-                intake = norm_intake(module, args[0].detach(), found.samples)
-            found.norms[name] = intake
+                intake = norm_intake(module, args[0].detach(), sounding.samples)
+            sounding.norms[name] = intake
 
     return look

@@ -50,25 +50,25 @@ class TangentMeasure(Measure):
             if _seconds(site, 2 * samples) > allowance.left():
                 break
             samples *= 2
-        found = tangent_kernel(
+        kernel = tangent_kernel(
             site.model,
             site.first(samples),
             norm_mode=site.norm_mode,
             outputs=site.outputs,
         )
-        site.passes += found.cost.passes
+        site.passes += kernel.cost.passes
         labels = {
             "n_samples": samples,
-            "status": str(found.status),
+            "status": str(kernel.status),
             "n_rows": round(samples * _outputs(site)),
             "n_trained": sum(g.numel() for g in sounding.gradients.values()),
             "n_repeated": _repeated(site.first(samples), samples),
             "probabilities": _sum_to_one(logits_in(sounding.outputs)),
             "narrow": _is_narrow(site, samples),
         }
-        error = found.eigenvalue_error
-        yield number("tangent_smallest", found.smallest, error, **labels)
-        yield number("tangent_largest", found.largest, error, **labels)
+        error = kernel.eigenvalue_error
+        yield number("tangent_smallest", kernel.smallest, error, **labels)
+        yield number("tangent_largest", kernel.largest, error, **labels)
 
 
 def _seconds(site: Site, samples: int) -> float:

@@ -28,14 +28,14 @@ class Places(TorchFunctionMode):
     """Notes beside a recorder which function returned each value.
 
     Attributes:
-        found: Place by the number of a value.
-        shapes: Shape of each place's tensor, but for the samples.
+        places: Place by the number of a value.
+        shapes: Shape of each place's tensor, without the samples.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder, self._count = recorder, 0
-        self.found: dict[int, Place] = {}
+        self.places: dict[int, Place] = {}
         self.shapes: dict[Place, tuple[int, ...]] = {}
 
     def __torch_function__(
@@ -44,7 +44,7 @@ class Places(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         for position, tensor in _returned(func, result):
             place = (self._count, position)
-            self.found.setdefault(self._recorder.number(tensor), place)
+            self.places.setdefault(self._recorder.number(tensor), place)
             self.shapes[place] = tuple(tensor.shape[1:])
         self._count += bool(_returned(func, result))
         return result

@@ -21,9 +21,9 @@ def seconds_of(budget: str | float) -> float:
     """
     seconds = math.nan
     if isinstance(budget, str):
-        found = _WRITTEN.fullmatch(budget.lower())
-        if found and found[2] in _UNITS:
-            seconds = float(found[1]) * _UNITS[found[2]]
+        match = _WRITTEN.fullmatch(budget.lower())
+        if match and match[2] in _UNITS:
+            seconds = float(match[1]) * _UNITS[match[2]]
     elif isinstance(budget, int | float) and not isinstance(budget, bool):
         seconds = float(budget)
     if not 0 < seconds < math.inf:

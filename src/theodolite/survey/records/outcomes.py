@@ -81,13 +81,13 @@ def on_fewest(rows: Iterable[Row]) -> str:
 
 def _finite(row: Row) -> dict[str, Any]:
     """Return a row of strict JSON."""
-    found = dict(to_json_values(row))
-    if _unbounded(found.get("value")):
-        said = found.get("nonfinite", str(row["value"]))
-        found = {**found, "value": None, "nonfinite": said}
-    if _unbounded(found.get("error")):
-        found = {**found, "error": None}
-    return found
+    finite = dict(to_json_values(row))
+    if _unbounded(finite.get("value")):
+        said = finite.get("nonfinite", str(row["value"]))
+        finite = {**finite, "value": None, "nonfinite": said}
+    if _unbounded(finite.get("error")):
+        finite = {**finite, "error": None}
+    return finite
 
 
 def _unbounded(value: Any) -> bool:

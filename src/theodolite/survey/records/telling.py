@@ -136,7 +136,7 @@ def _cut(line: str) -> str:
 
 def shown_in_notebook(survey: "Survey") -> str:
     """Return a view of HTML: findings and advice, then a table of numbers."""
-    found = "".join(
+    items = "".join(
         f"<li><b>{_MARKS[each.severity]} {escape(each.title)}</b>: "
         f"{escape(each.says)} <code>{escape(number_of(each))}</code></li>"
         for each in survey.findings
@@ -158,6 +158,6 @@ def shown_in_notebook(survey: "Survey") -> str:
         escape(cost_of(survey)),
     ]
     return (
-        f"<div><h4>{escape(title_of(survey))}</h4><ul>{found}</ul>{advice}"
+        f"<div><h4>{escape(title_of(survey))}</h4><ul>{items}</ul>{advice}"
         f"<table>{numbers}</table><p>{'<br>'.join(n for n in notes if n)}</p></div>"
     )

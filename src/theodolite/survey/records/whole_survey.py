@@ -77,8 +77,8 @@ class Survey:
 
     def number(self, quantity: str, **labels: Any) -> Row | None:
         """Return the one row of a quantity, None unless there is just one."""
-        found = self.find(quantity, **labels)
-        return found[0] if len(found) == 1 else None
+        rows = self.find(quantity, **labels)
+        return rows[0] if len(rows) == 1 else None
 
     def outcome(self, measure: str) -> Measured:
         """Return what became of a measure.

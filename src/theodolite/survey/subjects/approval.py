@@ -82,14 +82,14 @@ def _is_known(spec: Spec) -> bool:
     within = [one for one in _LIBRARIES if _is_within(spec.place, one)]
     if not within or _names_a_file(spec) or _is_shadowed(spec.place.split(".")[0]):
         return False
-    found = attribute(module_of(spec), spec.name, spec.place)
-    home = getattr(found, "__module__", None) or ""
+    value = attribute(module_of(spec), spec.name, spec.place)
+    home = getattr(value, "__module__", None) or ""
     if not any(_is_within(home, one) for one in _LIBRARIES):
         return False
-    if isinstance(found, type):
-        return issubclass(found, nn.Module)
+    if isinstance(value, type):
+        return issubclass(value, nn.Module)
     return home == "torch.nn.functional" or _is_registered(
-        found, *_LIBRARIES[within[0]]
+        value, *_LIBRARIES[within[0]]
     )
 
 
@@ -97,16 +97,16 @@ def _is_within(module: str, package: str) -> bool:
     return module == package or module.startswith(f"{package}.")
 
 
-def _is_registered(found: Any, *registry: str) -> bool:
+def _is_registered(value: Any, *registry: str) -> bool:
     """Return whether a library has a function among its models."""
     if not registry:
         return False
     home, look_up, make = registry
     library = import_module(home)
-    if found is getattr(library, make):
+    if value is getattr(library, make):
         return True
     try:
-        return getattr(library, look_up)(found.__name__) is found
+        return getattr(library, look_up)(value.__name__) is value
     except Exception:  # each library says no in its own way
         return False
 
@@ -134,10 +134,12 @@ def _is_shadowed(name: str) -> bool:
     """Return whether a file below the working directory would be imported instead."""
     if name in sys.modules:  # which has run already
         return False
-    found = find_spec(name)
-    if found is None:
+    module = find_spec(name)
+    if module is None:
         return False
-    places = [found.origin] if found.origin else found.submodule_search_locations or []
+    places = (
+        [module.origin] if module.origin else module.submodule_search_locations or []
+    )
     roots = (*getsitepackages(), getusersitepackages())
     installed = [Path(root).resolve() for root in roots]
     for place in places:

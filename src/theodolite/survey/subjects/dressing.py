@@ -157,21 +157,21 @@ def _made_up(
 ) -> Subject:
     if is_hugging_face(model) and shape is None:
         return _made_up_by_name(model, loss, size, n_batches, seed, named)
-    found = find_inputs(model, tuple(shape) if shape else None, seed=seed)
-    aim = _aimed(loss, found.outputs, bool(found.wanted.ids))
-    check_room(drawn(found.wanted, 1, model, seed).nbytes, size * n_batches)
+    inputs = find_inputs(model, tuple(shape) if shape else None, seed=seed)
+    aim = _aimed(loss, inputs.outputs, bool(inputs.wanted.ids))
+    check_room(drawn(inputs.wanted, 1, model, seed).nbytes, size * n_batches)
     generator = torch.Generator().manual_seed(seed + 1)
     made = []
     for place in range(n_batches):
-        x = drawn(found.wanted, size, model, seed + 2 + place)
-        made.append(_with_targets(x, aim, found, model, generator))
-    because = found.wanted.because and f" ({found.wanted.because})"
+        x = drawn(inputs.wanted, size, model, seed + 2 + place)
+        made.append(_with_targets(x, aim, inputs, model, generator))
+    because = inputs.wanted.because and f" ({inputs.wanted.because})"
     if isinstance(made[0], Tensor):  # of which a list is one batch
         made = made[:1]
     return Subject(
         batches=made,
         loss=aim.loss,
-        inputs=f"made up: {found.wanted}{because}, random labels, {aim.says}",
+        inputs=f"made up: {inputs.wanted}{because}, random labels, {aim.says}",
         labels_known=False,
         **named,
     )
@@ -186,11 +186,11 @@ def _aimed(loss: Loss | str | None, outputs: Any, of_tokens: bool) -> Aim:
 
 
 def _with_targets(
-    x: Tensor, aim: Aim, found: Found, model: nn.Module, generator: torch.Generator
+    x: Tensor, aim: Aim, inputs: Found, model: nn.Module, generator: torch.Generator
 ) -> Batch:
     """Pair inputs with drawn targets; of a model that is its own loss, inputs alone."""
     if aim.draw is None:
-        return {found.name: x} if found.name else x
+        return {inputs.name: x} if inputs.name else x
     # Two samples tell the shape that outputs have.
     outputs = run_once(model, x[:2])
     parts = [aim.draw(outputs, generator) for _ in range((len(x) + 1) // 2)]
@@ -243,10 +243,10 @@ def _made_up_by_name(
 def _computes(model: nn.Module, inputs: Mapping[str, Tensor], labels: Any) -> bool:
     """Say whether a model computes a loss from labels, of which it may know nothing."""
     try:
-        found = run_once(model, {**inputs, "labels": labels})
+        outputs = run_once(model, {**inputs, "labels": labels})
     except Exception:
         return False
-    return isinstance(loss_in(found), Tensor)
+    return isinstance(loss_in(outputs), Tensor)
 
 
 def _with_labels(

@@ -1,4 +1,4 @@
-"""What a model's first layers say about the inputs that it wants."""
+"""What a model's first layers say about the inputs that it takes."""
 
 import inspect
 import math
@@ -60,13 +60,13 @@ def candidates(model: nn.Module) -> Iterator[Wanted]:
 
 def _all(model: nn.Module) -> Iterator[Wanted]:
     yield from _declared(model)
-    found = 0
+    count = 0
     for name, layer in model.named_modules():
         kinds = list(_of_layer(layer, f"{type(layer).__name__} {name!r}"))
         yield from kinds
-        found += bool(kinds)
+        count += bool(kinds)
         # The layers that come first are enough: later ones see other things.
-        if found == 4:
+        if count == 4:
             return
 
 
@@ -144,7 +144,7 @@ def _flattened(width: int, what: str) -> Iterator[Wanted]:
 
 
 def _of_parameters(layer: nn.Module, what: str) -> Iterator[Wanted]:
-    """Yield what a layer of somebody's own wants, by its largest weight."""
+    """Yield inputs for a layer of an unknown class, by its largest weight."""
     if any(True for _ in layer.children()):
         return
     own = [p for p in layer.parameters(recurse=False) if p.ndim == 2]

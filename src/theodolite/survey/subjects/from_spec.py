@@ -109,8 +109,8 @@ def _model(approved: ApprovedSpec, seed: int) -> tuple[nn.Module, tuple[int, ...
     spec = approved.spec
     code = f"model = theodolite.survey.subject_of({spec.text!r}, seed={seed}).model"
     if spec.kind == "zoo":
-        found = inhabitant(spec.place)
-        return found.make(seed), found.shape, code
+        known = inhabitant(spec.place)
+        return known.make(seed), known.shape, code
     if spec.kind == "hf":
         return model_from_config(spec.place, seed=seed), (), code
     model = model_of(approved, seed=seed)
@@ -127,16 +127,16 @@ def _model(approved: ApprovedSpec, seed: int) -> tuple[nn.Module, tuple[int, ...
 
 
 def _loss(approved: ApprovedSpec) -> str | Loss:
-    """Return a loss, or the name of one of ours; a class is made one of."""
+    """Return a loss, or the name of a built-in one; a class is instantiated."""
     spec = approved.spec
     if spec.kind == "zoo":
         return spec.place
     if spec.kind == "hf":
         raise unknown_name("loss", spec.text, LOSSES)
-    found: Any = callable_of(approved)
-    if isinstance(found, type):
+    loss: Any = callable_of(approved)
+    if isinstance(loss, type):
         try:
-            found = found(*spec.args, **spec.kwargs)
+            loss = loss(*spec.args, **spec.kwargs)
         except (Exception, SystemExit) as error:
             raise SubjectError(
                 f"the loss {spec.text} could not be made ({told(error)}): name a loss, "
@@ -147,9 +147,9 @@ def _loss(approved: ApprovedSpec) -> str | Loss:
             f"the loss {spec.text} has arguments and names no class: pass the function "
             f"alone, as in {spec.place}:{spec.name}"
         )
-    if not callable(found):
+    if not callable(loss):
         raise SubjectError(
-            f"the loss {spec.text} is a {type(found).__name__} and cannot be called: "
+            f"the loss {spec.text} is a {type(loss).__name__} and cannot be called: "
             "name a function of model and batch, or of outputs and targets"
         )
-    return found  # pyright: ignore[reportReturnType]
+    return loss  # pyright: ignore[reportReturnType]

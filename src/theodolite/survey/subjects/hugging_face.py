@@ -75,7 +75,7 @@ def _without_code(value: Any) -> Any:
 
 def _settings(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        settings = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SubjectError(
             f"the config {path} cannot be read ({error.strerror or error}): pass the "
@@ -86,12 +86,12 @@ def _settings(path: Path) -> dict[str, Any]:
             f"the config {path} is no JSON ({str(error).splitlines()[0]}): pass a "
             "config.json"
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(settings, dict):
         raise SubjectError(
-            f"the config {path} holds a {type(found).__name__} and not settings by "
+            f"the config {path} holds a {type(settings).__name__} and not settings by "
             "name: pass a config.json of transformers"
         )
-    return found
+    return settings
 
 
 def _library() -> Any:
@@ -225,7 +225,7 @@ def loss_in(outputs: Any) -> Any:
 
 
 class LabelsApart:
-    """Batches of keyword arguments, read again at every turn, with labels beside them.
+    """Batches of keyword arguments with their labels beside them; read lazily.
 
     Args:
         batches: The batches; those without labels stay as they are.

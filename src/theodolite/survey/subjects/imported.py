@@ -1,4 +1,4 @@
-"""Models that packages and files of others make."""
+"""Models made by installed packages and by Python files."""
 
 import random
 import sys
@@ -54,7 +54,7 @@ def _called(make: Any, spec: Spec, seed: int) -> Any:
 
 
 def callable_of(approved: ApprovedSpec) -> Any:
-    """Return what goes by the name that a SPEC gives, of its module or file."""
+    """Return the object that a SPEC names, from its module or file."""
     spec = approved.spec
     if spec.kind == "file":
         home = _module_in_file(spec.place, approved.source)
@@ -91,7 +91,7 @@ def read_source(path: str) -> bytes:
 
 
 def _module_in_file(path: str, text: bytes) -> ModuleType:
-    """Run what a Python file said as a module."""
+    """Run the source of a Python file as a module."""
     name = f"theodolite_model_in_{sha256(text).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -114,7 +114,7 @@ def _module_in_file(path: str, text: bytes) -> ModuleType:
 
 @contextmanager
 def _beside(path: str) -> Iterator[None]:
-    """Let a file import what lies beside it, as where it is run by itself."""
+    """Let a file import modules from its own folder."""
     folder = str(Path(path).absolute().parent)
     sys.path.append(folder)
     try:
@@ -124,30 +124,30 @@ def _beside(path: str) -> Iterator[None]:
 
 
 def attribute(home: Any, name: str, place: str) -> Any:
-    """Return what goes by a dotted name in a module, or say what there is."""
-    found = home
+    """Return the object with a dotted name in a module, or say which names exist."""
+    value = home
     for part in name.split("."):
         try:
-            found = getattr(found, part)
-        except Exception:  # some modules say no in another way
+            value = getattr(value, part)
+        except AttributeError:
             near = _near(part, home)
             raise SubjectError(
                 f"{place} has no {name!r}: {near or 'name a class or function in it'}"
             ) from None
-    return found
+    return value
 
 
 def _near(name: str, home: Any) -> str:
     from difflib import get_close_matches
 
     public = [one for one in dir(home) if not one.startswith("_")]
-    found = get_close_matches(name, public, n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(map(repr, found))}?" if found else ""
+    near = get_close_matches(name, public, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Draw from a seed; the states of torch, NumPy and Python are put back."""
+    """Seed torch, NumPy and Python inside; restore their states after."""
     with Exclusive(interruptible=True):
         states = random.getstate(), np.random.get_state()  # noqa: NPY002
         with torch.random.fork_rng(devices=[]):
@@ -162,7 +162,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def told(error: BaseException) -> str:
-    """Return what went wrong in code of others, in one line."""
+    """Return an error of foreign code in one line."""
     lines = str(error).strip().splitlines()
     said = f": {lines[0].rstrip('. ')}" if lines else ""
     return f"{type(error).__name__}{said}"

@@ -1,4 +1,4 @@
-"""Inputs of the right shape for a model that nobody gave data for."""
+"""Random inputs of the right shape for a model without data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _MOST_TRIALS = 64
 
 @dataclass(frozen=True)
 class Found:
-    """Inputs that a model takes.
+    """Inputs that a model accepts.
 
     Attributes:
         wanted: Their kind.
@@ -67,11 +67,11 @@ def find_inputs(
             last = last or error
             continue
         whole = _of_two(outputs)
-        found = Found(wanted, names[0] if names else "", outputs)
+        working = Found(wanted, names[0] if names else "", outputs)
         if whole and bool(torch.isfinite(whole[0]).all()):
-            return found
+            return working
         if whole and unbounded is None:
-            unbounded = found
+            unbounded = working
     # A model that puts out NaN whatever it is given is sick, which surveys tell.
     if unbounded is not None:
         return unbounded
@@ -105,7 +105,7 @@ def drawn(wanted: Wanted, samples: int, model: nn.Module, seed: int) -> Tensor:
 
 
 def check_room(sample_bytes: int, samples: int) -> None:
-    """Refuse to make up more samples than there is memory for."""
+    """Refuse to make more samples than memory holds."""
     wanted, free = samples * sample_bytes, free_memory()
     if wanted > free:
         raise SubjectError(
@@ -124,14 +124,14 @@ def place_of(model: nn.Module) -> tuple[torch.device, torch.dtype]:
 
 
 def run_once(model: nn.Module, inputs: Any) -> Any:
-    """Run a model in eval mode without a graph; it is left as found."""
+    """Run a model in eval mode without gradients; it is not changed."""
     with preserve(model), torch.no_grad():
         model.eval()
         return model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
 
 
 def _of_two(outputs: Any) -> list[Tensor]:
-    """Return what a pass of two samples put out for two samples, or as one loss."""
+    """Return the outputs of a pass of two samples, one for each, or one loss."""
     tensors = real_tensors(outputs)
     return [t for t in tensors if t.ndim == 0 or (len(t) == 2 and t.numel())]
 

@@ -17,8 +17,8 @@ def optimizer_of(text: str, model: nn.Module) -> Optimizer:
     """Return the torch optimiser that a text names, over all trainable parameters.
 
     Example:
-        >>> found = optimizer_of("sgd:lr=0.1,momentum=0.9", nn.Linear(1, 1))
-        >>> found.defaults["momentum"]
+        >>> optimizer = optimizer_of("sgd:lr=0.1,momentum=0.9", nn.Linear(1, 1))
+        >>> optimizer.defaults["momentum"]
         0.9
     """
     name, _, written = text.partition(":")

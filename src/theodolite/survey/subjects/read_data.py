@@ -63,8 +63,8 @@ def _named(name: str) -> tuple[np.ndarray, np.ndarray, str]:
                 f"that is there, or a name ({', '.join(sorted(known))})"
             )
         raise unknown_name("dataset", name, known)
-    found = datasets.load(name)
-    return _scaled(found.inputs), found.labels, f"{name}, {len(found):,} samples"
+    dataset = datasets.load(name)
+    return _scaled(dataset.inputs), dataset.labels, f"{name}, {len(dataset):,} samples"
 
 
 def _from_folder(
@@ -72,9 +72,9 @@ def _from_folder(
 ) -> tuple[np.ndarray, np.ndarray, str]:
     wanted = find_inputs(model, seed=seed).wanted
     size = wanted.shape[-1] if len(wanted.shape) == 3 else None
-    found = datasets.load("imagefolder", folder=path, size=size)
-    said = f"images of {path}, {len(found):,} samples"
-    return _scaled(found.inputs), found.labels, said
+    dataset = datasets.load("imagefolder", folder=path, size=size)
+    said = f"images of {path}, {len(dataset):,} samples"
+    return _scaled(dataset.inputs), dataset.labels, said
 
 
 def _scaled(inputs: np.ndarray) -> np.ndarray:
@@ -91,20 +91,16 @@ def _from_file(path: Path) -> tuple[np.ndarray, np.ndarray | None, str]:
         if path.is_file():
             _refuse_others(path)
         with np.load(path, allow_pickle=False) as arrays:
-            read = {name: arrays[name] for name in arrays.files}
-    except DataError:
-        raise
-    except Exception as error:  # whatever bytes that are no archive may do
+            stored = {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
         raise DataError(
             f"the data {path} cannot be read ({told(error)}): pass a file of "
             "numpy.savez(path, inputs=…, labels=…)"
         ) from error
-    # Of entries that are no arrays there are bytes.
-    found = {name: one for name, one in read.items() if isinstance(one, np.ndarray)}
-    inputs = next((found[n] for n in _INPUTS if n in found), None)
-    targets = next((found[n] for n in _TARGETS if n in found), None)
+    inputs = next((stored[n] for n in _INPUTS if n in stored), None)
+    targets = next((stored[n] for n in _TARGETS if n in stored), None)
     if inputs is None:
-        names = ", ".join(found) or "none"
+        names = ", ".join(stored) or "none"
         raise DataError(
             f"the data {path} have the arrays {names} and no real numbers named "
             "'inputs': save them with numpy.savez(path, inputs=…, labels=…)"
@@ -181,20 +177,24 @@ def _shaped(x: Tensor, model: nn.Module) -> tuple[Tensor, str]:
 
 def _changes(x: Tensor, model: nn.Module) -> list[tuple[Any, str]]:
     """List what may be done to samples to fit a model, the least first."""
-    found: list[tuple[Any, str]] = [(lambda x: x, "")]
+    changes: list[tuple[Any, str]] = [(lambda x: x, "")]
     if x.ndim == 4 and x.shape[1] == 1:
-        found.append((lambda x: x.repeat(1, 3, 1, 1), ", grey repeated in 3 channels"))
+        changes.append(
+            (lambda x: x.repeat(1, 3, 1, 1), ", grey repeated in 3 channels")
+        )
     if x.ndim == 4 and x.shape[3] in (1, 3):
-        found.append((lambda x: x.permute(0, 3, 1, 2), ", channels put first"))
-    found.append((lambda x: x.flatten(1), ", flattened"))
+        changes.append((lambda x: x.permute(0, 3, 1, 2), ", channels put first"))
+    changes.append((lambda x: x.flatten(1), ", flattened"))
     if x.ndim == 4:
         try:
             wanted = find_inputs(model).wanted.shape
         except SubjectError:
-            return found
+            return changes
         if len(wanted) == 3:
-            found.append((lambda x: _resized(x, wanted), f", resized to {wanted[-1]}"))
-    return found
+            changes.append(
+                (lambda x: _resized(x, wanted), f", resized to {wanted[-1]}")
+            )
+    return changes
 
 
 def _resized(x: Tensor, wanted: tuple[int, ...]) -> Tensor:

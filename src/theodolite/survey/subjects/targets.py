@@ -1,4 +1,4 @@
-"""Labels and losses that go with what a model puts out."""
+"""Labels and losses that fit the outputs of a model."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -98,7 +98,7 @@ def fitted(name: str, outputs: Any, targets: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Aim:
-    """What a model is to be held to.
+    """The labels and the loss that a model is measured with.
 
     Attributes:
         loss: Of outputs and targets, or of model and batch.
@@ -130,7 +130,7 @@ def aim_for(outputs: Any, *, of_tokens: bool = False) -> Aim:
 
 
 def named_aim(name: str, outputs: Any, *, of_tokens: bool = False) -> Aim:
-    """Hold outputs of unknown meaning to a loss that was named."""
+    """Return labels for outputs of unknown meaning and a loss given by name."""
     usual = aim_for(outputs, of_tokens=of_tokens)
     loss: Any = named_loss(name)
     tensor, which = main_tensor(outputs)
@@ -253,15 +253,19 @@ def main_tensor(outputs: Any) -> tuple[Tensor, str | int]:
         return outputs, ""
     if isinstance(outputs, Mapping):
         for name in ("logits", "out", "prediction", "predictions", "output"):
-            if isinstance(found := outputs.get(name), Tensor):
-                return found, name
-        for name, found in outputs.items():
-            if isinstance(found, Tensor) and found.is_floating_point() and found.ndim:
-                return found, str(name)
+            if isinstance(tensor := outputs.get(name), Tensor):
+                return tensor, name
+        for name, tensor in outputs.items():
+            if (
+                isinstance(tensor, Tensor)
+                and tensor.is_floating_point()
+                and tensor.ndim
+            ):
+                return tensor, str(name)
     if isinstance(outputs, list | tuple):
-        for place, found in enumerate(outputs):
-            if isinstance(found, Tensor) and found.is_floating_point():
-                return found, place
+        for place, tensor in enumerate(outputs):
+            if isinstance(tensor, Tensor) and tensor.is_floating_point():
+                return tensor, place
     tensors = real_tensors(outputs)
     if not tensors:
         raise SubjectError(

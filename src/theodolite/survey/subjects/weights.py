@@ -1,4 +1,4 @@
-"""Weights from files: safetensors and plain checkpoints, and nothing that runs code."""
+"""Load weights from safetensors and plain checkpoints, without running code."""
 
 import pickle
 from collections.abc import Mapping
@@ -29,11 +29,11 @@ def load_weights(model: nn.Module, path: Path | str) -> str:
         SubjectError: The file cannot be read, holds more than tensors, or is of
             another model.
     """
-    found = _tensors(_read(Path(path)), path)
+    tensors = _tensors(_read(Path(path)), path)
     state = model.state_dict()
-    found = _renamed(found, set(state))
-    _check(found, state, path)
-    model.load_state_dict(dict(found), strict=False)
+    tensors = _renamed(tensors, set(state))
+    _check(tensors, state, path)
+    model.load_state_dict(dict(tensors), strict=False)
     return f"weights of {path}"
 
 
@@ -85,9 +85,9 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
 def _tensors(read: Any, path: Path | str) -> dict[str, Tensor]:
     """Return the tensors by name, of a state or of a checkpoint around one."""
     for home in ("", *_HOMES):
-        found = read.get(home) if home and isinstance(read, Mapping) else read
-        if isinstance(found, Mapping):
-            kept = {k: v for k, v in found.items() if isinstance(v, Tensor)}
+        tensors = read.get(home) if home and isinstance(read, Mapping) else read
+        if isinstance(tensors, Mapping):
+            kept = {k: v for k, v in tensors.items() if isinstance(v, Tensor)}
             if kept and all(isinstance(name, str) for name in kept):
                 return kept
     raise SubjectError(
@@ -96,46 +96,46 @@ def _tensors(read: Any, path: Path | str) -> dict[str, Tensor]:
     )
 
 
-def _renamed(found: dict[str, Tensor], wanted: set[str]) -> dict[str, Tensor]:
-    """Drop what wrappers put before all names, if that makes more of them fit."""
-    choices = [found]
+def _renamed(tensors: dict[str, Tensor], wanted: set[str]) -> dict[str, Tensor]:
+    """Remove prefixes of wrappers from all names, if more names fit then."""
+    choices = [tensors]
     for prefix in _PREFIXES:
-        if all(name.startswith(prefix) for name in found):
-            choices.append({k.removeprefix(prefix): v for k, v in found.items()})
-        choices.append({f"{prefix}{name}": v for name, v in found.items()})
+        if all(name.startswith(prefix) for name in tensors):
+            choices.append({k.removeprefix(prefix): v for k, v in tensors.items()})
+        choices.append({f"{prefix}{name}": v for name, v in tensors.items()})
     return max(choices, key=lambda one: len(wanted & set(one)))
 
 
 def _check(
-    found: Mapping[str, Tensor], state: Mapping[str, Tensor], path: Path | str
+    tensors: Mapping[str, Tensor], state: Mapping[str, Tensor], path: Path | str
 ) -> None:
     # Counters of batches decide nothing that is measured.
-    missing = [n for n in state if n not in found and "num_batches_tracked" not in n]
+    missing = [n for n in state if n not in tensors and "num_batches_tracked" not in n]
     if missing:
-        spare = [name for name in found if name not in state]
+        spare = [name for name in tensors if name not in state]
         has = f" and have {spare[0]!r}, which the model lacks" if spare else ""
         raise SubjectError(
             f"the weights {path} lack {len(missing)} of {len(state)} tensors of the "
             f"model, such as {missing[0]!r}{has}: name the model that they are of"
         )
     for name, tensor in state.items():
-        if name not in found:
+        if name not in tensors:
             continue
-        if odd := _oddity(found[name], tensor):
+        if odd := _oddity(tensors[name], tensor):
             raise SubjectError(
                 f"the weights {path} have {name!r} {odd}, and plain numbers are "
                 "wanted: save the state_dict() of the model before it was converted"
             )
-        if found[name].shape != tensor.shape:
+        if tensors[name].shape != tensor.shape:
             raise SubjectError(
                 f"the weights {path} have {name!r} of shape "
-                f"{tuple(found[name].shape)} and the model of {tuple(tensor.shape)}: "
+                f"{tuple(tensors[name].shape)} and the model of {tuple(tensor.shape)}: "
                 "name the model that they are of, with its arguments"
             )
 
 
 def _oddity(given: Tensor, wanted: Tensor) -> str:
-    """Return what keeps a tensor from being copied as it is; empty if nothing does."""
+    """Return why a tensor cannot be copied as it is, or an empty string."""
     if given.is_meta:
         return "on the meta device, without numbers"
     if given.is_quantized or (given.is_floating_point() and given.itemsize < 2):

@@ -1,4 +1,4 @@
-"""Networks that go by a name."""
+"""Networks with a name."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ class Inhabitant:
 
 
 def _drawn(kind: Callable[..., nn.Module], **settings: Any) -> Callable:
-    """Return what makes a network of torch's own initialisation from a seed."""
+    """Return a function that builds a network with torch's own initialisation."""
 
     def make(seed: int) -> nn.Module:
         with seeded(seed):
@@ -62,31 +62,31 @@ _STAGES = {
 
 
 def _resnets() -> Mapping[str, Inhabitant]:
-    found = {}
+    makers = {}
     for depth, (blocks, bottleneck) in _STAGES.items():
         kind = {"blocks": blocks, "bottleneck": bottleneck}
-        found[f"resnet{depth}"] = Inhabitant(
+        makers[f"resnet{depth}"] = Inhabitant(
             f"ResNet-{depth} for large images, 1000 classes; a sample is 64×64 here",
             _drawn(ClassicResnet, **kind),
             _LARGE,
         )
-        found[f"cifar-resnet{depth}"] = Inhabitant(
+        makers[f"cifar-resnet{depth}"] = Inhabitant(
             f"ResNet-{depth} with a small stem, for CIFAR-10",
             _drawn(ClassicResnet, **kind, large=False, classes=10),
             _CIFAR,
         )
     for depth in _DEPTHS:
         n = (depth - 2) // 6
-        found[f"resnet{depth}"] = Inhabitant(
+        makers[f"resnet{depth}"] = Inhabitant(
             f"ResNet-{depth} of three narrow stages, for CIFAR-10",
             _drawn(ClassicResnet, blocks=(n,) * 3, large=False, width=16, classes=10),
             _CIFAR,
         )
-    return found
+    return makers
 
 
 def _preactivation() -> Mapping[str, Inhabitant]:
-    found = {
+    makers = {
         "preact-resnet18": Inhabitant(
             "PreAct-ResNet18 for CIFAR-10, with projections",
             _blueprint(ResnetBlueprint()),
@@ -100,17 +100,17 @@ def _preactivation() -> Mapping[str, Inhabitant]:
     }
     for depth in _DEPTHS:
         plan = PreactivationBlueprint(depth=depth)
-        found[f"preact-resnet{depth}"] = Inhabitant(
+        makers[f"preact-resnet{depth}"] = Inhabitant(
             f"pre-activation network of depth {depth} for CIFAR-10, identity skips",
             _blueprint(plan),
             _CIFAR,
         )
-        found[f"plain{depth}"] = Inhabitant(
+        makers[f"plain{depth}"] = Inhabitant(
             f"the same of depth {depth} without skips",
             _blueprint(PreactivationBlueprint(depth=depth, skip=False)),
             _CIFAR,
         )
-    return found
+    return makers
 
 
 def _others() -> Mapping[str, Inhabitant]:
@@ -160,7 +160,7 @@ ZOO: dict[str, Inhabitant] = {**_resnets(), **_preactivation(), **_others()}
 
 
 def inhabitant(name: str) -> Inhabitant:
-    """Return a network of the zoo by name, however it is spelt.
+    """Return a network of the zoo by name; case and dashes do not matter.
 
     Example:
         >>> inhabitant("PreAct_ResNet18").says

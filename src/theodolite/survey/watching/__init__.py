@@ -1,4 +1,4 @@
-"""The survey's quantities along somebody's training, live and as a page at the end.
+"""The survey's quantities during a training: live, and as a page at the end.
 
 Start at ``context.py``, the watch of a plain loop; ``callbacks`` are the same in
 Lightning and Hugging Face trainers. ``quantities`` measure, ``seen`` catches the batch

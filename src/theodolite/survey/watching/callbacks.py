@@ -73,8 +73,8 @@ def lightning_watch(
 
 def _of_trainer(at: Snapshot) -> Optimizer | None:
     trainer: Any = getattr(at.model, "_trainer", None)
-    found = getattr(trainer, "optimizers", None) or [None]
-    return found[0]
+    optimizers = getattr(trainer, "optimizers", None) or [None]
+    return optimizers[0]
 
 
 def transformers_watch(

@@ -1,4 +1,4 @@
-"""A training loop that somebody else wrote, watched from outside."""
+"""Watch a plain training loop from outside."""
 
 import math
 from collections.abc import Iterable
@@ -166,7 +166,7 @@ class Watch:
                 self._watcher.finish()
 
     def course(self) -> Course:
-        """Return what was seen so far."""
+        """Return what was measured so far."""
         return self._logbook.course(self._steps)
 
     def rows(self) -> Rows:
@@ -187,7 +187,7 @@ class Watch:
         }
 
     def _step(self, *_: Any) -> None:
-        """Look, before the update of a step; called by the optimiser."""
+        """Measure before the update of a step; called by a hook of the optimiser."""
         if not self._busy:
             self._look()
             self._steps += 1
@@ -258,14 +258,14 @@ def check_every(every: Any) -> None:
 
 
 def _own(optimizer: Optimizer) -> Optimizer:
-    """Return the optimiser that makes the steps, of one that wraps it."""
+    """Return the optimiser inside a wrapper."""
     while isinstance(inner := getattr(optimizer, "optimizer", None), Optimizer):
         optimizer = inner
     return optimizer
 
 
 def _inner(model: nn.Module) -> nn.Module:
-    """Return the network itself, of a compiled or distributed one."""
+    """Return the network inside a compiled or distributed wrapper."""
     while True:
         inner = getattr(model, "_orig_mod", None)
         if inner is None and isinstance(
@@ -278,6 +278,6 @@ def _inner(model: nn.Module) -> nn.Module:
 
 
 def _leads() -> bool:
-    """Say whether this process is the first of a team, or alone."""
+    """Return whether this process has rank 0, or is alone."""
     team = torch.distributed
     return not (team.is_available() and team.is_initialized()) or team.get_rank() == 0

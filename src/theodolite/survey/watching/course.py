@@ -1,4 +1,4 @@
-"""What was seen along a training."""
+"""What was measured during a training."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _WHICH = ("block", "module", "group")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Course:
-    """Quantities along a training, as far as it was watched.
+    """Quantities measured during a training.
 
     Attributes:
         title: What was trained.
@@ -48,14 +48,14 @@ class Course:
         return self.measured
 
     def series(self) -> "dict[str, list[Series]]":
-        """Return the numbers of each quantity, apart by what they are of."""
-        found: dict[str, dict[str, list[Row]]] = {}
+        """Return the numbers of each quantity, one series per label."""
+        series: dict[str, dict[str, list[Row]]] = {}
         for row in self.measured:
-            mine = found.setdefault(str(row["quantity"]), {})
+            mine = series.setdefault(str(row["quantity"]), {})
             mine.setdefault(which(row), []).append(row)
         return {
             quantity: [Series(of=of, rows=Rows(rows)) for of, rows in mine.items()]
-            for quantity, mine in found.items()
+            for quantity, mine in series.items()
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,15 +110,15 @@ class Series:
 
 
 def which(row: Row) -> str:
-    """Return what tells a row from others of its quantity and step.
+    """Return the labels that tell a row from others of its quantity and step.
 
     Example:
         >>> which({"quantity": "branch_gain", "step": 3, "block": "b1", "value": 1.0})
         'b1'
     """
-    found = [(label, row[label]) for label in _WHICH if row.get(label) is not None]
+    labels = [(label, row[label]) for label in _WHICH if row.get(label) is not None]
     return ", ".join(
-        f"group {value}" if label == "group" else str(value) for label, value in found
+        f"group {value}" if label == "group" else str(value) for label, value in labels
     )
 
 

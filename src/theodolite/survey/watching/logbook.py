@@ -1,4 +1,4 @@
-"""What the watch of a loop and the callbacks of trainers share."""
+"""What watched loops and trainer callbacks share."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from .telling import Telling
 
 
 class Logbook:
-    """Probes of the quantities, and what they told.
+    """The probes of the quantities, and their rows.
 
     Args:
         scene: What all looks share.
@@ -48,7 +48,7 @@ class Logbook:
         self._steps = 0
 
     def course(self, steps: int | None = None) -> Course:
-        """Return what was seen so far.
+        """Return what was measured so far.
 
         Args:
             steps: Updates made; those up to the last look by default.

@@ -1,4 +1,4 @@
-"""What is looked at along a training: a function of scene and snapshot each."""
+"""The quantities that a watch measures: each a function of scene and snapshot."""
 
 import math
 import time
@@ -57,7 +57,7 @@ DEFAULT = (
 
 @dataclass(kw_only=True, eq=False)
 class Scene:
-    """What all looks at one training share.
+    """State shared by all measurements of one training.
 
     Attributes:
         norm_mode: Statistics that normalisation layers use while measuring.
@@ -90,7 +90,7 @@ class Scene:
 
 
 def probes_of(names: Iterable[str], scene: Scene, every: int) -> list[Probe]:
-    """Return a probe a quantity.
+    """Return one probe per quantity.
 
     Raises:
         ConfigError: A name is given twice, or no names are.
@@ -193,7 +193,7 @@ def _sharpness(scene: Scene, at: Snapshot) -> list[Found]:
             "batches="
         )
     _switch_off(scene, at)
-    found = extreme_eigenvalues(
+    ends = extreme_eigenvalues(
         at.model,
         at.data,
         loss=at.criterion,
@@ -204,8 +204,8 @@ def _sharpness(scene: Scene, at: Snapshot) -> list[Found]:
         max_matvecs=_PRODUCTS,
         seed=scene.seed,
     )
-    value, error = float(found.eigenvalues[0]), float(found.errors[0])
-    told = {"status": str(found.status), "passes": found.cost.passes}
+    value, error = float(ends.eigenvalues[0]), float(ends.errors[0])
+    told = {"status": str(ends.status), "passes": ends.cost.passes}
     rows = [_number("sharpness", value, error, **told)]
     if abs(value) > error:
         scene.missing.pop("rate_over_stable", None)
@@ -219,7 +219,7 @@ def _sharpness(scene: Scene, at: Snapshot) -> list[Found]:
 def _over_stable(
     optimizer: Optimizer | None, sharpness: float, error: float
 ) -> list[Found]:
-    """Return rate times sharpness over what plain steps bear, of SGD alone.
+    """Return rate times sharpness over its stable bound, for SGD only.
 
     Other optimisers scale their steps, and the plain Hessian does not bound them.
     """
@@ -259,20 +259,20 @@ def _effective_depth(scene: Scene, at: Snapshot) -> list[Found]:
     if not chart.anatomy.additions:
         raise _LackingError("the network has no residual additions")
     _switch_off(scene, at)
-    found = path_ensemble(
+    paths = path_ensemble(
         at.model,
         _first(at.data, _FOLLOWED),
         norm_mode=scene.norm_mode,
         linearise=not chart.anatomy.piecewise_linear,
         outputs=lambda model, batch: logits_in(run_model(model, batch)),
     )
-    depth, error = found.effective_depth[0], found.effective_depth_error[0]
-    told = {"linearised": bool(found.linearised), **_counts(at, _FOLLOWED)}
+    depth, error = paths.effective_depth[0], paths.effective_depth_error[0]
+    told = {"linearised": bool(paths.linearised), **_counts(at, _FOLLOWED)}
     return [_number("effective_depth", float(depth), float(error), **told)]
 
 
 def _glimpsed(scene: Scene, at: Snapshot) -> tuple[Chart, Glimpse]:
-    """Return the signals of one pass, shared by the quantities of a step."""
+    """Return the signals of one pass, shared by all quantities of a step."""
     chart = _chart(scene, at)
     if scene.last is None or scene.last[0] != at.step:
         batch = _first(at.data, _LOOKED_AT)
@@ -302,7 +302,7 @@ def _first(data: Any, samples: int) -> Any:
 
 
 def _counts(at: Snapshot, most: int) -> dict[str, int]:
-    """Return on how many of how many samples a look at the first ones is taken."""
+    """Return how many samples are measured, and how many there are."""
     counts = [samples_in(batch) or 1 for batch in read_batches(at.data)]
     return {"n_samples": min(most, counts[0]), "of_samples": sum(counts)}
 

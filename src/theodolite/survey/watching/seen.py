@@ -1,4 +1,4 @@
-"""The batch on its way into somebody's model, caught by hooks."""
+"""Hooks that keep the batch that a training passes through its model."""
 
 import inspect
 import math
@@ -12,7 +12,7 @@ from theodolite.core import MeasurementError
 
 
 class Seen:
-    """Catches what a training passes through its model, at steps that are looked at.
+    """Keeps the batches that a training passes through its model, at chosen steps.
 
     Passes without gradients are somebody's validation and are left alone.
 
@@ -48,13 +48,13 @@ class Seen:
             ]
 
     def lift(self) -> None:
-        """Remove the hooks; what was seen stays."""
+        """Remove the hooks; keep what was seen."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
 
     def forget(self) -> None:
-        """Let go of the batch."""
+        """Drop the batch."""
         self._inputs, self._targets, self.value = None, None, math.nan
 
     def batch(self) -> Any:
@@ -103,13 +103,13 @@ def own_loss(model: nn.Module, batch: Any) -> Tensor:
 
 
 def _own_loss(outputs: Any) -> float | None:
-    found = (
+    loss = (
         outputs.get("loss")
         if isinstance(outputs, Mapping)
         else getattr(outputs, "loss", None)
     )
-    if isinstance(found, Tensor) and found.numel() == 1:
-        return float(found.detach())
+    if isinstance(loss, Tensor) and loss.numel() == 1:
+        return float(loss.detach())
     return None
 
 

@@ -1,4 +1,4 @@
-"""One forward pass without gradients, and the signals on the way."""
+"""Signals of one forward pass without gradients."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ Found = dict[str, Any]
 
 @dataclass(kw_only=True, eq=False)
 class Glimpse:
-    """What a pass showed.
+    """The signals of one forward pass.
 
     Attributes:
         samples: Samples that passed.
@@ -86,7 +86,7 @@ class Glimpse:
 def glimpse(
     model: nn.Module, batch: Any, *, chart: Chart, norm_mode: NormMode
 ) -> Glimpse:
-    """Run a model forward once; it is left as found.
+    """Run a model forward once, and return its signals; it is not changed.
 
     Args:
         model: The model.
@@ -94,19 +94,19 @@ def glimpse(
         chart: Which values to look at.
         norm_mode: Statistics that normalisation layers use.
     """
-    found = Glimpse(samples=samples_in(batch) or 1)
-    taps = Taps(_actions(chart, found), chart.shapes)
+    seen = Glimpse(samples=samples_in(batch) or 1)
+    taps = Taps(_actions(chart, seen), chart.shapes)
     with opened(model, careful=False) as before, torch.no_grad():
         before.lend_buffers()
         switch_off_random_layers(model, batch, norm_mode)
         apply_norm_mode(model, norm_mode, lambda: run_model(model, batch))
         with taps.during(model):
             run_model(model, batch)
-    return found
+    return seen
 
 
 def loss_on(model: nn.Module, batch: Any, *, loss: Loss, norm_mode: NormMode) -> Tensor:
-    """Return the loss of a batch in modes in which nothing is drawn."""
+    """Return the loss of a batch with dropout and other random layers off."""
     with opened(model, careful=False) as before, torch.no_grad():
         before.lend_buffers()
         switch_off_random_layers(model, batch, norm_mode)
@@ -114,13 +114,13 @@ def loss_on(model: nn.Module, batch: Any, *, loss: Loss, norm_mode: NormMode) ->
         return evaluate(model, batch, loss)
 
 
-def _actions(chart: Chart, found: Glimpse) -> dict[Place, Action]:
+def _actions(chart: Chart, seen: Glimpse) -> dict[Place, Action]:
     wanted: dict[int, list[Callable[[Tensor], None]]] = {}
     for number in _ends(chart):
-        wanted.setdefault(number, []).append(_size(found, number))
+        wanted.setdefault(number, []).append(_size(seen, number))
     for activation in chart.anatomy.activations:
         number = chart.anatomy.recording.calls[activation.call].outputs[0]
-        wanted.setdefault(number, []).append(_units(found, number, activation.kind))
+        wanted.setdefault(number, []).append(_units(seen, number, activation.kind))
     return {
         chart.places[number]: _together(looks)
         for number, looks in wanted.items()
@@ -130,23 +130,23 @@ def _actions(chart: Chart, found: Glimpse) -> dict[Place, Action]:
 
 def _ends(chart: Chart) -> set[int]:
     """Return the values that leave blocks, skips and branches."""
-    found = {stretch.output for stretch in chart.stretches}
+    numbers = {stretch.output for stretch in chart.stretches}
     for addition in chart.anatomy.additions:
         spans = (addition.skip, *addition.branches)
-        found |= {addition.fork, *(span.exit for span in spans)}
-    return found
+        numbers |= {addition.fork, *(span.exit for span in spans)}
+    return numbers
 
 
-def _size(found: Glimpse, number: int) -> Callable[[Tensor], None]:
+def _size(seen: Glimpse, number: int) -> Callable[[Tensor], None]:
     def look(tensor: Tensor) -> None:
-        found.rms[number] = squares_of(tensor.detach(), found.samples)
+        seen.rms[number] = squares_of(tensor.detach(), seen.samples)
 
     return look
 
 
-def _units(found: Glimpse, number: int, kind: str) -> Callable[[Tensor], None]:
+def _units(seen: Glimpse, number: int, kind: str) -> Callable[[Tensor], None]:
     def look(tensor: Tensor) -> None:
-        found.units[number] = unit_counts(tensor.detach(), kind)
+        seen.units[number] = unit_counts(tensor.detach(), kind)
 
     return look
 

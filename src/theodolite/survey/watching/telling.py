@@ -1,4 +1,4 @@
-"""A tracker that keeps all rows, draws them in a terminal and writes a page."""
+"""A tracker that keeps all rows, draws them in a terminal, and writes a page."""
 
 import logging
 import math
@@ -18,7 +18,7 @@ _WIDTH = 28
 
 
 class Telling:
-    """What a :class:`~theodolite.training.Watcher` tells, kept and drawn.
+    """Keeps and draws the rows of a :class:`~theodolite.training.Watcher`.
 
     Args:
         live: Whether to draw in a terminal; elsewhere nothing is drawn.
@@ -79,7 +79,7 @@ class Telling:
         self._display.update(drawn(self.rows, self.last), refresh=True)
 
     def _attempt(self, action: Callable[[], None]) -> None:
-        """Draw; a terminal that cannot be drawn on must not cost the rows."""
+        """Draw; if the terminal fails, keep the rows all the same."""
         try:
             action()
         except Exception as error:
@@ -97,7 +97,7 @@ def is_terminal(stream: IO[str]) -> bool:
 
 
 def drawn(rows: Iterable[Row], step: int) -> Any:
-    """Return a table with a line a quantity: now, and how it came there."""
+    """Return a table with one line per quantity: its value now, and its history."""
     from rich.table import Table
     from rich.text import Text
 
@@ -123,7 +123,7 @@ def lines_of(rows: Iterable[Row]) -> dict[str, list[tuple[float, float | None]]]
         >>> lines_of(rows)
         {'gain (largest of 2)': [(3.0, 0)]}
     """
-    found: dict[str, dict[int, tuple[float, float | None]]] = {}
+    lines: dict[str, dict[int, tuple[float, float | None]]] = {}
     members: dict[str, set[str]] = {}
     samples: dict[str, str] = {}
     for row in rows:
@@ -133,12 +133,12 @@ def lines_of(rows: Iterable[Row]) -> dict[str, list[tuple[float, float | None]]]
         quantity, step = str(row["quantity"]), int(row["step"])
         members.setdefault(quantity, set()).add(which(row))
         samples[quantity] = on_samples(samples_of(row))
-        mine = found.setdefault(quantity, {})
+        mine = lines.setdefault(quantity, {})
         if step not in mine or value > mine[step][0]:
             mine[step] = (float(value), row.get("error"))
     return {
         q + _among(members[q]) + samples[q]: [mine[step] for step in sorted(mine)]
-        for q, mine in found.items()
+        for q, mine in lines.items()
     }
 
 
@@ -147,7 +147,7 @@ def _among(members: set[str]) -> str:
 
 
 def sparkline(values: list[float]) -> str:
-    """Draw numbers as one line of letters, the last ones where there are many.
+    """Return numbers as one line of block characters; of many, the last ones.
 
     Ratios count where positive numbers span more than a decade.
 

@@ -90,8 +90,8 @@ def survey(
 
     Example:
         >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-        >>> found = survey(net, measures=["map", "signal"], progress=False)
-        >>> [block.name for block in found.blocks], found.inputs[:7]
+        >>> result = survey(net, measures=["map", "signal"], progress=False)
+        >>> [block.name for block in result.blocks], result.inputs[:7]
         (['0', '2'], 'made up')
     """
     _check(model, optimizer)
@@ -123,7 +123,7 @@ def survey(
             seen |= _seen(site)
     except KeyboardInterrupt:  # before a measure, or between two
         outcomes += [not_reached(measure) for measure in wanted[len(outcomes) :]]
-    found = Survey(
+    result = Survey(
         n_parameters=_size(model),
         measured=tuple(outcomes),
         budget_s=seconds,
@@ -131,11 +131,11 @@ def survey(
         seed=seed,
         **{"blocks": (), **seen},
     )
-    found = _judged(found)
+    result = _judged(result)
     stopped = any(outcome.status == "interrupted" for outcome in outcomes)
-    if stopped or not tries or not found.advice or subject is None:
-        return found
-    return _tried(found, subject, optimizer)
+    if stopped or not tries or not result.advice or subject is None:
+        return result
+    return _tried(result, subject, optimizer)
 
 
 def _title(model: nn.Module | Subject) -> str:
@@ -159,7 +159,7 @@ def _seen(site: Site) -> dict[str, Any]:
 
 
 def _counted(outcome: Measured, site: Site) -> Measured:
-    """Say beside every number that hangs on samples how many were given."""
+    """Add to every measured number the number of samples that were given."""
     rows = Rows(
         {**row, "of_samples": row.get("of_samples", site.samples)}
         if "n_samples" in row
@@ -180,24 +180,24 @@ def _subject(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
     return model
 
 
-def _judged(found: Survey) -> Survey:
-    """Say what the numbers mean, and what to do about it.
+def _judged(survey: Survey) -> Survey:
+    """Return the survey with findings and advice.
 
     What is no more than a note is no reason to draw weights anew.
     """
-    findings = find(found)
+    findings = find(survey)
     notes = {each.rule for each in findings if each.severity == "note"}
     advice = tuple(
         each
-        for each in advise(found, findings)
+        for each in advise(survey, findings)
         if each.rule not in notes or each.kind != "initialisation"
     )
-    return replace(found, findings=findings, advice=advice)
+    return replace(survey, findings=findings, advice=advice)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Patient:
-    """What trials of advice want."""
+    """The model, data and optimiser that trials of advice need."""
 
     model: nn.Module
     batches: Any
@@ -205,8 +205,8 @@ class _Patient:
     optimizer: Optimizer | None
 
 
-def _tried(found: Survey, subject: Subject, optimizer: Optimizer | None) -> Survey:
-    """Put the advice to the test; as it was where a person interrupts."""
+def _tried(survey: Survey, subject: Subject, optimizer: Optimizer | None) -> Survey:
+    """Return the survey with its advice tried; unchanged after Ctrl-C."""
     patient = _Patient(
         model=subject.model,
         batches=subject.batches,
@@ -215,10 +215,10 @@ def _tried(found: Survey, subject: Subject, optimizer: Optimizer | None) -> Surv
     )
     watch = Stopwatch()
     try:
-        advice = try_advice(found.advice, patient, budget_s=found.budget_s)
+        advice = try_advice(survey.advice, patient, budget_s=survey.budget_s)
     except KeyboardInterrupt:
-        return found
-    return replace(found, advice=advice, cost=found.cost + watch.read())
+        return survey
+    return replace(survey, advice=advice, cost=survey.cost + watch.read())
 
 
 def _check(model: Any, optimizer: Any) -> None:
@@ -242,7 +242,7 @@ def _blocks(site: Site) -> tuple[Block, ...]:
 
 
 def _settings(site: Site) -> dict[str, Any]:
-    """Return under what circumstances all was measured."""
+    """Return the settings of the measurement: device, precision, loss, batches."""
     optimizer = site.optimizer
     groups = [] if optimizer is None else optimizer.param_groups
     plain = (bool, int, float, str)
@@ -266,5 +266,5 @@ def _settings(site: Site) -> dict[str, Any]:
 def _device(site: Site) -> str:
     """Return where the parameters are, or the data of a model that has none."""
     held = next(iter(site.model.parameters()), None)
-    found = [held] if held is not None else tensors_in(site.batch)
-    return str(found[0].device) if found else "cpu"
+    tensors = [held] if held is not None else tensors_in(site.batch)
+    return str(tensors[0].device) if tensors else "cpu"

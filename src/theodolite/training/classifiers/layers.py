@@ -14,7 +14,7 @@ from torch.nn import functional
 from theodolite.core import ClassifierBlueprint
 
 
-def slope(outputs: Tensor, targets: Tensor, loss: str) -> Tensor:
+def loss_gradient(outputs: Tensor, targets: Tensor, loss: str) -> Tensor:
     """Return the derivative of the mean loss by outputs (..., outputs, batch)."""
     batch = outputs.shape[-1]
     if loss == "square":
@@ -56,7 +56,7 @@ def unfold(x: Tensor) -> Tensor:
 
 
 def fold(windows: Tensor, shape: torch.Size) -> Tensor:
-    """Add windows up where they came from: the transpose of :func:`unfold`."""
+    """Add windows back where they came from: the transpose of :func:`unfold`."""
     runs, channels, batch, height, width = shape
     high, wide = (height + 1) // 2, (width + 1) // 2
     parts = windows.view(runs, channels, 3, 3, batch, high, wide)

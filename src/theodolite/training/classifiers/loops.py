@@ -17,23 +17,18 @@ from theodolite.core import ClassifierBlueprint, stream
 from theodolite.networks import ClassifierNetwork
 
 from ..images.step import capture
-from .layers import StackedLayers, mean_loss, slope
+from .layers import StackedLayers, loss_gradient, mean_loss
 from .recipe import ClassifierRecipe
 
 
 @dataclass(frozen=True)
-class EpochWatch:
-    """What happens after the epochs of a training.
+class EpochCallback:
+    """What happens after the epochs of a training."""
 
-    Attributes:
-        epochs: Epochs after which ``record`` is called.
-        record: Takes the epoch and the weights; returns whether to go on.
-        deadline: Time of ``time.monotonic`` at which to stop.
-    """
-
-    epochs: set[int]
+    epochs: set[int]  # epochs after which ``record`` is called
+    # Takes the epoch and the weights; returns whether to go on.
     record: Callable[[int, list[Tensor]], bool]
-    deadline: float
+    deadline: float  # time of ``time.monotonic`` at which to stop
 
     def after(
         self, epoch: int, recipe: ClassifierRecipe, weights: list[Tensor]
@@ -95,7 +90,7 @@ class StackedStep:
             chosen = self.index[..., None].expand(-1, -1, width)
             signs = self.signs.gather(1, chosen).transpose(1, 2)
             wanted = wanted + self.noise * signs[:, None]
-        error = slope(outputs.view(groups, -1, width, batch), wanted, self.loss)
+        error = loss_gradient(outputs.view(groups, -1, width, batch), wanted, self.loss)
         self.layers.backward(
             self.weights, trace, error.view_as(outputs), self.velocity, self.momentum
         )
@@ -113,7 +108,7 @@ def train_stack(
     step: StackedStep,
     recipe: ClassifierRecipe,
     seeds: list[int],
-    watch: EpochWatch,
+    recorder: EpochCallback,
 ) -> bool:
     """Train a stack by its step; return whether it finished in time.
 
@@ -133,7 +128,7 @@ def train_stack(
         for place in range(order.shape[1]):
             step.index.copy_(order[:, place])
             advance()
-        if (finished := watch.after(epoch, recipe, step.weights)) is not None:
+        if (finished := recorder.after(epoch, recipe, step.weights)) is not None:
             return finished
     return True
 
@@ -164,7 +159,7 @@ def train_plain(
     samples: tuple[Tensor, Tensor],
     recipe: ClassifierRecipe,
     seed: int,
-    watch: EpochWatch,
+    recorder: EpochCallback,
     optimizer: MakeOptimizer | None = None,
 ) -> bool:
     """Train one network in place by autograd; return whether it finished in time.
@@ -189,7 +184,7 @@ def train_plain(
             loss = mean_loss(network(inputs[batch]), wanted[batch], recipe.loss)
             loss.backward()
             rule.step()
-        finished = watch.after(epoch, recipe, stacked(network))
+        finished = recorder.after(epoch, recipe, stacked(network))
         if finished is not None:
             return finished
     return True

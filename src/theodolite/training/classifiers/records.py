@@ -1,4 +1,4 @@
-"""Records of a classifier along its training, and the result of it."""
+"""Records of a classifier during training, and the result of the training."""
 
 import math
 from collections.abc import Mapping
@@ -149,7 +149,7 @@ def as_network(
     return network.eval()
 
 
-class Reader:
+class RecordMaker:
     """Computes records from the weights of single networks."""
 
     def __init__(

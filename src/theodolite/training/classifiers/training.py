@@ -16,11 +16,12 @@ from theodolite.core import (
     require_kind,
     unknown_name,
 )
+from theodolite.instruments import preserve_process
 from theodolite.networks import ClassifierNetwork, build
 
 from .layers import Statistics
 from .loops import (
-    EpochWatch,
+    EpochCallback,
     MakeOptimizer,
     StackedStep,
     stacked,
@@ -28,14 +29,15 @@ from .loops import (
     train_stack,
 )
 from .recipe import ClassifierRecipe, LabelledSamples, log_epochs
-from .records import ClassifierRecord, Reader, TrainedClassifier, as_network
+from .records import ClassifierRecord, RecordMaker, TrainedClassifier, as_network
 
 ClassifierWay = Literal["stacked", "plain"]
 ProbeClassifier = Callable[[ClassifierNetwork], Mapping[str, float]]
-TellRecord = Callable[[int, ClassifierRecord], None]
+ReportRecord = Callable[[int, ClassifierRecord], None]
 _ON_CPU = 8  # runs per stack: larger ones leave the cache and gain little
 
 
+@preserve_process()
 def train_classifiers(
     models: Sequence[ClassifierBlueprint | ClassifierNetwork],
     samples: LabelledSamples,
@@ -44,7 +46,7 @@ def train_classifiers(
     seeds: Sequence[int],
     record_epochs: Collection[int] | None = None,
     probe: ProbeClassifier | None = None,
-    report: TellRecord | None = None,
+    report: ReportRecord | None = None,
     way: ClassifierWay = "stacked",
     optimizer: MakeOptimizer | None = None,
     at_once: int | None = None,
@@ -105,15 +107,15 @@ def train_classifiers(
         )
     _check(runs, samples)
     _check_home(dtype, device)
-    watch = _Watch(samples, record_epochs, probe, report, dtype, device)
+    recorder = _Recorder(samples, record_epochs, probe, report, dtype, device)
     deadline = time.monotonic() + limit_s
     if way == "plain":
         for run in runs:
-            _plain(run, watch, deadline, optimizer)
+            _plain(run, recorder, deadline, optimizer)
     else:
         cuda = torch.device(device).type == "cuda"
         for group in _stacks(runs, at_once or (len(runs) if cuda else _ON_CPU)):
-            _stacked(group, watch, deadline)
+            _stacked(group, recorder, deadline)
     return [run.result() for run in runs]
 
 
@@ -156,7 +158,7 @@ class _Run:
         )
 
 
-class _Watch:
+class _Recorder:
     """Keeps records of runs at the epochs asked for."""
 
     def __init__(
@@ -164,7 +166,7 @@ class _Watch:
         samples: LabelledSamples,
         epochs: Collection[int] | None,
         probe: ProbeClassifier | None,
-        report: TellRecord | None,
+        report: ReportRecord | None,
         dtype: torch.dtype,
         device: torch.device | str,
     ) -> None:
@@ -188,12 +190,12 @@ class _Watch:
         return part(data.inputs, data.labels), held
 
     def keep(
-        self, run: _Run, reader: Reader, epoch: int, weights: list[Tensor]
+        self, run: _Run, maker: RecordMaker, epoch: int, weights: list[Tensor]
     ) -> None:
-        """Add a record to a run, unless it is no longer finite."""
+        """Add a record to a run, unless its numbers are no longer finite."""
         if run.status == "diverged":
             return
-        record, statistics = reader.read(weights, epoch)
+        record, statistics = maker.read(weights, epoch)
         run.statistics = [(m.cpu(), v.cpu()) for m, v in statistics]
         finite = bool(torch.isfinite(torch.tensor(record.train_loss)))
         if not finite or not all(bool(torch.isfinite(w).all()) for w in weights):
@@ -208,19 +210,19 @@ class _Watch:
 
 
 def _plain(
-    run: _Run, watch: _Watch, deadline: float, optimizer: MakeOptimizer | None
+    run: _Run, recorder: _Recorder, deadline: float, optimizer: MakeOptimizer | None
 ) -> None:
     began = time.monotonic()
-    network = run.network(watch.dtype, watch.device)
-    seen, held = watch.parts(run.blueprint.outputs)
-    reader = Reader(run.blueprint, seen, held, run.recipe.loss)
+    network = run.network(recorder.dtype, recorder.device)
+    seen, held = recorder.parts(run.blueprint.outputs)
+    maker = RecordMaker(run.blueprint, seen, held, run.recipe.loss)
 
     @torch.no_grad()
     def record(epoch: int, weights: list[Tensor]) -> bool:
-        watch.keep(run, reader, epoch, [w[0] for w in weights])
+        recorder.keep(run, maker, epoch, [w[0] for w in weights])
         return run.status != "diverged"
 
-    after = EpochWatch(watch.record_epochs(run.recipe), record, deadline)
+    after = EpochCallback(recorder.record_epochs(run.recipe), record, deadline)
     if 0 in after.epochs:
         record(0, stacked(network))
     whole = train_plain(network, seen, run.recipe, run.seed, after, optimizer)
@@ -228,12 +230,12 @@ def _plain(
     _close([run], whole, began)
 
 
-def _stacked(runs: list[_Run], watch: _Watch, deadline: float) -> None:
+def _stacked(runs: list[_Run], recorder: _Recorder, deadline: float) -> None:
     began = time.monotonic()
     first = runs[0]
-    seen, held = watch.parts(first.blueprint.outputs)
-    reader = Reader(first.blueprint, seen, held, first.recipe.loss)
-    networks = [run.network(watch.dtype, watch.device) for run in runs]
+    seen, held = recorder.parts(first.blueprint.outputs)
+    maker = RecordMaker(first.blueprint, seen, held, first.recipe.loss)
+    networks = [run.network(recorder.dtype, recorder.device) for run in runs]
     layers = zip(*(stacked(network) for network in networks), strict=True)
     weights = [torch.cat(layer) for layer in layers]
     seeds = _shared([run.seed for run in runs])
@@ -244,10 +246,10 @@ def _stacked(runs: list[_Run], watch: _Watch, deadline: float) -> None:
     @torch.no_grad()
     def record(epoch: int, weights: list[Tensor]) -> bool:
         for place, run in enumerate(runs):
-            watch.keep(run, reader, epoch, [w[place] for w in weights])
+            recorder.keep(run, maker, epoch, [w[place] for w in weights])
         return any(run.status != "diverged" for run in runs)
 
-    after = EpochWatch(watch.record_epochs(first.recipe), record, deadline)
+    after = EpochCallback(recorder.record_epochs(first.recipe), record, deadline)
     if 0 in after.epochs:
         record(0, weights)
     whole = train_stack(step, first.recipe, seeds, after)
@@ -265,7 +267,7 @@ def _close(runs: list[_Run], whole: bool, began: float) -> None:
 
 
 def _shared(seeds: list[int]) -> list[int]:
-    """Return the seeds of groups of runs in order, equally many runs in each."""
+    """Return one seed per group of runs that share batches, in the order of runs."""
     kinds = sorted(set(seeds))
     each = len(seeds) // len(kinds)
     same = [seed for seed in kinds for _ in range(each)]
@@ -273,7 +275,7 @@ def _shared(seeds: list[int]) -> list[int]:
 
 
 def _stacks(runs: list[_Run], at_once: int) -> list[list[_Run]]:
-    """Cut runs into stacks of one shape, runs of a seed side by side."""
+    """Return runs in stacks of one shape, runs of one seed next to each other."""
     shapes: dict[Any, list[_Run]] = {}
     for run in runs:
         shapes.setdefault(run.shape, []).append(run)

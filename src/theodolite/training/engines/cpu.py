@@ -21,8 +21,8 @@ import numpy as np
 
 from theodolite.core import ConfigError, ShortcutBlueprint
 
-from .contract import Advance, linear_or_relu
-from .kernels.compiled import Log, Rule, Shape, use_numba
+from .kernels.compiled import Shape, numba_obstacle
+from .protocol import Advance, Rule, linear_or_relu
 
 
 class CpuEngine(ABC):
@@ -33,8 +33,9 @@ class CpuEngine(ABC):
         x: Inputs, shape (samples, width).
         y: Targets, shape (samples, width).
         dtype: Precision of weights, data and products, ``float64`` or ``float32``.
-        compiled: None uses numba where it is available; True demands it; False
-            forbids it.
+
+    Raises:
+        ConfigError: numba cannot compile here.
     """
 
     kind: str
@@ -46,14 +47,14 @@ class CpuEngine(ABC):
         y: np.ndarray,
         *,
         dtype: str = "float64",
-        compiled: bool | None = None,
     ) -> None:
         if dtype not in ("float64", "float32"):
             raise ConfigError(f"dtype {dtype!r}: pass 'float64' or 'float32'")
         self._check_blueprint(blueprint)
+        if (obstacle := numba_obstacle()) is not None:
+            raise ConfigError(f"{obstacle}, or train with strategy 'stacked'")
         self.blueprint = blueprint
         self.dtype = np.dtype(dtype)
-        self.compiled = use_numba(compiled)
         x, y = self._samples(x, "x"), self._samples(y, "y")
         if len(x) != len(y):
             raise ConfigError(
@@ -64,7 +65,7 @@ class CpuEngine(ABC):
     @property
     def name(self) -> str:
         """Name of the strategy in results."""
-        return f"{self.kind} ({'numba' if self.compiled else 'torch'})"
+        return f"{self.kind} (numba)"
 
     def place(self, weights: np.ndarray | Sequence[np.ndarray]) -> np.ndarray:
         """Return a copy of a stack in the engine's precision."""
@@ -83,52 +84,27 @@ class CpuEngine(ABC):
     def losses(self, weights: np.ndarray) -> np.ndarray:
         """Return the loss of every point, shape (points,), as float64."""
         # With an infinite floor every point stops at its loss, before any update.
-        zero, infinite = np.zeros(len(weights)), np.full(len(weights), np.inf)
-        rule = {"momentum": zero, "weight_decay": zero, "ceiling": infinite}
-        done = self.advance(weights, weights, zero[:, None], floor=infinite, **rule)
-        return done.stopped
+        rule = Rule.of(np.zeros((len(weights), 1)), floor=np.inf)
+        return self.advance(weights, weights, rule).stopped
 
-    def advance(
-        self,
-        weights: np.ndarray,
-        velocity: np.ndarray,
-        rates: np.ndarray,
-        *,
-        momentum: np.ndarray,
-        weight_decay: np.ndarray,
-        floor: np.ndarray,
-        ceiling: np.ndarray,
-    ) -> Advance:
-        """Make up to ``rates.shape[1]`` updates of every point, in place."""
+    def advance(self, weights: np.ndarray, velocity: np.ndarray, rule: Rule) -> Advance:
+        """Update every point, once per step of the rule or until it stops."""
         self._check_stack(weights, "weights")
         self._check_stack(velocity, "velocity")
-        points = len(weights)
-        rates = _writable(rates)
-        if rates.ndim != 2 or len(rates) != points or len(velocity) != points:
+        points, rates = len(weights), rule.rates
+        if len(rates) != points or len(velocity) != points:
             raise ConfigError(
                 f"{points} points, velocity of {len(velocity)} and rates of shape "
                 f"{rates.shape}: pass one velocity per point and rates (points, steps)"
             )
-        per_point = {
-            "momentum": _writable(momentum),
-            "weight_decay": _writable(weight_decay),
-            "floor": _writable(floor),
-            "ceiling": _writable(ceiling),
-        }
-        for name, value in per_point.items():
-            if value.shape != (points,):
-                raise ConfigError(
-                    f"{name} of shape {value.shape} for {points} points: pass one "
-                    "number per point"
-                )
-        log = Log(
+        log = Advance(
             np.full(rates.shape, np.nan),
             np.zeros(points, dtype=np.int64),
             np.full(points, np.nan),
         )
         if rates.size:
-            self._advance(weights, velocity, Rule(rates, **per_point), log)
-        return Advance(*log)
+            self._advance(weights, velocity, rule, log)
+        return log
 
     @abstractmethod
     def _check_blueprint(self, blueprint: ShortcutBlueprint) -> None:
@@ -140,7 +116,7 @@ class CpuEngine(ABC):
 
     @abstractmethod
     def _advance(
-        self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Log
+        self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Advance
     ) -> None:
         """Make the updates, in place, and fill in the log."""
 
@@ -179,14 +155,6 @@ class CpuEngine(ABC):
             )
 
 
-def _writable(values: np.ndarray) -> np.ndarray:
-    """Return a float64 array of the type that kernels are compiled for.
-
-    For numba a read-only array is another type, and it would compile everything again.
-    """
-    return np.require(values, np.float64, ["C_CONTIGUOUS", "WRITEABLE"])
-
-
 class FusedEngine(CpuEngine):
     """Trains n-shortcut networks with ReLU, or nothing, between matrices of a unit.
 
@@ -210,30 +178,22 @@ class FusedEngine(CpuEngine):
             )
 
     def _prepare(self, x: np.ndarray, y: np.ndarray) -> None:
-        self._n_samples = len(x)
-        self._data = x, y
-        if self.compiled:
-            from .kernels.fused import grouped
+        from .kernels.fused_kernel import grouped
 
-            self._data = grouped(x), grouped(y)
+        self._n_samples, self._data = len(x), (grouped(x), grouped(y))
 
     def _advance(
-        self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Log
+        self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Advance
     ) -> None:
+        from .kernels.fused_kernel import advance_fused, make_buffers
+        from .kernels.vector import lane_count
+
         plan = self.blueprint
-        if not self.compiled:
-            from .kernels.torch_kernels import TorchTiles
-
-            TorchTiles(plan, *self._data).advance(weights, velocity, rule, log)
-            return
-        from .kernels.fused import advance_fused, make_room
-        from .kernels.vector import lanes
-
-        span, relu = lanes(self.dtype.itemsize), plan.mid == "relu"
+        span, relu = lane_count(self.dtype.itemsize), plan.mid == "relu"
         shape = Shape((0,) * plan.width, (0,) * span, plan.shortcut, plan.skip, relu)
-        room = make_room(plan.depth, plan.width, self._data, self._n_samples)
+        buffers = make_buffers(plan.depth, plan.width, self._data, self._n_samples)
         stacks = weights.reshape(-1), velocity.reshape(-1)
-        advance_fused(shape, room, *stacks, rule, log)
+        advance_fused(shape, buffers, *stacks, rule, log)
 
 
 class MomentsEngine(CpuEngine):
@@ -245,10 +205,8 @@ class MomentsEngine(CpuEngine):
         >>> x = np.array([[1.0, 0.0], [0.5, -1.0], [-1.0, 2.0]])
         >>> engine = MomentsEngine(plan, x, 2 * x)
         >>> weights = engine.place(initial_weights(plan, seed=0)[None])
-        >>> rule = {"momentum": [0], "weight_decay": [0], "ceiling": [np.inf]}
-        >>> done = engine.advance(
-        ...     weights, 0 * weights, np.full((1, 300), 0.1), floor=[1e-6], **rule
-        ... )
+        >>> rule = Rule.of(np.full((1, 300), 0.1), floor=1e-6)
+        >>> done = engine.advance(weights, 0 * weights, rule)
         >>> bool(done.stopped[0] <= 1e-6)
         True
     """
@@ -276,18 +234,12 @@ class MomentsEngine(CpuEngine):
         self._target[:, : len(inside)] = inside.T / np.sqrt(samples)
 
     def _advance(
-        self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Log
+        self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Advance
     ) -> None:
-        plan, least = self.blueprint, self._least
-        if not self.compiled:
-            from .kernels.torch_kernels import TorchMoments
+        from .kernels.moments_kernel import SPAN, advance_moments, make_buffers
 
-            data = self._root.astype(self.dtype), self._target.astype(self.dtype)
-            TorchMoments(plan, *data, least).advance(weights, velocity, rule, log)
-            return
-        from .kernels.moments import SPAN, advance_moments, make_room
-
+        plan = self.blueprint
         shape = Shape((0,) * plan.width, (0,) * SPAN, plan.shortcut, plan.skip, False)
-        room = make_room(plan.depth, self._root, self._target, self.dtype)
+        buffers = make_buffers(plan.depth, self._root, self._target, self.dtype)
         stacks = weights.reshape(-1), velocity.reshape(-1)
-        advance_moments(shape, room, least, *stacks, rule, log)
+        advance_moments(shape, buffers, self._least, *stacks, rule, log)

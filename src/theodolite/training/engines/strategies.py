@@ -6,22 +6,22 @@ import numpy as np
 
 from theodolite.core import ConfigError, ShortcutBlueprint, unknown_name
 
-from .contract import Engine, linear_or_relu
+from .kernels.compiled import numba_obstacle
+from .protocol import Engine, linear_or_relu
 
 STRATEGIES = ("auto", "moments", "fused", "stacked", "plain")
 
-# Rough seconds per floating-point operation, used only to cut a grid into pieces of
-# about equal length.
-# The plain loop also pays for every call of torch.
+# Rough seconds per floating-point operation on a CPU, used only to cut a grid into
+# pieces of about equal length. The plain loop also pays for every call of torch.
 _CALL_S = 1e-4
-_SECONDS = {"moments": 5e-11, "fused": 5e-11, "stacked": 1e-12, "plain": 3e-10}
+_SECONDS = {"moments": 5e-11, "fused": 5e-11, "stacked": 5e-11, "plain": 3e-10}
 
 
 def choose(blueprint: ShortcutBlueprint, *, strategy: str, device: str) -> str:
     """Return the strategy for a blueprint; refuse one that cannot train it.
 
-    ``auto``: on a GPU one stack; on a CPU moments for linear networks and fused tiles
-    for ReLU between matrices; the plain loop for all else.
+    ``auto``: on a CPU with numba, moments for linear networks and fused tiles for ReLU
+    between matrices; without numba or on a GPU, one stack; else the plain loop.
     """
     if strategy not in STRATEGIES:
         raise unknown_name("strategy", strategy, STRATEGIES)
@@ -32,7 +32,8 @@ def choose(blueprint: ShortcutBlueprint, *, strategy: str, device: str) -> str:
         "plain": True,
     }
     if strategy == "auto":
-        order = ("moments", "fused") if device == "cpu" else ("stacked",)
+        compiled = device == "cpu" and numba_obstacle() is None
+        order = ("moments", "fused") if compiled else ("stacked",)
         return next((name for name in order if fits[name]), "plain")
     if not fits[strategy]:
         raise ConfigError(
@@ -67,8 +68,9 @@ def engine_for(
 def seconds(
     name: str, blueprint: ShortcutBlueprint, n_samples: int, steps: int
 ) -> float:
-    """Return an estimate of the time of one point, within a factor of a few."""
-    columns = blueprint.width if name == "moments" else n_samples
+    """Return an estimate of the CPU time of one point, within a factor of a few."""
+    reduced = name == "moments" or (name == "stacked" and blueprint.linear)
+    columns = blueprint.width if reduced else n_samples
     work = 6.0 * blueprint.depth * blueprint.width**2 * columns * (steps + 1)
     calls = blueprint.depth * (steps + 1) if name == "plain" else 0
     return work * _SECONDS[name] + calls * _CALL_S

@@ -17,19 +17,12 @@ AXES = ("seed", *_DESCENT, *_BLUEPRINT)
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a grid.
+    """One run of a grid."""
 
-    Attributes:
-        labels: Its place along each axis.
-        blueprint: Its architecture.
-        descent: Its rate, momentum, weight decay and schedule.
-        seed: Seed of its weights.
-    """
-
-    labels: dict[str, Any]
-    blueprint: ShortcutBlueprint
-    descent: Descent
-    seed: int
+    labels: dict[str, Any]  # its place along each axis
+    blueprint: ShortcutBlueprint  # its architecture
+    descent: Descent  # its rate, momentum, weight decay and schedule
+    seed: int  # seed of its weights
 
 
 def expand(
@@ -40,11 +33,7 @@ def expand(
 ) -> tuple[dict[str, tuple[Any, ...]], list[Point]]:
     """Return the axes as tuples and every point of their product.
 
-    Args:
-        blueprint: What all points share, or several by name, which are then the axis
-            ``network``.
-        axes: Values of seed, lr, momentum, weight_decay or a blueprint's field.
-        drops: Steps of the rate's schedule, common to all.
+    See :func:`train_grid` for the arguments.
     """
     if not isinstance(axes, Mapping):
         raise ConfigError(f"axes are {axes!r}: pass a mapping such as {{'lr': [0.1]}}")

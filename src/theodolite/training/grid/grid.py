@@ -36,7 +36,7 @@ from theodolite.runs import (
 
 from ..loop.loop import DIVERGENCE, check_record, check_steps
 from ..probes.probe import Probe, ProbeWarning, check_probes, warn
-from ..probes.schedules import When
+from ..probes.schedules import Schedule
 from .axes import expand
 from .pieces import QUANTITIES, Job, train_piece
 from .probe_digest import probe_digest
@@ -71,7 +71,7 @@ _NAMES = ("training", "grid")
 
 
 class GridWarning(UserWarning):
-    """Something about a grid that a person should know."""
+    """A problem of a grid that did not stop its training."""
 
 
 def train_grid(
@@ -82,7 +82,7 @@ def train_grid(
     steps: int,
     probes: Iterable[Probe] = (),
     drops: Mapping[int, float] | None = None,
-    record: When | None = None,
+    record: Schedule | None = None,
     dtype: Literal["float64", "float32"] = "float64",
     device: str = "cpu",
     strategy: str = "auto",
@@ -190,7 +190,7 @@ def train_grid(
     return Grid(checked, rows, steps, cost, None if temporary else run.path, notes)
 
 
-def one_thread() -> None:
+def use_one_thread() -> None:
     """Make a worker compute with one thread."""
     import torch
 
@@ -201,7 +201,7 @@ def _executor(job: Job, jobs: int | None, stack: ExitStack) -> Executor:
     here = jobs == 0 or job.device != "cpu"
     if here or (jobs is None and job.seconds < _WORTH_A_POOL_S):
         return InProcess()
-    return stack.enter_context(Pool(jobs, initialise=one_thread))
+    return stack.enter_context(Pool(jobs, initialise=use_one_thread))
 
 
 def _probes(probes: Iterable[Probe]) -> tuple[Probe, ...]:
@@ -217,8 +217,15 @@ def _probes(probes: Iterable[Probe]) -> tuple[Probe, ...]:
 
 def _arrays(data: tuple[Any, Any], dtype: str) -> tuple[np.ndarray, np.ndarray]:
     """Return inputs and targets in float64, finite also in the training's precision."""
+
+    def real(part: Any) -> np.ndarray:
+        part = part.detach().cpu().numpy() if hasattr(part, "detach") else part
+        if np.iscomplexobj(part):
+            raise TypeError("they are complex")
+        return np.ascontiguousarray(part, dtype=np.float64)
+
     try:
-        x, y = (_real(part) for part in data)
+        x, y = (real(part) for part in data)
     except (TypeError, ValueError) as error:
         raise DataError(
             f"the data is not a pair of arrays ({error}): pass (inputs, targets)"
@@ -254,13 +261,6 @@ def _check_fit(job: Job) -> None:
 
         if not (job.device.startswith("cuda") and torch.cuda.is_available()):
             raise ConfigError(f"device {job.device!r} is not there: try 'cpu'")
-
-
-def _real(part: Any) -> np.ndarray:
-    part = part.detach().cpu().numpy() if hasattr(part, "detach") else part
-    if np.iscomplexobj(part):
-        raise TypeError("they are complex")
-    return np.ascontiguousarray(part, dtype=np.float64)
 
 
 def _run_folder(root: Path | str, job: Job) -> RunFolder:

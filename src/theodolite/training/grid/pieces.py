@@ -9,17 +9,19 @@ import numpy as np
 
 from theodolite import networks
 from theodolite.core import NormMode, Row, ShortcutBlueprint, Status
+from theodolite.instruments import preserve_process
 
-from ..engines.contract import Engine
+from ..engines.protocol import Engine
 from ..engines.strategies import choose, engine_for, seconds
-from ..probes.probe import Board, Probe, Snapshot
-from ..probes.schedules import When
+from ..probes.probe import Probe, ProbeRunner, Snapshot
+from ..probes.schedules import AtSteps, Schedule
 from .axes import Point, expand
 from .stack import PointResult, train_stack
 
 # A piece of about this length is long against saving it and short against losing it.
 _SECONDS = 2.0
 _LARGEST = 2048
+_LAST = AtSteps(())  # keeps the last loss only, which is always kept
 # Quantities of a grid's own rows.
 QUANTITIES = ("final_loss", "loss", "retired_probe")
 
@@ -34,15 +36,15 @@ class Job:
     data: tuple[np.ndarray, np.ndarray]
     steps: int
     probes: tuple[Probe, ...]
-    record: When | None
+    record: Schedule | None
     divergence: float
     dtype: str
     device: str
     strategy: str
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields without what is derived from them."""
-        derived = {"points", "pieces", "_engines"}
+        """Return the fields and the pieces, so that all processes cut alike."""
+        derived = {"points", "_engines"}
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     @cached_property
@@ -94,7 +96,7 @@ class Job:
 
     def _size(self, shape: ShortcutBlueprint) -> tuple[str, int]:
         name = choose(shape, strategy=self.strategy, device=self.device)
-        if name == "stacked":  # a device wants all it can get, and bounds its memory
+        if name == "stacked" and self.device != "cpu":  # bounded by its memory alone
             return name, _LARGEST
         fit = int(_SECONDS / max(self._seconds(name, shape), 1e-12))
         return name, min(max(fit, 1), _LARGEST)
@@ -103,95 +105,91 @@ class Job:
         return seconds(name, shape, len(self.data[0]), self.steps)
 
 
+@preserve_process()  # which probes may change
 def train_piece(job: Job, labels: Mapping[str, Any]) -> list[Row]:
     """Train the points of one piece and return their rows."""
     name, numbers = job.pieces[labels["piece"]]
     points = [job.points[number] for number in numbers]
-    boards = _boards(job, points, labels)
+    runners = _runners(job, points, labels)
     if name == "plain":
         results = [
-            _train_plain(job, *pair) for pair in zip(points, boards, strict=True)
+            _train_plain(job, *pair) for pair in zip(points, runners, strict=True)
         ]
         method = "plain loop"
     else:
         engine = job.engine(name, points[0].blueprint)
-        results, method = _train_stacked(job, engine, points, boards), engine.name
+        results, method = _train_stacked(job, engine, points, runners), engine.name
     rows: list[Row] = []
     eps = float(np.finfo(job.dtype).eps)
-    for point, board, result in zip(points, boards, results, strict=True):
+    for point, runner, result in zip(points, runners, results, strict=True):
         rows += _rows(job, point, result, method, eps)
-        rows += board.rows
+        rows += runner.rows
         rows += [
             {**point.labels, "quantity": "retired_probe", "probe": name, "reason": why}
-            for name, why in board.retired.items()
+            for name, why in runner.retired.items()
         ]
     return rows
 
 
-def _boards(job: Job, points: list[Point], labels: Mapping[str, Any]) -> list[Board]:
+def _runners(
+    job: Job, points: list[Point], labels: Mapping[str, Any]
+) -> list[ProbeRunner]:
     if not job.probes:  # one that stays empty serves all
-        return [Board(())] * len(points)
+        return [ProbeRunner(())] * len(points)
     # What fails is kept in the rows, and said once for the whole grid.
     return [
-        Board(job.probes, {**point.labels, **labels}, quiet=True) for point in points
+        ProbeRunner(job.probes, {**point.labels, **labels}, quiet=True)
+        for point in points
     ]
 
 
 def _train_stacked(
-    job: Job, engine: Engine, points: list[Point], boards: list[Board]
+    job: Job, engine: Engine, points: list[Point], runners: list[ProbeRunner]
 ) -> list[PointResult]:
-    drawn: dict[tuple[int, int], np.ndarray] = {}
-    keys = [(id(point.blueprint), point.seed) for point in points]
-    for key, point in zip(keys, points, strict=True):
-        if key not in drawn:
-            drawn[key] = networks.initial_weights(point.blueprint, seed=point.seed)
-    weights = [drawn[key] for key in keys]
-
-    def snapshot(number: int, step: int, loss: float, weights: np.ndarray) -> Snapshot:
-        return _snapshot(job, points[number], step, loss, weights)
-
-    return train_stack(
-        engine,
-        weights,
-        [point.descent for point in points],
-        steps=job.steps,
-        boards=boards,
-        record=_Last() if job.record is None else job.record,
-        divergence=job.divergence,
-        snapshot=snapshot,
-    )
-
-
-def _snapshot(
-    job: Job, point: Point, step: int, loss: float, weights: np.ndarray
-) -> Snapshot:
     import torch
 
     from theodolite.instruments import HalfSquareLoss
 
     dtype = getattr(torch, job.dtype)
+    drawn: dict[tuple[int, int], np.ndarray] = {}
+    keys = [(id(point.blueprint), point.seed) for point in points]
+    for key, point in zip(keys, points, strict=True):
+        if key not in drawn:
+            drawn[key] = networks.initial_weights(point.blueprint, seed=point.seed)
 
-    def make() -> networks.ShortcutNetwork:
-        network = networks.ShortcutNetwork(point.blueprint, dtype=dtype)
-        networks.set_weights(network, weights)
-        return network.to(job.device)
+    def snapshot(number: int, step: int, loss: float, weights: np.ndarray) -> Snapshot:
+        def make() -> networks.ShortcutNetwork:
+            network = networks.ShortcutNetwork(points[number].blueprint, dtype=dtype)
+            networks.set_weights(network, weights)
+            return network.to(job.device)
 
-    # A copy, since a probe may change it.
-    x, y = (torch.tensor(p, dtype=dtype, device=job.device) for p in job.data)
-    return Snapshot(
-        step=step,
-        loss=loss,
-        model=make,
-        data=(x, y),
-        criterion=HalfSquareLoss(),
-        labels=point.labels,
+        # A copy, since a probe may change it.
+        x, y = (torch.tensor(p, dtype=dtype, device=job.device) for p in job.data)
+        return Snapshot(
+            step=step,
+            loss=loss,
+            model=make,
+            data=(x, y),
+            criterion=HalfSquareLoss(),
+            labels=points[number].labels,
+        )
+
+    return train_stack(
+        engine,
+        [drawn[key] for key in keys],
+        [point.descent for point in points],
+        steps=job.steps,
+        runners=runners,
+        record=job.record or _LAST,
+        divergence=job.divergence,
+        snapshot=snapshot,
     )
 
 
-def _train_plain(job: Job, point: Point, board: Board) -> PointResult:
+def _train_plain(job: Job, point: Point, runner: ProbeRunner) -> PointResult:
     import torch
 
-    from ..loop.loop import train_with
+    from ..loop.loop import train
 
     network = networks.build(
         point.blueprint,
@@ -199,15 +197,14 @@ def _train_plain(job: Job, point: Point, board: Board) -> PointResult:
         dtype=getattr(torch, job.dtype),
         device=job.device,
     )
-    run = train_with(
+    run = train(
         network,
         job.data,
         optimizer=point.descent,
         steps=job.steps,
-        board=board,
-        record=_Last() if job.record is None else job.record,
+        probes=runner,
+        record=job.record or _LAST,
         divergence=job.divergence,
-        labels=point.labels,
     )
     return PointResult(run.steps, run.loss, run.diverged_at)
 
@@ -242,12 +239,3 @@ def _rows(
             for step, loss in losses
         ]
     return rows
-
-
-class _Last:
-    """A schedule that keeps only the last loss, which is always kept."""
-
-    levels: tuple[float, ...] = ()
-
-    def due(self, step: int) -> bool:
-        return False

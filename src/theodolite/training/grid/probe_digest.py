@@ -1,4 +1,4 @@
-"""What a probe is, in any process: its code and all that it is bound to."""
+"""A digest that identifies a probe in every process: its code and bound values."""
 
 import hashlib
 from collections.abc import Mapping

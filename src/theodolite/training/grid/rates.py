@@ -23,31 +23,22 @@ from .result import Grid
 
 @dataclass(frozen=True, kw_only=True)
 class BestRate:
-    """The optimum for one setting of the other axes.
+    """The optimum for one setting of the other axes."""
 
-    Attributes:
-        labels: That setting, without seed and rate.
-        lr: Geometric mean over seeds of each seed's best rate; NaN if all diverged.
-        lr_error: Its standard error in decades: the spread over seeds and the
-            spacing of the rates, which all seeds share (uniform: over √12).
-        final_loss: Mean over seeds of the smallest final loss.
-        final_loss_error: Its standard error over seeds; NaN for a single seed.
-        edge: ``low`` or ``high`` if any seed's best is the first or last rate tried,
-            so that the optimum may lie outside; else None.
-        spacing: Decades between the best rate and the farther of its neighbours tried.
-        n_seeds: Seeds with at least one run that did not diverge.
-        status: ``DIVERGED`` if no run survived.
-    """
-
-    labels: dict[str, Any]
-    lr: float
+    labels: dict[str, Any]  # that setting, without seed and rate
+    lr: float  # geometric mean over seeds of each seed's best rate; NaN if all diverged
+    # Its standard error in decades: the spread over seeds and the spacing of the rates,
+    # which all seeds share (uniform: over √12).
     lr_error: float
-    final_loss: float
-    final_loss_error: float
+    final_loss: float  # mean over seeds of the smallest final loss
+    final_loss_error: float  # its standard error over seeds; NaN for a single seed
+    # ``low`` or ``high`` if any seed's best is the first or last rate tried, so that
+    # the optimum may lie outside; else None.
     edge: str | None
+    # Decades between the best rate and the farther of its neighbours tried.
     spacing: float
-    n_seeds: int
-    status: Status
+    n_seeds: int  # seeds with at least one run that did not diverge
+    status: Status  # ``DIVERGED`` if no run survived
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,23 +52,23 @@ class RateSearch:
 
     def __repr__(self) -> str:
         """Return the best rates, as many as fit on a screen."""
-        lines = [
-            f"  {_setting(best.labels)}lr {best.lr:.4g} ± {best.lr_error:.2g} decades, "
-            f"final loss {best.final_loss:.4g}"
-            for best in self.best
-        ]
+        lines = []
+        for best in self.best:
+            setting = "".join(
+                f"{name} {value}, " for name, value in best.labels.items()
+            )
+            lines.append(
+                f"  {setting}lr {best.lr:.4g} ± {best.lr_error:.2g} decades, final "
+                f"loss {best.final_loss:.4g}"
+            )
         runs = len(self.rows.where(quantity="final_loss"))
         return join_lines(
             [f"RateSearch over {runs} runs, {len(lines)} settings", *lines]
         )
 
 
-def _setting(labels: Mapping[str, Any]) -> str:
-    return "".join(f"{name} {value}, " for name, value in labels.items())
-
-
 def best_rates(rows: Rows, axes: Iterable[str]) -> list[BestRate]:
-    """Find the best rate of every setting among finished runs.
+    """Return the best rate of every setting among finished runs.
 
     Each seed's best is the vertex of the parabola through its best run and the two
     neighbours, log loss against log rate, where all three finished; else the run's
@@ -142,7 +133,12 @@ def search_rates(
     rows, names = grids[0].rows, list(grids[0].axes)
     for _ in range(rounds):
         for setting, new in _between(rows, names):
-            plan, narrowed = _narrowed(blueprint, axes, setting, new)
+            fixed = {name: [value] for name, value in setting.items()}
+            plan = blueprint
+            if isinstance(plan, Mapping):
+                (name,) = fixed.pop("network")
+                plan = {name: plan[name]}
+            narrowed = {**axes, **fixed, "lr": new}
             grid = train_grid(plan, data, narrowed, steps=steps, **settings)
             grids.append(grid)
             rows = rows + [{**setting, **row} for row in grid.rows]
@@ -151,7 +147,7 @@ def search_rates(
 
 
 def _kept(axes: Any) -> tuple[dict[str, Any], list[Any]]:
-    """Return axes that can be gone through again, and the rates."""
+    """Return the axes as lists, which can be read twice, and the learning rates."""
     if not isinstance(axes, Mapping):
         raise ConfigError(
             f"axes are {axes!r}: pass a mapping such as {{'lr': [0.01, 0.1, 1.0]}}"
@@ -166,23 +162,8 @@ def _kept(axes: Any) -> tuple[dict[str, Any], list[Any]]:
     return kept, rates if isinstance(rates, list) else [rates]
 
 
-def _narrowed(
-    blueprint: ShortcutBlueprint | Mapping[str, ShortcutBlueprint],
-    axes: Mapping[str, Iterable[Any]],
-    setting: Mapping[str, Any],
-    rates: list[float],
-) -> tuple[ShortcutBlueprint | Mapping[str, ShortcutBlueprint], dict[str, Any]]:
-    """Return blueprint and axes of one setting at new rates."""
-    fixed = {name: [value] for name, value in setting.items() if name != "network"}
-    if isinstance(blueprint, Mapping):
-        name = setting["network"]
-        blueprint = {name: blueprint[name]}
-    return blueprint, {**axes, **fixed, "lr": rates}
-
-
 def _between(rows: Rows, axes: list[str]) -> Iterable[tuple[dict[str, Any], list]]:
     """Yield each setting with the rates half-way around its seeds' best."""
-    others = [name for name in axes if name not in ("seed", "lr")]
     for setting in best_rates(rows, axes):
         mine = rows.where(quantity="final_loss", **setting.labels)
         tried = np.array(mine.levels("lr"))
@@ -197,24 +178,16 @@ def _between(rows: Rows, axes: list[str]) -> Iterable[tuple[dict[str, Any], list
                     if 0 <= near < len(tried) - 1:
                         new.add(float(np.sqrt(tried[near] * tried[near + 1])))
         if new:
-            yield {name: setting.labels[name] for name in others}, sorted(new)
+            yield setting.labels, sorted(new)
 
 
 def _best(labels: dict[str, Any], by_seed: dict[int, dict[float, float]]) -> BestRate:
     optima = [optimum for runs in by_seed.values() if (optimum := _optimum(runs))]
     if not optima:
-        nan = math.nan
-        return BestRate(
-            labels=labels,
-            lr=nan,
-            lr_error=nan,
-            final_loss=nan,
-            final_loss_error=nan,
-            edge="low",
-            spacing=nan,
-            n_seeds=0,
-            status=Status.DIVERGED,
-        )
+        numbers = ("lr", "lr_error", "final_loss", "final_loss_error", "spacing")
+        unknown = dict.fromkeys(numbers, math.nan)
+        status = Status.DIVERGED
+        return BestRate(labels=labels, **unknown, edge="low", n_seeds=0, status=status)
     logs = estimate([math.log10(optimum.lr) for optimum in optima])
     losses = estimate([optimum.loss for optimum in optima])
     spacing = max(optimum.spacing for optimum in optima)

@@ -1,4 +1,4 @@
-"""What a grid of training runs returns: every point labelled by its axes."""
+"""The result of a grid of training runs: every point labelled by its axes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -52,28 +52,28 @@ class Grid:
 
     def __repr__(self) -> str:
         """Return what fits on a screen; ``rows`` hold everything."""
-        first, told, note = self._told()
-        width = max(len(name) for name, _ in told)
-        lines = [f"  {name:<{width}}  {said}" for name, said in told]
+        first, entries, note = self._summary()
+        width = max(len(name) for name, _ in entries)
+        lines = [f"  {name:<{width}}  {said}" for name, said in entries]
         return join_lines([first, *lines, f"  {note}"])
 
     def _repr_html_(self) -> str:
-        first, told, note = self._told()
-        return html_table(first, (), told, note)
+        first, entries, note = self._summary()
+        return html_table(first, (), entries, note)
 
-    def _told(self) -> tuple[str, list[tuple[str, str]], str]:
-        """Return a headline, names with what is said of them, and the cost."""
+    def _summary(self) -> tuple[str, list[tuple[str, str]], str]:
+        """Return a headline, named lines, and a line with the cost."""
         size = " × ".join(str(length) for length in self.shape)
         lost = int(np.isfinite(self.diverged_at).sum())
         ended = self.final_loss[np.isfinite(self.final_loss)]
-        told = [(name, _listed(values)) for name, values in self.axes.items()]
+        entries = [(name, _listed(values)) for name, values in self.axes.items()]
         if ended.size:
-            told.append(("final_loss", f"{ended.min():.4g} to {ended.max():.4g}"))
-        told += [("note", note) for note in self.notes]
+            entries.append(("final_loss", f"{ended.min():.4g} to {ended.max():.4g}"))
+        entries += [("note", note) for note in self.notes]
         where = "" if self.folder is None else f", in {self.folder}"
         return (
             f"Grid of {size} points, {self.steps:,} steps, {lost} diverged",
-            told,
+            entries,
             f"{', '.join(self.methods)}, {self.cost.cpu_s:.3g} s of processor{where}",
         )
 
@@ -101,22 +101,24 @@ class Grid:
     @cached_property
     def final_loss(self) -> np.ndarray:
         """Final losses, an axis of the array per axis of the grid; NaN if diverged."""
-        return self._array("final_loss", "value")
+        return self._array("value")
 
     @cached_property
     def final_loss_error(self) -> np.ndarray:
         """Rounding error of each final loss as evaluated."""
-        return self._array("final_loss", "error")
+        return self._array("error")
 
     @cached_property
     def diverged_at(self) -> np.ndarray:
         """Step at which each point was retired; NaN for those that went to the end."""
-        return self._array("final_loss", "diverged_at")
+        return self._array("diverged_at")
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
         """The strategies that trained the points."""
-        return tuple(sorted({row["method"] for row in self._of("final_loss")}))
+        return tuple(
+            sorted({row["method"] for row in self.rows.where(quantity="final_loss")})
+        )
 
     def losses(self, **labels: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return recorded steps and losses of one point.
@@ -151,16 +153,14 @@ class Grid:
         coordinates = {name: list(values) for name, values in self.axes.items()}
         return xarray.Dataset(arrays, coords=coordinates, attrs={"steps": self.steps})
 
-    def _of(self, quantity: str) -> Rows:
-        return self.rows.where(quantity=quantity)
-
-    def _array(self, quantity: str, column: str) -> np.ndarray:
+    def _array(self, column: str) -> np.ndarray:
+        """Return a column of the rows of final losses, one entry per point."""
         array = np.full(self.shape, np.nan)
         place = {
             name: {value: i for i, value in enumerate(to_json_values(list(values)))}
             for name, values in self.axes.items()
         }
-        for row in self._of(quantity):
+        for row in self.rows.where(quantity="final_loss"):
             index = tuple(place[name][row[name]] for name in self.axes)
             value = row[column]
             array[index] = np.nan if value is None else value

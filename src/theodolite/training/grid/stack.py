@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engines.contract import Engine
+from ..engines.protocol import Engine, Rule
 from ..optimizers.descent import Descent
-from ..probes.probe import Board, Snapshot
-from ..probes.schedules import When
+from ..probes.probe import ProbeRunner, Snapshot
+from ..probes.schedules import Schedule
 
 # Makes a snapshot of a point from its number, step, loss and weights.
 MakeSnapshot = Callable[[int, int, float, np.ndarray], Snapshot]
@@ -18,18 +18,13 @@ _LONGEST = 1024
 
 @dataclass(frozen=True, eq=False)
 class PointResult:
-    """Losses of one point, and whether it diverged.
+    """Losses of one point, and whether it diverged."""
 
-    Attributes:
-        steps: Steps of the recorded losses.
-        losses: Loss before the update of each; the last is that of the final weights,
-            or the one at which the point was retired.
-        diverged_at: Step at which the point was retired, None if it finished.
-    """
-
-    steps: np.ndarray
+    steps: np.ndarray  # steps of the recorded losses
+    # Loss before the update of each; the last is that of the final weights, or the one
+    # at which the point was retired.
     losses: np.ndarray
-    diverged_at: int | None
+    diverged_at: int | None  # step at which the point was retired, None if it finished
 
     @property
     def final_loss(self) -> float:
@@ -43,8 +38,8 @@ def train_stack(
     descents: Sequence[Descent],
     *,
     steps: int,
-    boards: Sequence[Board],
-    record: When,
+    runners: Sequence[ProbeRunner],
+    record: Schedule,
     divergence: float,
     snapshot: MakeSnapshot,
 ) -> list[PointResult]:
@@ -55,12 +50,12 @@ def train_stack(
         weights: First weights of each point, shape (depth, width, width).
         descents: Rate, momentum and weight decay of each point.
         steps: Updates to make.
-        boards: Probes of each point.
+        runners: Probes of each point.
         record: Which losses to keep.
         divergence: Multiple of its first loss above which a point is retired.
         snapshot: Makes the snapshots that probes see.
     """
-    if len(boards) > 1 and boards[0].floor > -np.inf:
+    if len(runners) > 1 and runners[0].floor > -np.inf:
         # Points cross a loss level at different steps, so each is trained alone.
         return [
             train_stack(
@@ -68,14 +63,14 @@ def train_stack(
                 weights[point : point + 1],
                 descents[point : point + 1],
                 steps=steps,
-                boards=boards[point : point + 1],
+                runners=runners[point : point + 1],
                 record=record,
                 divergence=divergence,
                 snapshot=lambda _, *at, point=point: snapshot(point, *at),
             )[0]
-            for point in range(len(boards))
+            for point in range(len(runners))
         ]
-    stack = _Stack(engine, weights, descents, steps, boards, snapshot)
+    stack = _Stack(engine, weights, descents, steps, runners, snapshot)
     return stack.run([step for step in range(steps) if record.due(step)], divergence)
 
 
@@ -88,10 +83,10 @@ class _Stack:
         weights: Sequence[np.ndarray],
         descents: Sequence[Descent],
         steps: int,
-        boards: Sequence[Board],
+        runners: Sequence[ProbeRunner],
         snapshot: MakeSnapshot,
     ) -> None:
-        self.engine, self.steps, self.boards = engine, steps, boards
+        self.engine, self.steps, self.runners = engine, steps, runners
         self.snapshot = snapshot
         self.weights = engine.place(weights)
         shape = len(weights), *weights[0].shape
@@ -108,7 +103,7 @@ class _Stack:
         self.diverged_at = np.full(len(descents), -1)
         self.stopped = np.nan
         # Points have the same probes, so what is due for one is due for all.
-        self.due = boards[0].schedule(steps)
+        self.due = runners[0].schedule(steps)
 
     def run(self, kept: list[int], divergence: float) -> list[PointResult]:
         """Train all points, keeping the losses of some steps."""
@@ -137,7 +132,7 @@ class _Stack:
     @property
     def _floor(self) -> float:
         """The next loss level of a probe; only a point alone in its stack has one."""
-        return self.boards[0].floor if len(self.boards) == 1 else -np.inf
+        return self.runners[0].floor if len(self.runners) == 1 else -np.inf
 
     def _next(self, step: int) -> int:
         last = min(self.steps, step + _LONGEST)
@@ -146,15 +141,14 @@ class _Stack:
 
     def _advance(self, step: int, stop: int) -> int:
         """Make updates up to a step; return the step that was reached."""
-        done = self.engine.advance(
-            self.weights,
-            self.velocity,
+        rule = Rule.of(
             self.rates[self.rate_of[self.live], step:stop],
             momentum=self.momentum[self.live],
             weight_decay=self.decay[self.live],
-            floor=np.full(len(self.live), self._floor),
+            floor=self._floor,
             ceiling=self.ceiling,
         )
+        done = self.engine.advance(self.weights, self.velocity, rule)
         first, last = np.searchsorted(self.kept, (step, stop))
         if last > first:
             losses = done.losses[:, self.kept[first:last] - step]
@@ -173,10 +167,10 @@ class _Stack:
         at_level = not np.isnan(self.stopped)
         now = [self.stopped] if at_level else self.engine.losses(self.weights)
         for place, point in enumerate(self.live.tolist()):
-            board, loss = self.boards[point], float(now[place])
-            if board.due(step) or loss <= board.floor:
+            runner, loss = self.runners[point], float(now[place])
+            if runner.due(step) or loss <= runner.floor:
                 weights = self.engine.fetch(self.weights, place)
-                board.visit(self.snapshot(point, step, loss, weights))
+                runner.visit(self.snapshot(point, step, loss, weights))
 
     def _retire(
         self, step: int | np.ndarray, losses: np.ndarray, lost: np.ndarray

@@ -10,21 +10,36 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 from theodolite.core import RunError, derive
 from theodolite.instruments import preserve
 
 from ..probes.probe import warn
-from .random_draws import RandomDrawMode, is_compiled
+from .gates import Gate, OpenGate
 from .recipe import Epoch, Images, Recipe, Trained
 from .step import Step, capture
-from .workers import Gate, OpenGate
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]
 Measure = Callable[[nn.Module], Mapping[str, float]]
-Tell = Callable[[int, Epoch], None]
+Report = Callable[[int, Epoch], None]
 
 _TEST_BATCH = 1000
+# Functions of torch that use the generator which all threads share.
+_DRAWING = frozenset(
+    """
+    alpha_dropout alpha_dropout_ bernoulli bernoulli_ binomial cauchy_ dropout dropout1d
+    dropout2d dropout3d dropout_ exponential_ feature_alpha_dropout
+    feature_alpha_dropout_ feature_dropout feature_dropout_ fractional_max_pool2d
+    fractional_max_pool2d_with_indices fractional_max_pool3d
+    fractional_max_pool3d_with_indices geometric_ gru gumbel_softmax kaiming_normal_
+    kaiming_uniform_ log_normal_ lstm multi_head_attention_forward multinomial
+    native_dropout normal normal_ poisson rand rand_like randint randint_like randn
+    randn_like random_ randperm rnn_relu rnn_tanh rrelu rrelu_ trunc_normal_ uniform_
+    _sample_dirichlet _standard_gamma
+    """.split()
+)
+_ATTENTION, _RATE = "scaled_dot_product_attention", 4  # place of its dropout rate
 
 
 class Run:
@@ -39,7 +54,7 @@ class Run:
         seed: int,
         augment: Augment | None,
         probe: Measure | None,
-        report: Tell | None,
+        report: Report | None,
         warned: set[str],
         probe_steps: Collection[int] | None = None,
     ) -> None:
@@ -103,7 +118,7 @@ class Run:
 
     @contextmanager
     def _stepping(self) -> Iterator[None]:
-        """Hold the gate for work of the network, with its own random numbers.
+        """Hold the gate while the network works, with random numbers of its seed.
 
         A network that draws some, for dropout, would share torch's generator with the
         others: such steps are made alone, from a state that depends on the seed only.
@@ -120,7 +135,7 @@ class Run:
 
     @contextmanager
     def _beside_others(self) -> Iterator[None]:
-        """Hold the gate for a step beside others, and alone after its first draw."""
+        """Step while other threads step; from the first random draw on, step alone."""
         with self.gate.step() as held:
             before = torch.get_rng_state()
 
@@ -131,7 +146,7 @@ class Run:
                 held.enter_context(self.gate.alone())
                 held.enter_context(self._own_numbers())
 
-            with RandomDrawMode(begin):
+            with _RandomDrawMode(begin):
                 yield
             if not self.draws:
                 self._unmoved(before)
@@ -151,7 +166,7 @@ class Run:
         torch.set_rng_state(self.numbers)
         unknown = self.gate.together and self.draws is None
         try:
-            with RandomDrawMode(self._note_draws) if unknown else nullcontext():
+            with _RandomDrawMode(self._note_draws) if unknown else nullcontext():
                 yield
         finally:
             after = torch.get_rng_state()
@@ -167,7 +182,7 @@ class Run:
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
     def life(self) -> Generator[None, None, None]:
-        """Yield after every step of the network that was built."""
+        """Train the network; yield after every step."""
         self._ready()
         size, count = self.recipe.batch_size, len(self.images.labels)
         steps = count // size
@@ -202,7 +217,7 @@ class Run:
         model = model if isinstance(model, nn.Module) else model()
         self.given = None
         model.to(home.device).train()
-        if is_compiled(model):  # its random draws are not visible from Python
+        if _is_compiled(model):  # its random draws are not visible from Python
             self.draws = True
         # Not on the CPU: there torch would sum batch statistics in float32 and lose two
         # digits of them, with maps of 28 × 28 and batches of 32.
@@ -300,3 +315,44 @@ def evaluate(step: Step, images: Images) -> Epoch:
     step.model.train(training)
     count = len(images.test_labels)
     return {"test_loss": float(loss) / count, "test_error": float(wrong) / count}
+
+
+class _RandomDrawMode(TorchFunctionMode):
+    """Calls ``begin`` once, before the first function that may draw in this thread.
+
+    A function that can draw counts even if its rate is zero, since a rate may change.
+    One that is given a generator does not. Calls that do not go through Python, as in a
+    scripted network, are not seen.
+    """
+
+    def __init__(self, begin: Callable[[], None]) -> None:
+        super().__init__()
+        self._begin: Callable[[], None] | None = begin
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Call the function, after ``begin`` if it draws."""
+        kwargs = kwargs or {}
+        if self._begin is not None and _draws(func, args, kwargs):
+            begin, self._begin = self._begin, None
+            begin()
+        return func(*args, **kwargs)
+
+
+def _draws(func: Any, args: Any, kwargs: Any) -> bool:
+    name = getattr(func, "__name__", "")
+    if name == _ATTENTION:
+        return bool(kwargs.get("dropout_p", args[_RATE] if len(args) > _RATE else 0))
+    own = kwargs.get("generator")
+    return name in _DRAWING and (own is None or own is torch.default_generator)
+
+
+def _is_compiled(model: nn.Module) -> bool:
+    """Return whether calls of torch in a network may be hidden from Python."""
+    return any(
+        isinstance(module, torch.jit.ScriptModule)
+        or hasattr(module, "_orig_mod")
+        or getattr(module, "_compiled_call_impl", None) is not None
+        for module in model.modules()
+    )

@@ -5,19 +5,26 @@ graph, so small networks share the GPU. On the CPU every thread of torch trains 
 network. A run that diverges or raises is retired with the reason; others go on.
 """
 
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from theodolite.core import ConfigError, Exclusive
+from theodolite.core import ActForThread, ConfigError
+from theodolite.instruments import preserve_process
 
+from .gates import Gate
 from .recipe import Images, Precision, Recipe, Trained
-from .run import Augment, Measure, Run, Tell
-from .workers import train_side_by_side, wants_one_thread
+from .run import Augment, Measure, Report, Run
 
+_C: Any = torch._C  # whose settings have private names
 # The largest block whose release changes glibc's threshold: 32 MiB, less its header.
 _LARGEST = 32 * 2**20 - 2**16
 
@@ -46,7 +53,7 @@ def train_many(
     augment: Augment | None = None,
     probe: Measure | None = None,
     probe_steps: Collection[int] | None = None,
-    report: Tell | None = None,
+    report: Report | None = None,
     at_once: int = 4,
     limit_s: float = float("inf"),
 ) -> list[Trained]:
@@ -91,25 +98,30 @@ def train_many(
         Run(place, model, images, how, seed, *calls)
         for place, (model, how, seed) in enumerate(trio)
     ]
-    # No other measurement may change the process's settings or random generators.
-    with (
-        Exclusive(interruptible=True),
-        torch.backends.cudnn.flags(
-            enabled=True,
-            benchmark=not torch.are_deterministic_algorithms_enabled(),
-            deterministic=torch.are_deterministic_algorithms_enabled(),
-            allow_tf32=precision == "tf32",
-        ),
-    ):
+    with preserve_process():
+        _set_cudnn(tf32=precision == "tf32")
         deadline = time.monotonic() + limit_s
         if not images.inputs.is_cuda:
             keep_freed_memory()
-            most = 1 if wants_one_thread() else torch.get_num_threads()
+            most = 1 if _wants_one_thread() else torch.get_num_threads()
             at_once = max(1, min(at_once, most, len(runs)))
         alone = images.inputs.is_cuda or at_once == 1
-        train = _take_turns if alone else train_side_by_side
+        train = _take_turns if alone else _train_side_by_side
         train(runs, at_once, lambda: time.monotonic() < deadline)
     return [run.result() for run in runs]
+
+
+def _set_cudnn(*, tf32: bool) -> None:
+    """Choose the kernels of cuDNN; ``preserve_process`` undoes it.
+
+    Not by ``torch.backends.cudnn.flags``, which fails where TF32 is set by newer names.
+    """
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    _C._set_cudnn_enabled(True)
+    _C._set_cudnn_benchmark(not deterministic)
+    _C._set_cudnn_deterministic(deterministic)
+    for product in ("conv", "rnn"):
+        _C._set_fp32_precision_setter("cuda", product, "tf32" if tf32 else "ieee")
 
 
 def _check(recipes: list[Recipe], wanted: int, images: Images) -> Precision:
@@ -151,3 +163,76 @@ def _take_turns(runs: list[Run], at_once: int, in_time: Callable[[], bool]) -> N
                 run.release()
     for run in active:
         run.release()
+
+
+def _wants_one_thread() -> bool:
+    """Return whether this thread has torch settings that other threads would not.
+
+    These are autocast, a default device, modes that see or change calls of torch, hooks
+    on saved tensors, and gradients that were turned off.
+    """
+    return bool(
+        torch.is_autocast_enabled("cpu")
+        or not torch.is_grad_enabled()
+        or torch.is_inference_mode_enabled()
+        or _C._len_torch_function_stack()
+        or _C._len_torch_dispatch_stack()
+        or _C._autograd._top_saved_tensors_default_hooks(True)
+    )
+
+
+def _train_side_by_side(
+    runs: Sequence[Run], count: int, in_time: Callable[[], bool]
+) -> None:
+    """Train networks in the given order by ``count`` threads, one network each.
+
+    A thread trains a network from the first step to the last and waits for others only
+    where they share something: networks are built in the given order while no other
+    thread steps, and the calling thread probes and reports, with all of torch's
+    threads. A thread gets a copy of the caller's context variables; see
+    :func:`_wants_one_thread` for what it does not get. ``in_time`` returns whether
+    there is time for another step.
+    """
+    threads, for_caller = torch.get_num_threads(), ActForThread()
+    gate, waiting, stop = Gate(), deque(runs), threading.Event()
+    for run in runs:
+        run.gate = gate
+
+    def going() -> bool:
+        return in_time() and not stop.is_set()
+
+    def work() -> None:
+        torch.set_num_threads(1)
+        try:
+            with for_caller:  # who holds the locks of the process
+                train()
+        finally:
+            gate.leave()
+
+    def train() -> None:
+        while going():
+            with gate.alone():
+                if not waiting:
+                    return
+                run = waiting.popleft()
+                more = run.start()
+            while more and going():
+                more = run.advance_once()
+            run.release()
+
+    try:
+        with ThreadPoolExecutor(count, "training") as pool:
+            working = list[Future]()
+            try:
+                for _ in range(count):  # the system may refuse a thread
+                    working.append(pool.submit(copy_context().run, work))
+                gate.serve(count)
+            finally:
+                stop.set()
+                while not all(one.done() for one in working):
+                    gate.abandon()
+                    wait(working, timeout=0.1)
+            for one in working:
+                one.result()
+    finally:
+        torch.set_num_threads(threads)

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -29,12 +29,13 @@ from theodolite.instruments import (
     as_loss,
     counted,
     preserve,
+    preserve_process,
     show_progress,
 )
 
 from ..optimizers.descent import Descent
-from ..probes.probe import Board, Probe, Snapshot, is_when
-from ..probes.schedules import Every, When
+from ..probes.probe import Probe, ProbeRunner, Snapshot, is_schedule
+from ..probes.schedules import Every, Schedule
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,8 +96,8 @@ def train(
     loss: Criterion | None = None,
     batch_size: int | None = None,
     augment: Callable[[Tensor, np.random.Generator], Tensor] | None = None,
-    probes: Iterable[Probe] = (),
-    record: When = Every(1),  # noqa: B008 (frozen)
+    probes: Iterable[Probe] | ProbeRunner = (),
+    record: Schedule = Every(1),  # noqa: B008 (frozen)
     divergence: float = DIVERGENCE,
     seed: int = 0,
 ) -> Trajectory:
@@ -113,7 +114,7 @@ def train(
             default.
         batch_size: Samples per step, in a new order each epoch; all by default.
         augment: Changes a batch of inputs, given a generator.
-        probes: Measurements on a schedule.
+        probes: Measurements on a schedule, or a board of them.
         record: Which losses to keep; each by default.
         divergence: A run is retired once its loss is not finite or above this
             multiple of its first.
@@ -126,38 +127,6 @@ def train(
         >>> run.diverged, bool(run.final_loss < 1e-6), run.status.value
         (False, True, 'finished')
     """
-    with show_progress("train", unit="steps", total=steps):
-        return train_with(
-            model,
-            data,
-            optimizer=optimizer,
-            steps=steps,
-            board=Board(probes),
-            loss=loss,
-            batch_size=batch_size,
-            augment=augment,
-            record=record,
-            divergence=divergence,
-            seed=seed,
-        )
-
-
-def train_with(
-    model: nn.Module,
-    data: Data,
-    *,
-    optimizer: Optimizer,
-    steps: int,
-    board: Board,
-    loss: Criterion | None = None,
-    batch_size: int | None = None,
-    augment: Callable[[Tensor, np.random.Generator], Tensor] | None = None,
-    record: When = Every(1),  # noqa: B008 (frozen)
-    divergence: float = DIVERGENCE,
-    seed: int = 0,
-    labels: Mapping[str, Any] | None = None,
-) -> Trajectory:
-    """Train as :func:`train` does, with a given board of probes."""
     watch = Stopwatch()
     check_steps(steps, divergence)
     parameters = [p for p in model.parameters() if p.requires_grad]
@@ -167,6 +136,7 @@ def train_with(
             "is nothing to train; pass a model with free weights"
         )
     check_record(record)
+    runner = probes if isinstance(probes, ProbeRunner) else ProbeRunner(probes)
     criterion = HalfSquareLoss() if loss is None else as_loss(loss)
     x, y = place_data(model, data)
     optim, rates = _optimizer(optimizer, parameters, steps)
@@ -175,40 +145,44 @@ def train_with(
     batches = _batches(x, y, batch_size, augment, seed)
     model.train()
     diverged_at, step, value = None, 0, math.nan
-    for step in range(steps + 1):
-        inputs, targets = next(batches)
-        optim.zero_grad()
-        # The last loss is only read: running statistics must not change.
-        with preserve(model) if step == steps else nullcontext():
-            objective = _objective(model, criterion, inputs, targets, first=step == 0)
-        value = float(objective.detach())
-        if step == 0:
-            ceiling = divergence * abs(value) or math.inf
-        if not (math.isfinite(value) and value <= ceiling):
-            diverged_at = step
-            break
-        if record.due(step):
-            kept[step] = value
-        if step < steps:
-            objective.backward()
-        # After the backward pass, whose graph a probe could invalidate.
-        if board.due(step) or value <= board.floor:
-            snapshot = Snapshot(
-                step=step,
-                loss=value,
-                model=lambda: model,
-                data=(inputs.clone(), targets.clone()),  # a probe may change them
-                criterion=criterion,
-                labels=labels,
-            )
-            with preserve(model):
-                board.visit(snapshot)
-        if step < steps:
-            if rates is not None:
-                for group in optim.param_groups:
-                    group["lr"] = float(rates[step])
-            optim.step()
-            counted(unit="steps")
+    # Random numbers are drawn as a plain loop draws them.
+    progress = show_progress("train", unit="steps", total=steps)
+    with preserve_process(draws=False), progress:
+        for step in range(steps + 1):
+            inputs, targets = next(batches)
+            optim.zero_grad()
+            # The last loss is only read: running statistics must not change.
+            with preserve(model) if step == steps else nullcontext():
+                first = step == 0
+                objective = _objective(model, criterion, inputs, targets, first=first)
+            value = float(objective.detach())
+            if step == 0:
+                ceiling = divergence * abs(value) or math.inf
+            if not (math.isfinite(value) and value <= ceiling):
+                diverged_at = step
+                break
+            if record.due(step):
+                kept[step] = value
+            if step < steps:
+                objective.backward()
+            # After the backward pass, whose graph a probe could invalidate.
+            if runner.due(step) or value <= runner.floor:
+                snapshot = Snapshot(
+                    step=step,
+                    loss=value,
+                    model=lambda: model,
+                    data=(inputs.clone(), targets.clone()),  # a probe may change them
+                    criterion=criterion,
+                    labels=runner.labels,
+                )
+                with preserve(model):
+                    runner.visit(snapshot)
+            if step < steps:
+                if rates is not None:
+                    for group in optim.param_groups:
+                        group["lr"] = float(rates[step])
+                optim.step()
+                counted(unit="steps")
     kept[step] = value
     losses = np.array(list(kept.values()))
     floats = [part.dtype for part in (x, y) if part.is_floating_point()]
@@ -218,8 +192,8 @@ def train_with(
         loss=losses,
         loss_error=np.abs(losses) * eps,
         diverged_at=diverged_at,
-        probe_rows=Rows(board.rows),
-        retired=board.retired,
+        probe_rows=Rows(runner.rows),
+        retired=runner.retired,
         status=Status.FINISHED if diverged_at is None else Status.DIVERGED,
         norm_mode=NormMode.BATCH,
         seed=seed,
@@ -268,9 +242,9 @@ def check_steps(steps: int, divergence: float) -> None:
         raise ConfigError(f"divergence is {divergence!r}: pass a number above 1")
 
 
-def check_record(record: When | None) -> None:
+def check_record(record: Schedule | None) -> None:
     """Refuse a record that is no schedule by steps."""
-    if record is not None and (not is_when(record) or record.levels):
+    if record is not None and (not is_schedule(record) or record.levels):
         raise ConfigError(
             f"record is {record!r}: pass a schedule by steps, such as Every(10) or "
             "LogSpaced(10)"

@@ -1,6 +1,7 @@
 r"""Schedules of a norm $\rho(t)$, in steps; any function of the step works as well."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -12,6 +13,17 @@ from .descent import check_number
 
 # At this point a logistic curve is within one per cent of its end.
 _NINETY_NINE = 99.0
+
+
+def check_norm(what: str, value: Any) -> float:
+    """Return a norm as a float; refuse one that is not positive and finite."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 < float(value) < math.inf:
+        raise ConfigError(
+            f"{what} is {value!r}: pass a positive number, or a function of the step "
+            "that returns one"
+        )
+    return float(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +46,25 @@ class ConstantNorm:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RampedNorm:
+class _Change(ABC):
+    """A norm that changes from ``start`` to ``end`` within ``steps`` steps."""
+
+    start: float
+    end: float
+    steps: float
+
+    def __post_init__(self) -> None:
+        check_norm("the norm at the start", self.start)
+        check_norm("the norm at the end", self.end)
+        check_number("steps", self.steps, positive=True)
+
+    @abstractmethod
+    def __call__(self, step: float) -> float:
+        """Return the norm at a step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RampedNorm(_Change):
     r"""A norm that changes linearly from one value to another and then stays.
 
     Attributes:
@@ -47,13 +77,6 @@ class RampedNorm:
         [1.0, 2.0, 3.0]
     """
 
-    start: float
-    end: float
-    steps: float
-
-    def __post_init__(self) -> None:
-        _check(self.start, self.end, self.steps)
-
     def __call__(self, step: float) -> float:
         """Return the norm at a step."""
         share = min(max(step / self.steps, 0.0), 1.0)
@@ -61,7 +84,7 @@ class RampedNorm:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CosineNorm:
+class CosineNorm(_Change):
     r"""A norm that follows half a cosine from one value to another and then stays.
 
     Takes the arguments of :class:`RampedNorm`.
@@ -71,13 +94,6 @@ class CosineNorm:
         [3.0, 2.0, 1.0]
     """
 
-    start: float
-    end: float
-    steps: float
-
-    def __post_init__(self) -> None:
-        _check(self.start, self.end, self.steps)
-
     def __call__(self, step: float) -> float:
         """Return the norm at a step."""
         share = min(max(step / self.steps, 0.0), 1.0)
@@ -86,7 +102,7 @@ class CosineNorm:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogisticNorm:
+class LogisticNorm(_Change):
     r"""A norm that grows, or falls, as a logistic curve.
 
     $\rho(t) = \rho_\infty/(1 + c\,e^{-kt})$ with $c = \rho_\infty/\rho_0 - 1$: norms of
@@ -107,13 +123,6 @@ class LogisticNorm:
         [0.01, 1.33, 3.96, 4.0]
     """
 
-    start: float
-    end: float
-    steps: float
-
-    def __post_init__(self) -> None:
-        _check(self.start, self.end, self.steps)
-
     def __call__(self, step: float) -> float:
         """Return the norm at a step."""
         c = self.end / self.start - 1
@@ -131,20 +140,3 @@ def norm_at(rho: Any, step: int) -> float:
     if not callable(rho):
         return check_norm("rho", rho)
     return check_norm(f"rho at step {step}", rho(step))
-
-
-def check_norm(what: str, value: Any) -> float:
-    """Return a norm as a float; refuse one that is not positive and finite."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0 < float(value) < math.inf:
-        raise ConfigError(
-            f"{what} is {value!r}: pass a positive number, or a function of the step "
-            "that returns one"
-        )
-    return float(value)
-
-
-def _check(start: Any, end: Any, steps: Any) -> None:
-    check_norm("the norm at the start", start)
-    check_norm("the norm at the end", end)
-    check_number("steps", steps, positive=True)

@@ -1,4 +1,4 @@
-"""Parameter groups for ``SphereSGD``: which are directions, and which have no scale."""
+"""Parameter groups for ``SphereSGD``: directions with and without a scale."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from theodolite.core import ConfigError, Exclusive, MeasurementError, unknown_name
-from theodolite.instruments import preserve
+from theodolite.instruments import preserve, reseed
 
 from .norm_schedules import NormSchedule
 
@@ -114,16 +114,15 @@ def _scale_free(model: nn.Module, inputs: Any, names: list[str]) -> set[str]:
 
 def _outputs(model: nn.Module, inputs: Any) -> Tensor:
     # Dropout draws the same numbers each time.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        try:
-            several = isinstance(inputs, tuple | list)
-            outputs = model(*inputs) if several else model(inputs)
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
-            raise MeasurementError(
-                f"{type(model).__name__} does not run on the inputs ({error}): pass a "
-                "batch that it takes, or name scale-free parameters with invariant=…"
-            ) from error
+    reseed(0)
+    try:
+        several = isinstance(inputs, tuple | list)
+        outputs = model(*inputs) if several else model(inputs)
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        raise MeasurementError(
+            f"{type(model).__name__} does not run on the inputs ({error}): pass a "
+            "batch that it takes, or name scale-free parameters with invariant=…"
+        ) from error
     if not isinstance(outputs, Tensor) or not bool(torch.isfinite(outputs).all()):
         raise MeasurementError(
             f"{type(model).__name__} returned no tensor of finite numbers: pass other "

@@ -124,7 +124,7 @@ class SphereSGD(torch.optim.Optimizer):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore numbers and tensors; schedules that were left out stay as here.
+        """Restore numbers and tensors; keep the schedules of this optimizer.
 
         Directions are put on the spheres of the steps that were made, since adding
         their group may have moved loaded weights to those of the first.

@@ -10,13 +10,13 @@ from theodolite.instruments import collapse as collapse_of
 from theodolite.instruments import trace as trace_of
 
 from .probe import Probe, Snapshot
-from .schedules import Every, When
+from .schedules import Every, Schedule
 
 _EVERY_STEP = Every(1)
 
 
 def sharpness(
-    when: When = _EVERY_STEP,
+    when: Schedule = _EVERY_STEP,
     *,
     k: int = 1,
     norm_mode: str = "as_is",
@@ -56,7 +56,7 @@ def sharpness(
 
 
 def trace(
-    when: When = _EVERY_STEP,
+    when: Schedule = _EVERY_STEP,
     *,
     norm_mode: str = "as_is",
     data: Any = None,
@@ -74,7 +74,7 @@ def trace(
 
 
 def collapse(
-    when: When = _EVERY_STEP,
+    when: Schedule = _EVERY_STEP,
     *,
     norm_mode: str = "as_is",
     data: Any = None,
@@ -92,7 +92,7 @@ def collapse(
 
 
 def margins(
-    when: When = _EVERY_STEP,
+    when: Schedule = _EVERY_STEP,
     *,
     norm_mode: str = "as_is",
     data: Any = None,
@@ -108,18 +108,20 @@ def margins(
     return Probe(name, _OutputInstrument(classifier_norms, fixed, data), when)
 
 
-def norms(when: When = _EVERY_STEP, *, name: str = "norms") -> Probe:
+def norms(when: Schedule = _EVERY_STEP, *, name: str = "norms") -> Probe:
     """Return a probe of the norm of every parameter and of all together."""
     return Probe(name, weight_norms, when)
 
 
-def gradient_norm(when: When = _EVERY_STEP, *, name: str = "gradient_norm") -> Probe:
+def gradient_norm(
+    when: Schedule = _EVERY_STEP, *, name: str = "gradient_norm"
+) -> Probe:
     """Return a probe of the norm of the gradient of the step."""
     return Probe(name, gradient_size, when)
 
 
 def weight_norms(at: Snapshot) -> dict[str, float]:
-    """Return the norm of every parameter, and ``all`` of them as one vector."""
+    """Return the norm of every parameter, and ``all``, the norm of all together."""
     named = at.model.named_parameters()
     sizes = {n: float(p.detach().double().norm()) for n, p in named}
     return {**sizes, "all": sum(size**2 for size in sizes.values()) ** 0.5}
@@ -138,7 +140,7 @@ def gradient_size(at: Snapshot) -> float:
 
 @dataclass(frozen=True)
 class _LossInstrument:
-    """One quantity of an instrument of the loss, under the probe's name."""
+    """Measures one quantity of the loss, and names it after the probe."""
 
     instrument: Callable[..., Reading]
     quantity: str
@@ -166,7 +168,7 @@ class _LossInstrument:
 
 @dataclass(frozen=True)
 class _OutputInstrument:
-    """All numbers of an instrument of outputs; lists and tables are left out."""
+    """Measures all single numbers of an instrument; lists and tables are left out."""
 
     instrument: Callable[..., Reading]
     settings: Mapping[str, Any]

@@ -13,7 +13,7 @@ from theodolite.core import ConfigError, Row, Rows
 from theodolite.runs import Tracker
 
 from .probe import Probe
-from .watcher import Watcher
+from .watcher import NAMESPACE, Watcher
 
 # The two names of Lightning: each refuses callbacks of the other.
 _LIGHTNING = ("lightning.pytorch", "pytorch_lightning")
@@ -29,7 +29,6 @@ def lightning_callback(
     *,
     batch: Any = None,
     criterion: Any = None,
-    namespace: str = "theodolite",
     max_share: float | None = None,
     trackers: Iterable[Tracker] = (),
     labels: Mapping[str, Any] | None = None,
@@ -47,7 +46,6 @@ def lightning_callback(
         batch: What probes see as ``data``, or a function that returns it; the batch of
             the step by default.
         criterion: What probes see as ``criterion``.
-        namespace: Put before every quantity.
         max_share: See :class:`Watcher`.
         trackers: See :class:`Watcher`.
         labels: Put on every row.
@@ -68,7 +66,7 @@ def lightning_callback(
             "pip install 'theodolite[lightning]'"
         )
     bases = (_LightningHooks, *(library.Callback for library in loaded))
-    settings = {"namespace": namespace, "max_share": max_share, "labels": labels}
+    settings = {"max_share": max_share, "labels": labels}
     made = type("LightningProbes", bases, {})
     return made(probes, batch, criterion, trackers, **settings)
 
@@ -79,7 +77,6 @@ def transformers_callback(
     batch: Any = None,
     criterion: Any = None,
     log: Callable[[dict[str, float]], None] | None = None,
-    namespace: str = "theodolite",
     max_share: float | None = None,
     trackers: Iterable[Tracker] = (),
     labels: Mapping[str, Any] | None = None,
@@ -103,7 +100,6 @@ def transformers_callback(
         criterion: Module of outputs and targets, or function of model and batch; by
             default the loss that the model returns for a batch with labels.
         log: Called with the numbers.
-        namespace: Put before every quantity.
         max_share: See :class:`Watcher`.
         trackers: See :class:`Watcher`.
         labels: Put on every row.
@@ -119,25 +115,24 @@ def transformers_callback(
             "pip install 'theodolite[transformers]'"
         ) from error
     made = type("TransformersProbes", (_TransformersHooks, TrainerCallback), {})
-    settings = {"namespace": namespace, "max_share": max_share, "labels": labels}
+    settings = {"max_share": max_share, "labels": labels}
     callback = made(probes, batch, criterion, trackers, **settings)
     callback.send = log
     return callback
 
 
 class _Loggers:
-    """The trainer's own log, as a tracker: rows become named numbers."""
+    """A tracker that writes rows to the trainer's own loggers, as named numbers."""
 
     def __init__(self, log: Callable[[dict[str, float], int], None]) -> None:
-        self._log, self._namespace = log, ""
+        self._log = log
 
     def start(self, spec: Mapping[str, Any]) -> None:
-        """Keep the namespace; the trainer opens its loggers."""
-        self._namespace = str(spec["study"])
+        """Do nothing: the trainer opens its loggers."""
 
     def log(self, rows: Iterable[Row], step: int) -> None:
         """Log numbers by their names."""
-        self._log(scalars(rows, self._namespace), step)
+        self._log(scalars(rows), step)
 
     def finish(self) -> None:
         """Do nothing: the trainer closes its loggers."""
@@ -262,7 +257,7 @@ def _model_loss(model: nn.Module, batch: Any) -> Tensor:
     return model(**batch).loss
 
 
-def scalars(rows: Iterable[Row], namespace: str) -> dict[str, float]:
+def scalars(rows: Iterable[Row]) -> dict[str, float]:
     """Return the numbers of rows of one step by name.
 
     Rows that share a quantity are distinguished by their other labels.
@@ -270,7 +265,7 @@ def scalars(rows: Iterable[Row], namespace: str) -> dict[str, float]:
     Example:
         >>> rows = [{"quantity": "top", "rank": 0, "value": 3.0},
         ...         {"quantity": "top", "rank": 1, "value": 2.0}]
-        >>> scalars(rows, "theodolite")
+        >>> scalars(rows)
         {'theodolite/top/rank=0': 3.0, 'theodolite/top/rank=1': 2.0}
     """
     rows = list(rows)
@@ -279,7 +274,7 @@ def scalars(rows: Iterable[Row], namespace: str) -> dict[str, float]:
     def name(row: Row) -> str:
         several = count[row["quantity"]] > 1
         labels = [f"{k}={v}" for k, v in row.items() if several and k not in _ABOUT]
-        return "/".join((namespace, row["quantity"], *labels))
+        return "/".join((NAMESPACE, row["quantity"], *labels))
 
     numbers = [row for row in rows if isinstance(row["value"], int | float)]
     return {name(row): row["value"] for row in numbers}

@@ -14,7 +14,7 @@ import numpy as np
 
 from theodolite.core import ConfigError, Reading, Row, Rows, to_lines
 
-from .schedules import Every, When
+from .schedules import Every, Schedule
 
 if TYPE_CHECKING:
     from torch import nn
@@ -79,10 +79,10 @@ class Probe:
 
     name: str
     measure: Measure
-    when: When = field(default_factory=lambda: Every(1))
+    when: Schedule = field(default_factory=lambda: Every(1))
 
     def __post_init__(self) -> None:
-        if not self.name or not callable(self.measure) or not is_when(self.when):
+        if not self.name or not callable(self.measure) or not is_schedule(self.when):
             raise ConfigError(
                 f"probe {self.name!r}: give it a name, a function of a Snapshot and a "
                 "schedule such as Every(10)"
@@ -103,7 +103,7 @@ def check_probes(probes: Iterable[Probe]) -> tuple[Probe, ...]:
     return checked
 
 
-class Board:
+class ProbeRunner:
     """The probes of one run: which are due, their rows, and which have failed.
 
     Args:
@@ -122,7 +122,7 @@ class Board:
         self._quiet = quiet
         self._probes = {probe.name: probe for probe in check_probes(probes)}
         self._levels = {name: list(p.when.levels) for name, p in self._probes.items()}
-        self._labels = dict(labels or {})
+        self.labels = dict(labels or {})
         self._seen: dict[str, int] = {}
         self.rows: list[Row] = []
         self.retired: dict[str, str] = {}
@@ -146,7 +146,7 @@ class Board:
         )
 
     def schedule(self, last: int) -> np.ndarray:
-        """Return for each step up to the last whether it is :meth:`due`."""
+        """Return a mask of the steps up to ``last`` at which a probe is due."""
         if not self._probes:
             return np.zeros(last + 1, dtype=bool)
         return np.array([self.due(step) for step in range(last + 1)])
@@ -173,7 +173,7 @@ class Board:
         try:
             rows = _rows_of(probe.name, probe.measure(snapshot))
             here = {"step": snapshot.step, "loss": snapshot.loss}
-            rows = list(Rows({**here, **row, **self._labels} for row in rows))
+            rows = list(Rows({**here, **row, **self.labels} for row in rows))
             to_lines(rows)  # a row that cannot be saved must fail here, not at the end
             return rows
         except Exception as error:
@@ -220,7 +220,7 @@ def as_number(value: Any) -> float:
     return float(value.detach() if hasattr(value, "detach") else value)
 
 
-def is_when(value: Any) -> bool:
+def is_schedule(value: Any) -> bool:
     """Return whether a value is a schedule."""
     # The class of a schedule also has the attributes that the protocol asks for.
-    return isinstance(value, When) and not isinstance(value, type)
+    return isinstance(value, Schedule) and not isinstance(value, type)

@@ -11,7 +11,7 @@ from theodolite.core import ConfigError
 
 
 @runtime_checkable
-class When(Protocol):
+class Schedule(Protocol):
     """A schedule of measurements. It keeps no state, so many runs can share one.
 
     Attributes:
@@ -28,8 +28,17 @@ class When(Protocol):
         ...
 
 
+class _BySteps:
+    """A schedule that waits for no loss."""
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """No losses."""
+        return ()
+
+
 @dataclass(frozen=True)
-class Every:
+class Every(_BySteps):
     """Every ``n`` steps, from step 0 on.
 
     Example:
@@ -38,12 +47,10 @@ class Every:
     """
 
     n: int
-    levels: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
             raise ConfigError(f"every {self.n!r} steps: pass a whole number from 1 up")
-        _refuse_levels(self.levels)
 
     def due(self, step: int) -> bool:
         """Return whether the step is a multiple of n."""
@@ -51,7 +58,7 @@ class Every:
 
 
 @dataclass(frozen=True)
-class AtSteps:
+class AtSteps(_BySteps):
     """At these steps.
 
     Example:
@@ -60,7 +67,6 @@ class AtSteps:
     """
 
     steps: Iterable[int]
-    levels: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -71,7 +77,6 @@ class AtSteps:
             raise ConfigError(f"steps {self.steps!r}: pass whole numbers from 0 up")
         # Sorted, so that equal schedules have equal text.
         object.__setattr__(self, "steps", tuple(sorted(steps)))
-        _refuse_levels(self.levels)
 
     def due(self, step: int) -> bool:
         """Return whether the step is one of them."""
@@ -83,7 +88,7 @@ class AtSteps:
 
 
 @dataclass(frozen=True)
-class LogSpaced:
+class LogSpaced(_BySteps):
     """At step 0 and then ``per_decade`` times as the step grows tenfold.
 
     Example:
@@ -92,16 +97,14 @@ class LogSpaced:
     """
 
     per_decade: int = 10
-    levels: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         n = self.per_decade
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise ConfigError(f"{n!r} a decade: pass a whole number from 1 up")
-        _refuse_levels(self.levels)
 
     def due(self, step: int) -> bool:
-        """Return whether the step is nearest to a power of the common ratio."""
+        """Return whether the step is a power of the ratio, rounded."""
         if step < 1:
             return step == 0
         power = round(self.per_decade * math.log10(step))
@@ -140,8 +143,3 @@ class AtLosses:
     def due(self, step: int) -> bool:
         """Return False: no step is due by its number."""
         return False
-
-
-def _refuse_levels(levels: tuple[float, ...]) -> None:
-    if levels:
-        raise ConfigError("levels belong to AtLosses: give them a separate probe")

@@ -17,10 +17,12 @@ from theodolite.core import ConfigError, Row, Rows
 from theodolite.instruments import preserve
 from theodolite.runs import RunSpec, Tracker
 
-from .probe import Board, Probe, Snapshot, as_number, check_probes, warn
+from .probe import Probe, ProbeRunner, Snapshot, as_number, check_probes, warn
+
+NAMESPACE = "theodolite"  # put before the quantity of every row
 
 
-class WatchedStep:
+class _WatchedStep:
     """One step of the loop; its loss and batch are computed when first needed.
 
     Takes the arguments of :meth:`Watcher.step`, and ``fail``, which is called with the
@@ -93,7 +95,6 @@ class Watcher:
 
     Args:
         probes: Measurements on a schedule.
-        namespace: Put before the quantity of every row, with a slash.
         max_share: Largest share of the wall time that probes may use, such as 0.1 for
             a run that ends a tenth later at worst; None, or 1, skips nothing.
         trackers: Receive the rows, such as ``runs.tracker_for("…")``.
@@ -121,7 +122,6 @@ class Watcher:
         self,
         probes: Iterable[Probe],
         *,
-        namespace: str = "theodolite",
         max_share: float | None = None,
         trackers: Iterable[Tracker] = (),
         labels: Mapping[str, Any] | None = None,
@@ -134,20 +134,20 @@ class Watcher:
             )
         checked = check_probes(probes)
         # One board per probe: a slow probe does not keep the others from measuring.
-        self._boards = {probe.name: Board([probe], labels) for probe in checked}
+        self._runners = {probe.name: ProbeRunner([probe], labels) for probe in checked}
         self._spent = {probe.name: 0.0 for probe in checked}
         self.skipped = {probe.name: 0 for probe in checked}
         self._trackers = {
             f"tracker {i}, {type(t).__name__}": t for i, t in enumerate(trackers)
         }
         self._open: list[str] = []
-        self._namespace, self._share = namespace, float(share)
+        self._share = float(share)
         config = {
             "probes": {probe.name: repr(probe.when) for probe in checked},
             "labels": dict(labels or {}),
         }
         spec = RunSpec(
-            paper="training", study=namespace, scale="watched", config=config
+            paper="training", study=NAMESPACE, scale="watched", config=config
         )
         self._spec = {"digest": spec.digest, **spec.to_dict()}
         self._rows: list[Row] = []
@@ -168,8 +168,8 @@ class Watcher:
     @property
     def retired(self) -> dict[str, str]:
         """What failed, with the reason: probes, trackers, ``loss`` and ``batch``."""
-        boards = self._boards.values()
-        return self._failed | {k: v for b in boards for k, v in b.retired.items()}
+        runners = self._runners.values()
+        return self._failed | {k: v for b in runners for k, v in b.retired.items()}
 
     def step(
         self,
@@ -194,7 +194,7 @@ class Watcher:
         try:
             number = number if step is None else operator.index(step)
             given = {"loss": loss, "batch": batch, "criterion": criterion}
-            watched = WatchedStep(self._fail, model, number, **given)
+            watched = _WatchedStep(self._fail, model, number, **given)
             return self._publish(self._visit(watched), number)
         except Exception as error:
             self._fail("watcher", error)
@@ -206,35 +206,37 @@ class Watcher:
             self._attempt(name, self._trackers[name].finish)
         self._open = []
 
-    def _visit(self, watched: WatchedStep) -> list[Row]:
+    def _visit(self, watched: _WatchedStep) -> list[Row]:
         self._began = self._began or time.perf_counter()
         new: list[Row] = []
-        for name, board in self._boards.items():
-            due, waits = board.due(watched.step), board.floor > -math.inf
+        for name, runner in self._runners.items():
+            due, waits = runner.due(watched.step), runner.floor > -math.inf
             affordable = (due or waits) and self._affordable(name)
             start = time.perf_counter()
             # A loss that must be computed is computed only if there is time.
             compares = waits and (affordable or not watched.costly)
-            if (compares and watched.loss <= board.floor) or (due and affordable):
-                new += self._measure(name, board, watched)
+            if (compares and watched.loss <= runner.floor) or (due and affordable):
+                new += self._measure(name, runner, watched)
             elif due:
                 self._skip(name)
             self._spent[name] += time.perf_counter() - start
         return new
 
-    def _measure(self, name: str, board: Board, watched: WatchedStep) -> list[Row]:
+    def _measure(
+        self, name: str, runner: ProbeRunner, watched: _WatchedStep
+    ) -> list[Row]:
         try:
             snapshot = watched.snapshot()
             with preserve(watched.model), torch.enable_grad():
-                return board.visit(snapshot)
+                return runner.visit(snapshot)
         except Exception as error:
-            board.retire(name, error, watched.step)
+            runner.retire(name, error, watched.step)
             return []
         finally:
-            board.rows.clear()  # the watcher keeps them, under the namespace
+            runner.rows.clear()  # the watcher keeps them, under the namespace
 
     def _affordable(self, name: str) -> bool:
-        live = sum(not board.retired for board in self._boards.values())
+        live = sum(not runner.retired for runner in self._runners.values())
         elapsed = time.perf_counter() - (self._began or 0.0)
         share = math.inf if self._share == 1 else self._share / live
         return self._spent[name] == 0 or self._spent[name] <= share * elapsed
@@ -249,7 +251,7 @@ class Watcher:
             )
 
     def _publish(self, rows: list[Row], step: int) -> Rows:
-        named = [{**r, "quantity": f"{self._namespace}/{r['quantity']}"} for r in rows]
+        named = [{**r, "quantity": f"{NAMESPACE}/{r['quantity']}"} for r in rows]
         self._rows += named
         # Trackers put the namespace before a name, and every label that changes.
         logged = [{k: v for k, v in row.items() if k != "loss"} for row in rows]

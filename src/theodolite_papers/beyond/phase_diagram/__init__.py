@@ -1,41 +1,24 @@
-r"""Which networks train: a phase diagram, foretold at the start and measured.
+r"""Beyond the paper: which networks train, foretold at the first step.
 
-Beyond Li et al. (2016), Demystifying ResNet, whose figures 7 and 8 fix the scale of
-the initial weights and keep the best learning rate. Here depth, shortcut length,
-initial scale and rate are all varied, and every run ends in one of three phases: it
-trains, it stays where it was, or it diverges. The Hessian and gradient at the start
-foretell the phase: gradient descent on the quadratic model of the loss.
+Every run trains, stays where it started, or diverges. Gradient descent on the quadratic
+model $L_0 + g^\top w + \frac12 w^\top H w$ of the start says which, with no training: a
+run diverges where the model does, trains where the model falls by nine tenths of what
+there is to gain, and stays otherwise.
 
-Departures: see ``STUDY.departures``. Cost: about 20 seconds of processor time
-at QUICK, half an hour at PAPER.
+Beyond Li et al. (2016), Demystifying ResNet, whose figures 7 and 8 fix the scale of the
+initial weights and keep the best learning rate. Here depth, shortcut length, initial
+scale and rate are all varied, and every run ends in one of three phases: it trains, it
+stays where it was, or it diverges. The Hessian and gradient at the start foretell the
+phase: gradient descent on the quadratic model of the loss. Cost: about 20 seconds of
+processor time at QUICK, half an hour at PAPER.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import draw
-from .measure import measure
-from .predict import predict
-from .tables import compare, table
+from . import figure
 
-STUDY = Study(
-    title="Beyond the paper: which networks train, foretold at the first step",
-    summary=(
-        "Every run trains, stays where it started, or diverges. Gradient descent on "
-        "the quadratic model $L_0 + g^\\top w + \\frac12 w^\\top H w$ of the start "
-        "says which, with no training: a run diverges where the model does, trains "
-        "where the model falls by nine tenths of what there is to gain, and stays "
-        "otherwise."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     drawings=(
         Drawing(
             "phases",
@@ -43,8 +26,8 @@ STUDY = Study(
             "colour is how most runs ended: trained, stayed, diverged. A dot marks "
             "tiles where the quadratic model at the start foretold another phase, and "
             "has the colour of that phase. Rows are shortcut lengths, columns depths.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     revision=3,

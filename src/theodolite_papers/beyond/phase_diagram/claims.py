@@ -4,15 +4,15 @@ Networks of one seed share their weights over depths, kinds and scales, so that 
 runs of a seed are averaged before seeds are compared.
 """
 
+from functools import partial
+
 from theodolite.core import (
-    Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
-    Rows,
     Select,
     Test,
     above,
+    beyond,
     every,
     inside,
     mean,
@@ -21,13 +21,14 @@ from theodolite.core import (
 )
 
 from .config import DIVERGES, KINDS, STUCK, TRAINS
-from .tables import FORETOLD, scored
+from .figure import FORETOLD, scored
 
 RIGHT = {
     "foretold": "quadratic model",
     "by_sharpness": "sharpness alone",
     "all_train": "always trains",
 }
+ours = partial(beyond, place="Beyond the paper")
 
 
 def right(name: str) -> Select:
@@ -37,12 +38,10 @@ def right(name: str) -> Select:
 
 def trained(kind: str) -> Select:
     """Select whether runs of the deepest networks of a kind trained."""
-    rows = measured("trained", kind=kind).keeping(_deepest)
-    return rows.called("share of runs that train, deepest")
-
-
-def _deepest(rows: Rows) -> Rows:
-    return rows.where(depth=max(rows.levels("depth"), default=None))
+    deepest = measured("trained", kind=kind).keeping(
+        lambda rows: rows.where(depth=max(rows.levels("depth"), default=None))
+    )
+    return deepest.called("share of runs that train, deepest")
 
 
 def on_scores(test: Test) -> Test:
@@ -51,32 +50,28 @@ def on_scores(test: Test) -> Test:
 
 
 def shares_right(both: PredictedAndMeasured) -> dict[str, Number | float | int]:
-    """Tell how many runs each rule foretells, and how many of each phase happened."""
-    found = scored(both)
-    told: dict[str, Number | float | int] = {}
+    """Return the share of runs that each rule predicts, and of each phase."""
+    runs = scored(both)
+    shares: dict[str, Number | float | int] = {}
     for name in FORETOLD:
-        share = mean(right(name))(found)
-        told[str(right(name))] = Number(share.value, share.error)
+        share = mean(right(name))(runs)
+        shares[str(right(name))] = Number(share.value, share.error)
     said = both.measured.where(quantity="foretold")
-    hits = found.measured.where(quantity="foretold")
+    hits = runs.measured.where(quantity="foretold")
     names = {DIVERGES: "divergences", STUCK: "stays", TRAINS: "successes"}
     for phase, name in names.items():
         values = hits.values()[said.values() == phase]
         if len(values):
-            told[f"share of foretold {name} that happened"] = float(values.mean())
-    return told
+            shares[f"share of foretold {name} that happened"] = float(values.mean())
+    return shares
 
 
 CLAIMS = (
-    Claim(
+    ours(
         name="phases-foretold",
-        place="Beyond the paper",
-        kind=Kind.BEYOND,
-        statement=(
-            "Loss, gradient and Hessian at the start tell which runs train: the "
-            "quadratic model foretells more phases than the rule "
-            "$\\eta\\lambda_{\\max}<2$ and than the guess that all train."
-        ),
+        statement="Loss, gradient and Hessian at the start tell which runs train: the "
+        "quadratic model foretells more phases than the rule "
+        "$\\eta\\lambda_{\\max}<2$ and than the guess that all train.",
         test=on_scores(
             every(
                 ordered(right("by_sharpness"), right("foretold")),
@@ -86,13 +81,10 @@ CLAIMS = (
         rival="sharpness alone, or the guess that everything trains, does as well",
         asides=shares_right,
     ),
-    Claim(
+    ours(
         name="most-foretold",
-        place="Beyond the paper",
-        kind=Kind.BEYOND,
-        statement=(
-            "More than three runs in four end as the quadratic model at the start says."
-        ),
+        statement="More than three runs in four end as the quadratic model at the "
+        "start says.",
         test=on_scores(
             inside(
                 mean(right("foretold")),
@@ -102,14 +94,10 @@ CLAIMS = (
         rival="the landscape away from the start decides",
         asides=shares_right,
     ),
-    Claim(
+    ours(
         name="errors-are-late-divergence",
-        place="Beyond the paper",
-        kind=Kind.BEYOND,
-        statement=(
-            "Where the model is wrong, it mostly misses a divergence: curvature grows "
-            "along the way."
-        ),
+        statement="Where the model is wrong, it mostly misses a divergence: curvature "
+        "grows along the way.",
         test=on_scores(
             inside(
                 mean(
@@ -121,21 +109,16 @@ CLAIMS = (
         ),
         rival="the model errs as often on runs that stay",
     ),
-    Claim(
+    ours(
         name="two-shortcut-trains-widest",
         place="Sections 4 and 5, taken over all scales and rates",
-        kind=Kind.BEYOND,
-        statement=(
-            "At the largest depth 2-shortcut networks train in a larger part of the "
-            "box of scales and rates than plain, 1- and 3-shortcut ones."
-        ),
+        statement="At the largest depth 2-shortcut networks train in a larger part of "
+        "the box of scales and rates than plain, 1- and 3-shortcut ones.",
         test=on_scores(
             every(
-                *(
-                    ordered(trained(kind), trained("two_shortcut"))
-                    for kind in KINDS
-                    if kind != "two_shortcut"
-                )
+                ordered(trained(kind), trained("two_shortcut"))
+                for kind in KINDS
+                if kind != "two_shortcut"
             )
         ),
         rival="another shortcut length trains more widely",

@@ -1,10 +1,7 @@
 """Phases foretold by closed forms at the weights that are drawn."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from theodolite import networks
-from theodolite.core import Row, Rows
+from theodolite.core import Cell, Row, Rows
 from theodolite.theory import (
     gradient_spectrum,
     linear_hessian,
@@ -16,7 +13,7 @@ from theodolite.theory import (
 from .config import DIVERGES, TRAINS, Config, data_of, phase_of, plan_of
 
 
-def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
+def combine(config: Config, cell: Cell) -> Rows:
     """Foretell phases from loss, gradient and Hessian at the start, and by rivals."""
     x, y = data_of(config)
     plan = plan_of(config, cell)
@@ -28,14 +25,14 @@ def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
     else:
         hessian = relu_hessian(plan, weights, x, y)
     # The order of linear_hessian: column by column within a matrix.
-    found = gradient_spectrum(hessian, slope.transpose(0, 2, 1).ravel())
+    spectrum = gradient_spectrum(hessian, slope.transpose(0, 2, 1).ravel())
     best = data.optimal_loss()
     rows: list[Row] = []
     for rate in config.rates:
-        end = loss + found.change(rate, config.steps)
+        end = loss + spectrum.change(rate, config.steps)
         told = {
             "foretold": phase_of(end, start=loss, best=best),
-            "by_sharpness": DIVERGES if rate * found.largest > 2 else TRAINS,
+            "by_sharpness": DIVERGES if rate * spectrum.largest > 2 else TRAINS,
             "all_train": TRAINS,
         }
         rows += [

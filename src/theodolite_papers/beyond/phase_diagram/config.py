@@ -1,13 +1,12 @@
 """The box of the phase diagram."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from theodolite.core import ConfigError, ShortcutBlueprint
+from theodolite.core import Cell, ConfigError, ShortcutBlueprint
 from theodolite.studies import StudyConfig
 from theodolite_papers.li2016demystifying.shared.whitened import whitened
 
@@ -107,7 +106,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network: family, kind, depth, initial scale and trial."""
+    """Return one cell per network: family, kind, depth, initial scale and trial."""
     return [
         {"family": family, "kind": kind, "depth": depth, "scale": scale, "trial": seed}
         for depth in sorted(config.depths, reverse=True)
@@ -118,7 +117,7 @@ def cells(config: Config) -> list[dict[str, Any]]:
     ]
 
 
-def plan_of(config: Config, cell: Mapping[str, Any]) -> ShortcutBlueprint:
+def plan_of(config: Config, cell: Cell) -> ShortcutBlueprint:
     """Return the network of a cell."""
     return ShortcutBlueprint(
         width=config.width,

@@ -1,15 +1,95 @@
 """The phase diagram from rows of tiles."""
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import Any
+
+import numpy as np
 
 from theodolite import figures
-from theodolite.core import Rows
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
 from .config import DIVERGES, NAMES, STUCK, TRAINS
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+LABELS = ("family", "kind", "depth", "scale", "trial", "lr")
+FORETOLD = ("foretold", "by_sharpness", "all_train")
+
+
+def scored(both: PredictedAndMeasured) -> PredictedAndMeasured:
+    """Return both sides with one row per run and score: 0, 1 or -1.
+
+    ``foretold``, ``by_sharpness``, ``all_train``: whether it ended as said.
+    ``trained``: whether it trained. ``missed``: 1 for a divergence that was not
+    foretold, -1 for another error, else 0.
+    """
+    ends = {_key(row): row["value"] for row in both.measured.where(quantity="phase")}
+    rows: list[dict] = []
+    for row in both.measured:
+        if row["quantity"] not in (*FORETOLD, "phase"):
+            continue
+        end = ends[_key(row)]
+        right = {**row, "value": float(row["value"] == end)}
+        if row["quantity"] == "phase":
+            rows.append({**row, "quantity": "trained", "value": float(end == TRAINS)})
+            continue
+        rows.append(right)
+        if row["quantity"] == "foretold":
+            kind = 1.0 if end == DIVERGES else -1.0
+            missed = 0.0 if right["value"] else kind
+            rows.append({**row, "quantity": "missed", "value": missed})
+    return PredictedAndMeasured(both.predicted, Rows.of_plain(rows))
+
+
+def _key(row: Row) -> tuple:
+    return tuple(row[name] for name in LABELS)
+
+
+def table(both: PredictedAndMeasured) -> Rows:
+    """Return how most runs of a tile ended, and whether that was foretold."""
+    tiles: dict[tuple, dict[str, Counter]] = {}
+    for row in both.measured:
+        if row["quantity"] in ("phase", "foretold"):
+            tile = tuple(row[k] for k in LABELS if k != "trial")
+            counts = tiles.setdefault(tile, {"phase": Counter(), "foretold": Counter()})
+            counts[row["quantity"]][row["value"]] += 1
+    labels = [k for k in LABELS if k != "trial"]
+    return Rows(
+        {
+            **dict(zip(labels, tile, strict=True)),
+            "quantity": "tile",
+            "value": _most(counts["phase"]),
+            "foretold": _most(counts["foretold"]),
+            "wrong": _most(counts["phase"]) != _most(counts["foretold"]),
+            "decade": _decade(tile[-1]),
+        }
+        for tile, counts in tiles.items()
+    )
+
+
+def _most(counts: Counter) -> int:
+    return min(counts, key=lambda phase: (-counts[phase], phase))
+
+
+def _decade(rate: float) -> int | None:
+    """Return the power of ten that a rate is, if it is one."""
+    power = float(np.log10(rate))
+    return round(power) if abs(power - round(power)) < 1e-6 else None
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Return the share of runs in each phase, predicted beside measured."""
+    rows: list[Row] = []
+    for family in both.measured.levels("family"):
+        for phase in (TRAINS, STUCK, DIVERGES):
+            shares = []
+            for name in ("foretold", "phase"):
+                runs = both.measured.where(quantity=name, family=family)
+                hits = Rows({**r, "value": float(r["value"] == phase)} for r in runs)
+                by_seed = group_means(hits, ("trial",))
+                shares += group_means(by_seed, ("quantity",))
+            label = f"share of {family} runs that end so: {NAMES[phase]}"
+            rows.append(compared_row(label, shares[0]["value"], shares[1]))
+    return rows
+
 
 # Apart from the colours of all kinds, and light, middle and dark where print is grey.
 COLOURS = {STUCK: "#D5D8DC", TRAINS: "#3A9E8C", DIVERGES: "#4A3B57"}
@@ -28,7 +108,7 @@ _DOT: dict[str, Any] = {
 }
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw a panel for each family, depth and shortcut length."""
     columns = [(f, d) for f in table.levels("family") for d in table.levels("depth")]
     figure, panels = figures.new_figure(
@@ -46,15 +126,15 @@ def draw(table: Rows) -> "Figure":
             panel.set_ylabel(f"{_KINDS[kind]}\ninitial scale")
         if bottom:
             panel.set_xlabel("learning rate")
-    _key(figure)
+    _legend(figure)
     return figure
 
 
-def _tiles(panel: "Axes", tiles: Rows) -> None:
+def _tiles(panel: "figures.Axes", tiles: Rows) -> None:
     from matplotlib.colors import ListedColormap
 
     rates, scales = tiles.levels("lr"), tiles.levels("scale")
-    found = [
+    phases = [
         [tiles.only(scale=scale, lr=rate)["value"] for rate in rates]
         for scale in scales
     ]
@@ -65,7 +145,7 @@ def _tiles(panel: "Axes", tiles: Rows) -> None:
         "origin": "lower",
         "interpolation": "none",
     }
-    panel.imshow(found, cmap=colours, vmin=0, vmax=2, **look)
+    panel.imshow(phases, cmap=colours, vmin=0, vmax=2, **look)
     for phase, colour in COLOURS.items():
         wrong = tiles.where(wrong=True, foretold=phase)
         panel.plot(
@@ -85,7 +165,7 @@ def _tiles(panel: "Axes", tiles: Rows) -> None:
     panel.grid(False)
 
 
-def _key(figure: "Figure") -> None:
+def _legend(figure: "figures.Figure") -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

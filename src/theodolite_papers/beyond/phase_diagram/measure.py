@@ -1,19 +1,17 @@
 """Networks trained at every rate, and how each run ended."""
 
 import warnings
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from theodolite import training
-from theodolite.core import Row, Rows
-from theodolite_papers.li2016demystifying.shared.least_squares import least_loss
+from theodolite.core import Cell, Row, Rows
+from theodolite_papers.li2016demystifying.shared.optima import least_loss
 
 from .config import Config, data_of, phase_of, plan_of
 
 
-def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+def measure(config: Config, cell: Cell) -> Rows:
     """Train one network at every rate and say how each run ended."""
     data = data_of(config)
     with warnings.catch_warnings():

@@ -1,40 +1,25 @@
-r"""Section 6.1: norms on a schedule, beside batch norm and weight decay.
+r"""Section 6.1: norms on a schedule.
+
+Can the norm $\rho(t)$ be controlled apart from the directions $V_k$ so that training
+leads to good solutions from any start? An optimiser that keeps directions on spheres is
+compared with batch norm and weight decay: held-out error, margins, and what different
+starts lead to.
 
 Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
 loss, section 6.1, first remark: "Suppose we control $\rho_k$ independently of $V_k$ and
 of equation 28: can we find $\rho(t)$ schedules leading more reliably to good solutions
 independently of initial conditions?" Directions move on spheres by
-``training.SphereSGD``.
-
-Departures: see ``STUDY.departures``. Cost: seconds at QUICK, about ten minutes of a
-core at PAPER.
+``training.SphereSGD``. Cost: seconds at QUICK, about ten minutes of a core at PAPER.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Section 6.1: norms on a schedule",
-    summary=(
-        "Can the norm $\\rho(t)$ be controlled apart from the directions $V_k$ so that "
-        "training leads to good solutions from any start? An optimiser that keeps "
-        "directions on spheres is compared with batch norm and weight decay: held-out "
-        "error, margins, and what different starts lead to."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     committed=Committed(
-        CommittedRun("theodolite_papers.beyond", "scheduled_norm"),
-        ("quantity", "setting", "start", "share"),
+        CommittedRun.of_study(__name__), ("quantity", "setting", "start", "share")
     ),
     datasets=lambda config: ("digits", "mnist5k"),
     drawings=(
@@ -44,8 +29,8 @@ STUDY = Study(
             "split chose. Left: held-out error. Middle: share of held-out samples on "
             "which networks from two starts differ. Right: margins over the product of "
             "norms, batch norms folded in.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

@@ -1,12 +1,12 @@
 """Whether norms on a schedule lead to good solutions from any start."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     Region,
@@ -14,6 +14,7 @@ from theodolite.core import (
     Test,
     above,
     below,
+    beyond,
     difference,
     each,
     inside,
@@ -25,7 +26,6 @@ from theodolite.core import (
 from .config import METHODS, TASKS
 from .figure import chosen
 
-PLACE = "Section 6.1, first remark"
 NO_WORSE = below(0.01, source="ours", why="one held-out sample in a hundred")
 GRIDS = Choice(
     what="each split chooses a method's rate and its decay or norm, of six",
@@ -40,7 +40,9 @@ STARTS = Choice(
     what="two starts, of layers of norm 0.1 and 5, with directions of their own",
     why="the smallest and largest norms of figures 1 to 5",
 )
-CHOICES = (GRIDS, SPLITS, STARTS)
+ours = partial(
+    beyond, place="Section 6.1, first remark", choices=(GRIDS, SPLITS, STARTS)
+)
 WORDS = {
     "grown": "with batch norm, directions on spheres and a norm that grows",
     "bare": "without batch norm, directions on spheres and a norm that grows",
@@ -60,7 +62,7 @@ def _tasks(make: Callable[[Any], Test]) -> Test:
 def _less(
     quantity: str, low: str, high: str, *, by: Region | None = None, log: bool = False
 ) -> Test:
-    """The first method has less of a quantity, on every task, split by split."""
+    """Judge whether the first method has less of a quantity on every task."""
     return _tasks(
         lambda task: ordered(
             _of(quantity, low, task), _of(quantity, high, task), by=by, log=log
@@ -78,54 +80,46 @@ def _no_more(quantity: str, one: str, other: str) -> Test:
 
 def _means(both: PredictedAndMeasured) -> dict[str, Number]:
     """Return the mean error of each method on each task."""
-    found = {}
-    for task in TASKS:
-        for method in METHODS:
-            value = mean(_of("held_error", method, task))(both)
-            found[f"held-out error, {method}, {task}"] = Number(float(value.value))
-    return found
+    return {
+        f"held-out error, {method}, {task}": Number(
+            float(mean(_of("held_error", method, task))(both).value)
+        )
+        for task in TASKS
+        for method in METHODS
+    }
 
 
 def _against_decay(method: str) -> tuple[Claim, ...]:
     """Return what is asked of a method beside batch norm and weight decay."""
     words = WORDS[method]
     return (
-        Claim(
+        ours(
             name=f"{method}-errs-no-more",
-            place=PLACE,
-            kind=Kind.BEYOND,
             statement=(
                 f"Networks {words}, err no more on held-out samples than with batch "
                 "norm and weight decay, on any of four tasks."
             ),
             test=_no_more("held_error", method, "decay"),
             rival="directions that need a decay to be good ones",
-            choices=CHOICES,
             asides=_means if method == "grown" else None,
         ),
-        Claim(
+        ours(
             name=f"{method}-has-wider-margins",
-            place=PLACE,
-            kind=Kind.BEYOND,
             statement=(
                 f"Networks {words}, have wider normalised margins than with batch norm "
                 "and weight decay, on each of four tasks."
             ),
             test=_less("mean_margin", "decay", method, log=True),
             rival="a decay that lowers norms further",
-            choices=CHOICES,
         ),
-        Claim(
+        ours(
             name=f"{method}-forgets-its-start",
-            place=PLACE,
-            kind=Kind.BEYOND,
             statement=(
                 f"Networks {words}, decide more alike from different starts than with "
                 "batch norm and weight decay, on each of four tasks."
             ),
             test=_less("disagreement", method, "decay"),
             rival="directions that remember where they began",
-            choices=CHOICES,
         ),
     )
 
@@ -133,26 +127,18 @@ def _against_decay(method: str) -> tuple[Claim, ...]:
 CLAIMS = (
     *_against_decay("grown"),
     *_against_decay("bare"),
-    Claim(
+    ours(
         name="growth-beats-holding",
-        place=PLACE,
-        kind=Kind.BEYOND,
-        statement=(
-            "It matters that norms grow from small ones: held at their last value all "
-            "the time, networks err more on held-out samples, on each of four tasks."
-        ),
+        statement="It matters that norms grow from small ones: held at their last "
+        "value all the time, networks err more on held-out samples, on each of four "
+        "tasks.",
         test=_less("held_error", "grown", "held"),
         rival="a norm whose last value is all that counts",
-        choices=CHOICES,
     ),
-    Claim(
+    ours(
         name="decay-keeps-the-start",
-        place=PLACE,
-        kind=Kind.BEYOND,
-        statement=(
-            "With batch norm and weight decay mean margins still differ between "
-            "starts, on each of four tasks."
-        ),
+        statement="With batch norm and weight decay mean margins still differ between "
+        "starts, on each of four tasks.",
         test=_tasks(
             lambda task: inside(
                 mean(_of("margin_gap", "decay", task)),
@@ -160,6 +146,5 @@ CLAIMS = (
             )
         ),
         rival="one margin, whatever the start",
-        choices=CHOICES,
     ),
 )

@@ -86,7 +86,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a task, method and split of the data."""
+    """Return one cell per task, method and split of the data."""
     return [
         {"task": task, "method": method, "trial": trial}
         for task in TASKS

@@ -1,10 +1,9 @@
 """Errors, disagreements and margins of each method, task by task."""
 
 import math
-from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
 SHOWN = ("held_error", "disagreement", "mean_margin")
 
@@ -58,24 +57,16 @@ def _averaged(rows: Rows) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Norms of networks in training beside the growth that the schedule copies."""
+    """Return norms in training beside the growth that the schedule copies."""
     rows: list[Row] = []
     for row in both.predicted.where(quantity="course"):
-        found = both.measured.where(quantity="course", share=row["share"])
-        if len(found):
-            rows.append(
-                {
-                    "label": f"norm over its end, {row['share']:.0%} of the steps",
-                    "predicted": row["value"],
-                    "measured": float(found.values().mean()),
-                    "error": found[0]["error"],
-                }
-            )
+        norms = both.measured.where(quantity="course", share=row["share"])
+        if len(norms):
+            label = f"norm over its end, {row['share']:.0%} of the steps"
+            mean = {**norms[0], "value": float(norms.values().mean())}
+            rows.append(compared_row(label, row["value"], mean))
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LABELS = {
     "decay": "batch norm and decay",
@@ -92,8 +83,8 @@ PANELS = {
 APART = 0.16
 
 
-def draw(table: Rows) -> "Figure":
-    """Draw a panel a quantity, a place a task."""
+def draw(table: Rows) -> "figures.Figure":
+    """Draw one panel per quantity and one place per task."""
     figure, panels = figures.new_figure(7.0, 4.2, panels=(1, len(PANELS)))
     tasks, names = table.levels("task"), list(LABELS)
     for panel, (quantity, title) in zip(panels, PANELS.items(), strict=True):

@@ -1,17 +1,15 @@
 """Networks of four layers, trained with decay or on spheres, and their ends."""
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from theodolite import data
-from theodolite.core import MeasurementError, stream
+from theodolite.core import Cell, MeasurementError, stream
 from theodolite.instruments import classifier_norms
 from theodolite.training import ConstantNorm, LogisticNorm, SphereSGD, sphere_groups
 
@@ -86,11 +84,7 @@ def split_of(task: str, trial: int, seed: int) -> Split:
 
 
 def trained(
-    config: Config,
-    cell: Mapping[str, Any],
-    split: Split,
-    setting: tuple[float, float],
-    start: float,
+    config: Config, cell: Cell, split: Split, setting: tuple[float, float], start: float
 ) -> End:
     """Train one network and read it."""
     method, trial = cell["method"], cell["trial"]
@@ -159,7 +153,8 @@ def _descend(
     order = torch.zeros(0, dtype=torch.int64)
     for step in range(config.steps + 1):
         if step in looks:
-            course.append(_norm(optim))
+            norm = optim.norms()[0] if isinstance(optim, SphereSGD) else None
+            course.append(float("nan") if norm is None else norm)
         if step == config.steps:
             break
         if len(order) < BATCH:
@@ -175,11 +170,6 @@ def _descend(
     return course
 
 
-def _norm(optim: torch.optim.Optimizer) -> float:
-    found = optim.norms()[0] if isinstance(optim, SphereSGD) else None
-    return float("nan") if found is None else found
-
-
 def _read(model: nn.Sequential, split: Split, course: list[float]) -> End:
     x, y = split.train
     with torch.no_grad():
@@ -191,36 +181,30 @@ def _read(model: nn.Sequential, split: Split, course: list[float]) -> End:
         name: _decided(outputs[name]) != _decided(part[1])
         for name, part in vars(split).items()
     }
-    lost = not all(bool(torch.isfinite(part).all()) for part in outputs.values())
+    lost = not all(bool(part.isfinite().all()) for part in outputs.values())
     losses = {
         name: float((outputs[name] - part[1]).square().sum(1).mean())
         for name, part in vars(split).items()
     }
-    found = {
-        "held_error": 1.0 if lost else float(np.mean(wrong["held"])),
-        "choice_error": 1.0 if lost else float(np.mean(wrong["choose"])),
+    share = {k: 1.0 if lost else float(np.mean(wrong[k])) for k in wrong}
+    numbers = {
+        "held_error": share["held"],
+        "choice_error": share["choose"],
         "choice_loss": losses["choose"],
-        "train_error": 1.0 if lost else float(np.mean(wrong["train"])),
+        "train_error": share["train"],
         "train_loss": losses["train"],
-        "rho": float("nan"),
-        "mean_margin": float("nan"),
-        "least_margin": float("nan"),
+        **dict.fromkeys(("rho", "mean_margin", "least_margin"), float("nan")),
     }
-    errors = {name: 1e-6 * abs(found[name]) for name in ("choice_loss", "train_loss")}
+    errors = {name: 1e-6 * abs(numbers[name]) for name in ("choice_loss", "train_loss")}
     if not lost:
         reading = classifier_norms(
             model, (x, torch.as_tensor(_decided(y))), norm_mode="eval", scales=False
         )
-        found["rho"], errors["rho"] = reading.rho, reading.rho_error
+        numbers["rho"], errors["rho"] = reading.rho, reading.rho_error
         for name in ("mean_margin", "least_margin"):
-            found[name] = getattr(reading, name)
-            errors[name] = reading.f_error
-    return End(
-        numbers=found,
-        errors=errors,
-        decisions=_decided(outputs["held"]),
-        course=course,
-    )
+            numbers[name], errors[name] = getattr(reading, name), reading.f_error
+    decisions = _decided(outputs["held"])
+    return End(numbers=numbers, errors=errors, decisions=decisions, course=course)
 
 
 def _decided(outputs: Tensor) -> np.ndarray:

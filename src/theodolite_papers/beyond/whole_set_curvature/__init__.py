@@ -1,41 +1,29 @@
-"""Is the curvature that batches show that of the whole set?
+r"""Beyond theorem 4.5: curvature of the whole set, and what batches show of it.
+
+Batch normalisation couples samples: a loss over all of them by statistics of all of
+them is not a mean of losses of batches, so that no theorem says how the largest
+eigenvalues $\lambda_{\max}$ of batches compare with that of the whole set. We read both
+along full-batch and stochastic descent, tell what is due to few samples from what is
+due to their statistics, and ask which of the two sits at the edge of stability, $2(1 +
+\mu)/\eta$.
 
 Beyond MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation: batch normalisation of its theory (example A.3, theorem 4.5) takes the
 statistics of all samples, and its step is bounded by the curvature of the loss of all
 of them; its experiments, and most tools that read curvature, take 128 at a time. We
 read the largest eigenvalue of the Hessian over the whole set, by statistics of the
-whole set and differentiated through them, beside what batches say.
-
-Departures: see ``STUDY.departures``. Cost: 14 s of processor time at
-QUICK; PAPER needs a GPU.
+whole set and differentiated through them, beside what batches say. Cost: 14 s of
+processor time at QUICK; PAPER needs a GPU.
 """
 
-from theodolite.studies import Committed, Drawing, Study
+from theodolite.studies import Committed, Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, RUN, cells
-from .figure import compare, draw_corners, draw_courses, table
-from .measure import measure
-from .predict import predict
+from . import figure
+from .config import RUN
 
-STUDY = Study(
+STUDY = gather_study(
+    __name__,
     revision=2,
-    title="Beyond theorem 4.5: curvature of the whole set, and what batches show of it",
-    summary=(
-        "Batch normalisation couples samples: a loss over all of them by statistics of "
-        "all of them is not a mean of losses of batches, so that no theorem says how "
-        r"the largest eigenvalues $\lambda_{\max}$ of batches compare with that of the "
-        "whole set. We read both along full-batch and stochastic descent, tell what is "
-        "due to few samples from what is due to their statistics, and ask which of "
-        r"the two sits at the edge of stability, $2(1 + \mu)/\eta$."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
     datasets=lambda config: (config.dataset,),
     splits=("train", "test"),
     committed=Committed(RUN, ("quantity", "reading", "moment"), on="CIFAR-10"),
@@ -47,8 +35,8 @@ STUDY = Study(
             "of single batches by their own. Geometric means over networks, with their "
             "standard deviations; of CIFAR-10 three networks of 20 layers a rule, else "
             "four of one block.",
-            table,
-            draw_courses,
+            figure.table,
+            figure.draw_courses,
         ),
         Drawing(
             "corners",
@@ -56,8 +44,8 @@ STUDY = Study(
             "statistics: differentiated, or constant as running statistics are. The "
             "fourth to sixth lines are what a network in evaluation mode shows. Of "
             "stochastic descent three are read.",
-            table,
-            draw_corners,
+            figure.table,
+            figure.draw_corners,
         ),
     ),
     departures=(

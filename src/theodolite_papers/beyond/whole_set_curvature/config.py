@@ -95,10 +95,10 @@ class Config(StudyConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("moments", "stochastic_moments"):
-            found = getattr(self, name)
-            if not {START, END} <= set(found) or not all(0 <= m <= 1 for m in found):
+            shares = getattr(self, name)
+            if not {START, END} <= set(shares) or not all(0 <= m <= 1 for m in shares):
                 raise ConfigError(
-                    f"{name} are {found}: pass shares of training from 0 to 1, both "
+                    f"{name} are {shares}: pass shares of training from 0 to 1, both "
                     "ends among them"
                 )
         if not 0 < self.batch_size < self.descent_samples:
@@ -176,7 +176,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network, or one a moment of it; in a long run the ends come first."""
+    """Return one cell per network, or per moment of it with both ends first."""
     if not config.by_moment:
         return [{"rule": r, "trial": t} for t in config.seeds for r in RULES]
     longest = max(len(config.moments_of(rule)) for rule in RULES)

@@ -1,7 +1,6 @@
 """Curvature in units of the edge: along training, and after it in every reading."""
 
 import math
-from typing import TYPE_CHECKING
 
 from theodolite import figures
 from theodolite.core import (
@@ -14,6 +13,7 @@ from theodolite.core import (
     Rows,
     Select,
     by_network,
+    compared_row,
     estimate,
     group_means,
     measured,
@@ -45,9 +45,9 @@ def from_edge(rows: Select, rule: str, *, name: str) -> Read:
 
     def read(both: PredictedAndMeasured) -> Quantity:
         edge = edges(both).get(rule, math.nan)
-        found = by_network(rows(both), log=True)
-        moved = {k: v - math.log10(edge) for k, v in found.values.items()}
-        return ByNetwork(moved, found.errors, found.note).mean(name)
+        logs = by_network(rows(both), log=True)
+        moved = {k: v - math.log10(edge) for k, v in logs.values.items()}
+        return ByNetwork(moved, logs.errors, logs.note).mean(name)
 
     return read
 
@@ -70,16 +70,12 @@ def growth_of_gap(rule: str) -> Read:
     return read
 
 
-def samples_less_statistics() -> Read:
+def samples_less_statistics(both: PredictedAndMeasured) -> Quantity:
     """Read the factor due to few samples over that due to their statistics."""
-
-    def read(both: PredictedAndMeasured) -> Quantity:
-        rows = ended(both)
-        samples, statistics = gap(rows, BATCHES, TOGETHER), gap(rows, TOGETHER, WHOLE)
-        name = "log10 factor due to samples less that due to statistics"
-        return samples.minus(statistics).mean(name)
-
-    return read
+    rows = ended(both)
+    samples, statistics = gap(rows, BATCHES, TOGETHER), gap(rows, TOGETHER, WHOLE)
+    name = "log10 factor due to samples less that due to statistics"
+    return samples.minus(statistics).mean(name)
 
 
 def ended(both: PredictedAndMeasured) -> Rows:
@@ -98,51 +94,39 @@ CORNERS = {
 
 def corners(both: PredictedAndMeasured) -> dict[str, Number]:
     """Return the factors between readings after full-batch descent."""
-    found = {}
+    factors = {}
     for name, pair in CORNERS.items():
         values = list(gap(ended(both), *pair).values.values())
         if len(values) > 1:
             told = estimate(values)
             factor = 10**told.mean
-            found[name] = Number(factor, factor * math.log(10) * told.stderr)
-    return found
+            factors[name] = Number(factor, factor * math.log(10) * told.stderr)
+    return factors
 
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return each reading over the edge of its rule, by moment, as logarithms."""
     known = edges(both)
-    rows = group_means(
-        both.measured.where(quantity="sharpness"),
-        ("rule", "reading", "moment"),
-        log=True,
-    )
+    rows = both.measured.where(quantity="sharpness")
+    rows = group_means(rows, ("rule", "reading", "moment"), log=True)
     return Rows(
         {**row, "value": row["value"] - math.log10(known[row["rule"]])} for row in rows
     )
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Set the late curvature of the whole set, and of batches, beside the edge."""
-    found = []
+    """Return the late curvature of the whole set, and of batches, beside the edge."""
+    rows = []
     late = measured("sharpness", lambda row: row["moment"] >= LATE)
     for rule, edge in edges(both).items():
         for reading in (WHOLE, BATCHES):
             kept = by_network(late.at(rule=rule, reading=reading)(both))
             if kept.values:
                 told = estimate(list(kept.values.values()))
-                found.append(
-                    {
-                        "label": f"late λmax, {reading}, {rule}",
-                        "predicted": edge,
-                        "measured": told.mean,
-                        "error": told.stderr,
-                    }
-                )
-    return found
+                mean = {"value": told.mean, "error": told.stderr}
+                rows.append(compared_row(f"late λmax, {reading}, {rule}", edge, mean))
+    return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLES = {DESCENT: "full-batch descent", STOCHASTIC: "stochastic descent"}
 # From the least samples to the most, in the order of the rows.
@@ -159,18 +143,18 @@ KINDS = {BATCHES: "single_batches", WHOLE: "measured"}
 EDGE = r"$\lambda_{\max}$ over the edge"
 
 
-def draw_courses(table: Rows) -> "Figure":
+def draw_courses(table: Rows) -> "figures.Figure":
     """Draw what batches and the whole set say, by share of training."""
     figure, panels = figures.new_figure(7.0, 3.4, panels=(1, 2), share_y=True)
     for panel, rule in zip(panels, RULES, strict=True):
         for reading, kind in KINDS.items():
             rows = table.where(rule=rule, reading=reading)
-            figures.band(
+            figures.row_band(
                 panel,
-                rows.column("moment"),
-                rows.values(),
-                rows.values("spread"),
-                style=figures.kind_style(kind),
+                rows,
+                "moment",
+                error="spread",
+                style=kind,
                 label=LABELS[reading].replace("\n", " "),
                 kind="bars",
             )
@@ -183,7 +167,7 @@ def draw_courses(table: Rows) -> "Figure":
     return figure
 
 
-def draw_corners(table: Rows) -> "Figure":
+def draw_corners(table: Rows) -> "figures.Figure":
     """Draw all readings after training, a line each."""
     figure, panels = figures.new_figure(7.0, 3.8, panels=(1, 2), share_y=True)
     for panel, rule in zip(panels, RULES, strict=True):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from theodolite import instruments, networks, training
-from theodolite.core import NormMode, Row, Rows, RunError, derive, stream
+from theodolite.core import Cell, NormMode, Row, Rows, RunError, derive, stream
 from theodolite_papers.macdonald2023skip.shared.image_training import images_of
 
 from .config import (
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 _KEPT = 16
 
 
-def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+def measure(config: Config, cell: Cell) -> Rows:
     """Train a network, or take it up where it was trained, and read its moments."""
     rule, trial = cell["rule"], cell["trial"]
-    found = trained(config, rule, trial)
+    course = trained(config, rule, trial)
     rows: list[Row] = []
     for moment in [cell["moment"]] if "moment" in cell else config.moments_of(rule):
-        state = found.states.get(steps_of(config, rule, moment))
-        if state is None or not _finite(state):  # it had diverged
-            continue
+        state = course.states.get(steps_of(config, rule, moment))
+        if state is None or not all(bool(t.isfinite().all()) for t in state.values()):
+            continue  # it had diverged
         model = model_of(config, state)
-        here = {"moment": moment, "status": found.status}
+        here = {"moment": moment, "status": course.status}
         rows += [{**here, **row} for row in readings(config, cell, moment, model)]
     return Rows(rows)
 
@@ -97,10 +97,6 @@ def _refuse_too_small_a_card(config: Config, rule: str) -> None:
         _operator(config, model, samples_of(config, rule), "full").close()
 
 
-def _finite(state: Mapping[str, Any]) -> bool:
-    return all(bool(tensor.isfinite().all()) for tensor in state.values())
-
-
 def recipe_of(config: Config, rule: str, count: int) -> "training.Recipe":
     """Return the training of a rule, at one rate all along and without decay."""
     descent = rule == DESCENT
@@ -135,7 +131,7 @@ def model_of(config: Config, state: Mapping[str, Any]) -> "nn.Module":
 
 
 def readings(
-    config: Config, cell: Mapping[str, Any], moment: float, model: "nn.Module"
+    config: Config, cell: Cell, moment: float, model: "nn.Module"
 ) -> list[Row]:
     """Read the largest eigenvalue in all ways that a moment asks for.
 
@@ -185,7 +181,7 @@ class _Meter:
             _arithmetic(self._config),
             _operator(self._config, model, data, mode) as operator,
         ):
-            found = instruments.extreme_eigenvalues(
+            reading = instruments.extreme_eigenvalues(
                 operator,
                 ends="largest",
                 stop="value",
@@ -196,8 +192,8 @@ class _Meter:
                 graph_error=self._rounding,
             )
         if self._rounding is None:
-            self._rounding = found.graph_error
-        return found
+            self._rounding = reading.graph_error
+        return reading
 
 
 def _operator(
@@ -216,17 +212,17 @@ def _operator(
     )
 
 
-def _row(reading: str, mode: str, found: Sequence[Any]) -> Row:
+def _row(reading: str, mode: str, all_read: Sequence[Any]) -> Row:
     """Average readings; the error of the mean is the mean of their bounds."""
     return {
         "quantity": "sharpness",
         "reading": reading,
-        "value": float(np.mean([one.eigenvalues[0] for one in found])),
-        "error": float(np.mean([one.sharp_errors[0] for one in found])),
-        "residual": float(np.max([one.residuals[0] for one in found])),
-        "batches": len(found),
+        "value": float(np.mean([one.eigenvalues[0] for one in all_read])),
+        "error": float(np.mean([one.sharp_errors[0] for one in all_read])),
+        "residual": float(np.max([one.residuals[0] for one in all_read])),
+        "batches": len(all_read),
         "norm_mode": "frozen" if reading in (FROZEN, FROZEN_BATCHES) else mode,
-        "products": int(sum(one.cost.passes for one in found)),
+        "products": int(sum(one.cost.passes for one in all_read)),
     }
 
 

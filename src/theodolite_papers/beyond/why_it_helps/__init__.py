@@ -1,38 +1,23 @@
-"""Does $I + A$ help because of spectra? Interventions on the added map.
+"""Beyond hypothesis 6.1: does I + A help because of spectra?
+
+The paper's reason for adding $I$ to a projection is causal: spectra shift upwards,
+hence training is faster. So we intervene on the same networks, from the same weights
+and images: $I$ is scaled from 0 to 2, replaced by others that keep more than averages
+or have random directions, and moved into the branch. If the reason is right, speed
+follows the shift of the singular values, whatever made it.
 
 Beyond MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation, hypothesis 6.1 and equation 15: the added map is scaled, turned and moved,
-and speed is set against the shift of the spectrum that each change makes.
-
-Departures: see ``STUDY.departures``. Cost: a third of a minute of processor time at
-QUICK and three minutes at PAPER.
+and speed is set against the shift of the spectrum that each change makes. Cost: a third
+of a minute of processor time at QUICK and three minutes at PAPER.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import draw
-from .measure import measure
-from .predict import predict
-from .tables import compare, table
+from . import figure
 
-STUDY = Study(
-    title="Beyond hypothesis 6.1: does I + A help because of spectra?",
-    summary=(
-        "The paper's reason for adding $I$ to a projection is causal: spectra shift "
-        "upwards, hence training is faster. So we intervene on the same networks, from "
-        "the same weights and images: $I$ is scaled from 0 to 2, replaced by others "
-        "that keep more than averages or have random directions, and moved into the "
-        "branch. If the reason is right, speed follows the shift of the singular "
-        "values, whatever made it."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     datasets=lambda config: config.datasets,
     drawings=(
         Drawing(
@@ -40,16 +25,12 @@ STUDY = Study(
             "An intervention a point, against none: how much smaller the mean "
             "logarithm of the loss is, against the shift of the mean singular value "
             "at the start. Means and standard errors over trials.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     committed=Committed(
-        CommittedRun(
-            "theodolite_papers.beyond",
-            "why_it_helps",
-            free=("n_seeds", "datasets"),
-        ),
+        CommittedRun.of_study(__name__, free=("n_seeds", "datasets")),
         ("quantity", "metric", "over"),
     ),
     departures=(

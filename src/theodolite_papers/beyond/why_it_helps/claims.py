@@ -1,18 +1,19 @@
 """Is it by their spectra that skips act on speed? All of it is ours."""
 
 import math
+from functools import partial
 
 from theodolite.core import (
     Choice,
-    Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     Quantity,
+    Region,
     Select,
     Test,
     above,
     below,
+    beyond,
     each,
     equivalent,
     estimate,
@@ -24,8 +25,9 @@ from theodolite.core import (
 )
 
 from .config import NOTHING
-from .tables import METRICS, rank_correlations, steps_of
+from .figure import METRICS, rank_correlations, steps_of
 
+ours = partial(beyond, place="Beyond hypothesis 6.1")
 SPEED = Choice(
     what="faster: a smaller mean logarithm of the loss over the steps",
     why="one number for a whole curve, of which no step is chosen",
@@ -45,12 +47,11 @@ AVERAGES = measured("mean", lambda row: str(row["variant"]).startswith("average"
 
 def correlated(metric: str) -> Test:
     """Judge whether shift and speed are ordered alike, on every dataset."""
+    name = f"rank correlation of speed and mean singular value, {metric}"
 
     def at(dataset: str) -> Test:
         def read(both: PredictedAndMeasured) -> Quantity:
-            found = rank_correlations(both, dataset, metric)
-            name = f"rank correlation of speed and mean singular value, {metric}"
-            return sampled(name, list(found.values()))
+            return sampled(name, [*rank_correlations(both, dataset, metric).values()])
 
         return inside(read, above(0))
 
@@ -58,8 +59,8 @@ def correlated(metric: str) -> Test:
 
 
 def _pooled(both: PredictedAndMeasured) -> dict[str, Number]:
-    """Tell rank correlations over all trials and architectures, by length of run."""
-    found = {}
+    """Return rank correlations over all trials and datasets, by length of run."""
+    numbers = {}
     for metric in METRICS:
         for over in sorted({10, steps_of(both)}):
             values = [
@@ -71,8 +72,8 @@ def _pooled(both: PredictedAndMeasured) -> dict[str, Number]:
             if len(values) > 1:
                 told = estimate(values)
                 name = f"rank correlation, {metric}, {over} steps, all trials"
-                found[name] = Number(told.mean, told.stderr)
-    return found
+                numbers[name] = Number(told.mean, told.stderr)
+    return numbers
 
 
 def _losses(dataset: str, variant: str | None = None) -> Select:
@@ -80,38 +81,32 @@ def _losses(dataset: str, variant: str | None = None) -> Select:
     rows = measured("log_loss", dataset=dataset)
     rows = rows.at(variant=variant) if variant else rows
     return rows.keeping(
-        lambda found: found.where(over=max(found.levels("over"), default=0))
+        lambda kept: kept.where(over=max(kept.levels("over"), default=0))
     )
 
 
 def _averages(rows: Select) -> Select:
     keep = rows.keep
     return rows.keeping(
-        lambda found: (keep(found) if keep else found).where(
+        lambda kept: (keep(kept) if keep else kept).where(
             lambda row: row["variant"].startswith("average")
         )
     )
 
 
+def _over_scale(rows: Select, region: Region, name: str) -> Test:
+    linear = {"log_x": False, "log_y": False}
+    return trend(_averages(rows), over="scale", slope_in=region, name=name, **linear)
+
+
 def _rises(dataset: str) -> Test:
-    rows = _averages(measured("mean", dataset=dataset, metric="blocks"))
-    name = "rise of the mean singular value with the scale"
-    slope_in = above(0)
-    return trend(
-        rows, over="scale", slope_in=slope_in, log_x=False, log_y=False, name=name
-    )
+    rows = measured("mean", dataset=dataset, metric="blocks")
+    return _over_scale(rows, above(0), "rise of the mean singular value with the scale")
 
 
 def _falls(dataset: str) -> Test:
     name = "slope of the logarithm of the loss over the scale"
-    return trend(
-        _averages(_losses(dataset)),
-        over="scale",
-        slope_in=below(0),
-        log_x=False,
-        log_y=False,
-        name=name,
-    )
+    return _over_scale(_losses(dataset), below(0), name)
 
 
 def _directions(dataset: str) -> Test:
@@ -126,72 +121,51 @@ def _branch(dataset: str) -> Test:
 
 
 CLAIMS = (
-    Claim(
+    ours(
         name="scale-shifts-blocks",
-        place="Beyond hypothesis 6.1",
-        kind=Kind.BEYOND,
-        statement=(
-            "The scale of the added $I$, from 0 to 2, shifts the singular values of "
-            "the two blocks upwards: it is an intervention on the spectrum."
-        ),
+        statement="The scale of the added $I$, from 0 to 2, shifts the singular "
+        "values of the two blocks upwards: it is an intervention on the spectrum.",
         test=each("dataset", AVERAGES, _rises),
         rival="a norm that takes the scale away",
         choices=(SHIFT,),
     ),
-    Claim(
+    ours(
         name="more-is-faster",
-        place="Beyond hypothesis 6.1",
-        kind=Kind.BEYOND,
         statement="The greater the scale of the added $I$, the faster is training.",
         test=each("dataset", AVERAGES, _falls),
         rival="a scale that makes no difference, or slows",
         choices=(SPEED,),
     ),
-    Claim(
+    ours(
         name="blocks-foretell-speed",
-        place="Beyond hypothesis 6.1",
-        kind=Kind.BEYOND,
-        statement=(
-            "Over interventions on the same network, training is the faster the more "
-            "the singular values of the two blocks are shifted upwards."
-        ),
+        statement="Over interventions on the same network, training is the faster the "
+        "more the singular values of the two blocks are shifted upwards.",
         test=correlated("blocks"),
         rival="speed that is not ordered by the shift, or against it",
         choices=(SHIFT, SPEED, RANKS),
         asides=_pooled,
     ),
-    Claim(
+    ours(
         name="scores-foretell-speed",
-        place="Beyond hypothesis 6.1",
-        kind=Kind.BEYOND,
-        statement=(
-            "The same of the singular values of the Jacobian from behind the stem to "
-            "the scores."
-        ),
+        statement="The same of the singular values of the Jacobian from behind the "
+        "stem to the scores.",
         test=correlated("composite"),
         rival="speed that is not ordered by the shift, or against it",
         choices=(SHIFT, SPEED, RANKS),
     ),
-    Claim(
+    ours(
         name="directions-do-not-matter",
-        place="Beyond hypothesis 6.1",
-        kind=Kind.BEYOND,
-        statement=(
-            "A random isometry trains as fast as the one of averages and details, "
-            "which has the same singular values: that it is an average is no matter."
-        ),
+        statement="A random isometry trains as fast as the one of averages and "
+        "details, which has the same singular values: that it is an average is no "
+        "matter.",
         test=each("dataset", AVERAGES, _directions),
         rival="an average that keeps the image intact and is ahead for it",
         choices=(SPEED,),
     ),
-    Claim(
+    ours(
         name="branch-keeps-the-spectrum",
-        place="Beyond hypothesis 6.1",
-        kind=Kind.BEYOND,
-        statement=(
-            "Moved into the branch, beside its first convolution, the same map leaves "
-            "the singular values of the two blocks where they are without it."
-        ),
+        statement="Moved into the branch, beside its first convolution, the same map "
+        "leaves the singular values of the two blocks where they are without it.",
         test=each("dataset", AVERAGES, _branch),
         rival="a shift as from beside the projection",
         choices=(SHIFT,),

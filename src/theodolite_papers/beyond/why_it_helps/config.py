@@ -21,13 +21,7 @@ NOTHING, WHOLE = "average × 0", "average × 1"
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     "mnist": {},
     "mnist5k": {},
-    "digits": {
-        "side": 8,
-        "stem_kernel": 3,
-        "stem_pool": 1,
-        "kernel": 3,
-        "stride": 2,
-    },
+    "digits": {"side": 8, "stem_kernel": 3, "stem_pool": 1, "kernel": 3, "stride": 2},
 }
 
 
@@ -75,7 +69,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network."""
+    """Return one cell per network."""
     return [
         {"dataset": dataset, "variant": variant, "trial": trial}
         for dataset in config.datasets

@@ -1,14 +1,80 @@
 """Speed against shift, an intervention a point."""
 
-from typing import TYPE_CHECKING
+import numpy as np
 
 from theodolite import figures
-from theodolite.core import Row, Rows
+from theodolite.core import (
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    by_network,
+    estimate,
+    named_rows,
+)
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from .config import NOTHING, VARIANTS
 
-    from matplotlib.figure import Figure
+METRICS = {"blocks": "of the two blocks", "composite": "to the scores"}
+
+
+def table(both: PredictedAndMeasured) -> Rows:
+    """Return mean shift and speed of each intervention, against none, with errors."""
+    table: list[Row] = []
+    steps = steps_of(both)
+    for dataset in both.measured.levels("dataset"):
+        here = both.measured.where(dataset=dataset)
+        speed = here.where(quantity="log_loss", over=steps)
+        for metric in METRICS:
+            labels = {"dataset": dataset, "metric": metric}
+            shift = here.where(quantity="mean", metric=metric)
+            for variant in VARIANTS:
+                across, up = (_gain(rows, variant) for rows in (shift, speed))
+                if len(across) > 1:
+                    x, y = estimate(across), estimate(-up)
+                    point = {"shift": x.mean, "shift_error": x.stderr, **labels}
+                    at = {**point, "variant": variant}
+                    table += named_rows({"point": y.mean}, y.stderr, **at)
+            told = estimate(list(rank_correlations(both, dataset, metric).values()))
+            table += named_rows({"correlation": told.mean}, told.stderr, **labels)
+    return Rows(table)
+
+
+def steps_of(both: PredictedAndMeasured) -> int:
+    """Return the number of steps of training."""
+    return max(both.measured.levels("over"), default=0)
+
+
+def rank_correlations(
+    both: PredictedAndMeasured, dataset: str, metric: str, over: int | None = None
+) -> dict[int, float]:
+    """Return Spearman's correlation of mean singular value and speed by trial.
+
+    It runs over the interventions of a trial, which share weights and images.
+    """
+    rows = both.measured.where(dataset=dataset)
+    steps = steps_of(both) if over is None else over
+    correlations = {}
+    for trial in rows.levels("trial"):
+        here = rows.where(trial=trial)
+        shift, speed = (
+            {row["variant"]: row["value"] for row in part}
+            for part in (
+                here.where(quantity="mean", metric=metric),
+                here.where(quantity="log_loss", over=steps),
+            )
+        )
+        names = [name for name in shift if name in speed]
+        if len(names) > 2:
+            values = np.array([[part[n] for n in names] for part in (shift, speed)])
+            ranks = values.argsort(axis=1).argsort(axis=1).astype(float)
+            correlations[trial] = -float(np.corrcoef(ranks)[0, 1])
+    return correlations
+
+
+def _gain(rows: Rows, variant: str) -> np.ndarray:
+    pair = [by_network(rows.where(variant=name)) for name in (variant, NOTHING)]
+    return np.array(list(pair[0].minus(pair[1]).values.values()))
+
 
 # Points of scaled averages are one series, each isometry or place another.
 SERIES = {
@@ -23,10 +89,9 @@ KINDS = {
     "random": "random_isometry",
     "branch": "average_in_branch",
 }
-METRICS = {"blocks": "of the two blocks", "composite": "to the scores"}
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw what each intervention gains in speed against how it shifts spectra."""
     datasets = table.levels("dataset")
     shape = (len(datasets), 2)
@@ -36,7 +101,7 @@ def draw(table: Rows) -> "Figure":
         rows = table.where(quantity="point", dataset=dataset, metric=metric)
         for name, label in SERIES.items():
             style = figures.kind_style(KINDS[name])
-            these = rows.where(_of(name))
+            these = rows.where(lambda row, name=name: row["variant"].startswith(name))
             panel.errorbar(
                 these.values("shift"),
                 these.values(),
@@ -46,17 +111,18 @@ def draw(table: Rows) -> "Figure":
                 ecolor=style.colour,
                 elinewidth=1.0,
             )
-            figures.band(
+            figures.row_band(
                 panel,
-                these.values("shift"),
-                these.values(),
+                these,
+                "shift",
+                error=None,
                 style=style,
                 label=label,
                 line=name == "average",
             )
         figures.reference_line(panel, 0.0)
-        found = table.only(quantity="correlation", dataset=dataset, metric=metric)
-        told = f"{found['value']:.2f} ± {found['error']:.2f}"
+        told = table.only(quantity="correlation", dataset=dataset, metric=metric)
+        told = "{value:.2f} ± {error:.2f}".format(**told)
         panel.set_title(f"{dataset}: rank corr. {told}")
         panel.set_xlabel(f"shift of the mean singular\nvalue {METRICS[metric]}")
         panel.locator_params(axis="x", nbins=5)
@@ -64,7 +130,3 @@ def draw(table: Rows) -> "Figure":
         panel.set_ylabel("loss without over with it")
     figures.shared_legend(figure)
     return figure
-
-
-def _of(name: str) -> "Callable[[Row], bool]":
-    return lambda row: str(row["variant"]).startswith(name)

@@ -1,13 +1,10 @@
 """Spectra at the start and losses of training, an intervention at a time."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from theodolite import networks
-from theodolite.core import Rows, TwoBlockBlueprint
-from theodolite_papers.macdonald2023skip.shared.few_images import few_images
+from theodolite.core import Cell, Rows, TwoBlockBlueprint
 from theodolite_papers.macdonald2023skip.shared.spectra import (
     descend,
+    few_images,
     loss_rows,
     spectrum_rows,
 )
@@ -15,14 +12,14 @@ from theodolite_papers.macdonald2023skip.shared.spectra import (
 from .config import ARCHITECTURES, VARIANTS, Config
 
 
-def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+def measure(config: Config, cell: Cell) -> Rows:
     """Train one network; all of a trial start at the same weights and images."""
     plan = TwoBlockBlueprint(
         **ARCHITECTURES[cell["dataset"]], **VARIANTS[cell["variant"]]
     )
     network = networks.build(plan, seed=cell["trial"], device=config.device)
     drawn = few_images(cell["dataset"], config.samples, seed=cell["trial"])
-    found = descend(
+    descent = descend(
         network,
         drawn.images,
         drawn.labels,
@@ -32,10 +29,6 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
         samples=config.block_samples,
     )
     scale = VARIANTS[cell["variant"]]["added"]
-    rows = [*spectrum_rows(found), *loss_rows(found, tuple({10, config.steps}))]
-    return Rows(
-        {**row, "scale": scale} for row in rows if row["quantity"] in ("mean", *_KEPT)
-    )
-
-
-_KEPT = ("log_loss", "smallest")
+    rows = [*spectrum_rows(descent), *loss_rows(descent, tuple({10, config.steps}))]
+    kept = ("mean", "log_loss", "smallest")
+    return Rows({**row, "scale": scale} for row in rows if row["quantity"] in kept)

@@ -1,43 +1,25 @@
 r"""Figures 5 and 6: eigenvalues, index and gradient along training.
 
-Li et al. (2016), Demystifying ResNet, figures 5 and 6, section 5.2 and appendix B. The
-claim in our words: at equal loss a 2-shortcut linear network of depth 16 is better
-conditioned than plain ones and has fewer negative eigenvalues; the index drops at the
-start, while the gradient is largest.
+A good start does not make an easy trip. Networks are trained by full-batch gradient
+descent on whitened digits; at common levels of the loss the Hessian is taken, and its
+largest magnitude, its 10th percentile and its fraction of negative eigenvalues (the
+index) are interpolated for each run. Theory knows both ends. At zero weights a
+2-shortcut network has the condition number of the data and index $1/2$. At an optimum
+the Hessian is $J^T J$, whose rank is at most $d^2$ of $L\,d^2$ parameters, so that the
+10th percentile goes to zero and the ratio to infinity, for every linear network of two
+layers or more.
 
-Departures: see ``STUDY.departures``. Cost: about 20 s of processor time at QUICK, a
-quarter of an hour at PAPER, nearly all of it eigenvalues of 1600 parameters.
+Li et al. (2016), Demystifying ResNet, figures 5 and 6, section 5.2 and appendix B.
+Cost: about 20 s of processor time at QUICK, a quarter of an hour at PAPER, nearly all
+of it eigenvalues of 1600 parameters.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
 from . import figure
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .measure import measure
-from .predict import predict
 
-STUDY = Study(
-    title="Figures 5 and 6: eigenvalues, index and gradient along training",
-    summary=(
-        "A good start does not make an easy trip. Networks are trained by full-batch "
-        "gradient descent on whitened digits; at common levels of the loss the Hessian "
-        "is taken, and its largest magnitude, its 10th percentile and its fraction of "
-        "negative eigenvalues (the index) are interpolated for each run. Theory knows "
-        "both ends. At zero weights a 2-shortcut network has the condition number of "
-        "the data and index $1/2$. At an optimum the Hessian is $J^T J$, whose rank "
-        "is at most $d^2$ of $L\\,d^2$ parameters, so that the 10th percentile goes to "
-        "zero and the ratio to infinity, for every linear network of two layers or "
-        "more."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=figure.compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(
@@ -72,8 +54,7 @@ STUDY = Study(
         ),
     ),
     committed=Committed(
-        CommittedRun("theodolite_papers.li2016demystifying", "along_training"),
-        ("quantity", "fraction", "step"),
+        CommittedRun.of_study(__name__), ("quantity", "fraction", "step")
     ),
     departures=(
         "Hessians are taken at the first step at or below each level, not at every "

@@ -4,13 +4,19 @@ A linear network's Hessian is known exactly from its weights and the data's seco
 moments; where it was measured as well, the two are compared.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from theodolite import networks
-from theodolite.core import Row, Rows, ShortcutBlueprint, Status, condition_of, index_of
+from theodolite.core import (
+    Cell,
+    Row,
+    Rows,
+    ShortcutBlueprint,
+    Status,
+    condition_of,
+    index_of,
+    named_rows,
+)
 from theodolite.theory import (
     Moments,
     linear_gradient,
@@ -19,14 +25,15 @@ from theodolite.theory import (
     moments,
 )
 
-from ..shared.exact_optimum import exact_optimum
-from ..shared.problems import EPS, gap
+from ..shared.hessians import gap_row
+from ..shared.optima import exact_optimum
+from ..shared.problems import EPS
 from ..shared.whitened import whitened
 from .config import PAIR, Config
 from .measure import State, arranged, blueprint, by_network, slope_rows, trained
 
 
-def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
+def combine(config: Config, cell: Cell) -> Rows:
     """Read Hessians off second moments, or compare them with measured ones."""
     plan = blueprint(config, cell)
     data = moments(*whitened(config.dataset, config.width))
@@ -34,14 +41,14 @@ def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
         return Rows(_start(plan, data, cell["trial"]))
     states = trained(config, tuple(cell.items()))
     if by_network(config, cell):
-        found = [_gap(plan, state, data) for state in states if state.reading]
+        rows = [_gap(plan, state, data) for state in states if state.reading]
     else:
         read = [(s, read_state(plan, s.weights, data)) for s in states]
-        found = arranged(config, cell, read)
+        rows = arranged(config, cell, read)
     levels = cell["task"] == "levels"
     if levels and cell["kind"] in PAIR and cell["trial"] == config.seed:
-        found += _optimum(plan, states[-1].weights, data)
-    return Rows(found)
+        rows += _optimum(plan, states[-1].weights, data)
+    return Rows(rows)
 
 
 def read_state(
@@ -52,12 +59,12 @@ def read_state(
     values = np.linalg.eigvalsh(matrix)
     size = float(np.abs(values).max()) + float(np.abs(matrix).max())
     rounding = EPS * len(values) * size
-    found = condition_of(values, rounding=rounding)
-    status = str(Status.EXACT if found.resolved else Status.ROUNDING)
+    condition = condition_of(values, rounding=rounding)
+    status = str(Status.EXACT if condition.resolved else Status.ROUNDING)
     unsure = float(np.mean(np.abs(values) <= rounding))
     numbers = {
-        "largest": (found.largest, rounding, status),
-        "small": (found.small, rounding, status),
+        "largest": (condition.largest, rounding, status),
+        "small": (condition.small, rounding, status),
         "index": (index_of(values, rounding=rounding), unsure, str(Status.EXACT)),
     }
     method = "second moments"
@@ -73,18 +80,11 @@ def read_state(
 
 
 def _gap(plan: ShortcutBlueprint, state: State, data: Moments) -> Row:
-    """Say how far the Hessian from moments is from the measured one."""
+    """Return how far the Hessian from moments is from the measured one."""
     matrix = linear_hessian(plan, state.weights, data)
-    found, reading = state.matrix, state.reading
-    assert found is not None  # it comes with its reading
-    return {
-        "quantity": "moments_gap",
-        "step": state.step,
-        "value": gap(matrix, found, float(np.abs(found).max())),
-        "error": reading.asymmetry + EPS * len(found),
-        "norm_mode": str(reading.norm_mode),
-        "method": reading.method,
-    }
+    assert state.matrix is not None  # it comes with its reading
+    row = gap_row("moments_gap", matrix, state.matrix, state.reading)
+    return {**row, "step": state.step}
 
 
 def _start(plan: ShortcutBlueprint, data: Moments, seed: int) -> list[Row]:
@@ -93,8 +93,7 @@ def _start(plan: ShortcutBlueprint, data: Moments, seed: int) -> list[Row]:
     values = np.linalg.eigvalsh(linear_hessian(plan, weights, data))
     rounding = EPS * len(values) * float(np.abs(values).max())
     unsure = float(np.mean(np.abs(values) <= rounding))
-    index = index_of(values, rounding=rounding)
-    return [{"quantity": "first_index", "value": index, "error": unsure}]
+    return named_rows({"first_index": index_of(values, rounding=rounding)}, unsure)
 
 
 def _optimum(plan: ShortcutBlueprint, weights: np.ndarray, data: Moments) -> list[Row]:
@@ -108,8 +107,6 @@ def _optimum(plan: ShortcutBlueprint, weights: np.ndarray, data: Moments) -> lis
     small = float(np.quantile(size, 0.1) / size.max())
     rounding = EPS * len(size)
     return [
-        {"quantity": "optimum_rank", "value": rank, "error": 0.0,
-         "parameters": len(size)},
-        {"quantity": "optimum_excess", "value": excess, "error": rounding},
-        {"quantity": "optimum_small", "value": small, "error": rounding},
-    ]  # fmt: skip
+        *named_rows({"optimum_rank": rank}, 0.0, parameters=len(size)),
+        *named_rows({"optimum_excess": excess, "optimum_small": small}, rounding),
+    ]

@@ -91,12 +91,12 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a run, the deepest first."""
-    found = []
+    """Return one cell per run, the deepest first."""
+    all_cells = []
     for depth in config.depths:
         for kind in KINDS if depth == config.depths[0] else PAIR:
             n = config.n_seeds if kind in PAIR else config.n_others
-            found += [
+            all_cells += [
                 {"task": "levels", "kind": kind, "depth": depth, "trial": seed}
                 for seed in config.seeds[:n]
             ]
@@ -110,4 +110,4 @@ def cells(config: Config) -> list[dict[str, Any]]:
         for kind in ("xavier", "orthogonal")
         for seed in config.seeds
     ]
-    return [*runs, *found, *starts]
+    return [*runs, *all_cells, *starts]

@@ -1,12 +1,19 @@
 """Figures 5 and 6 from rows of points."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import (
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    compared_row,
+    group_means,
+    named_rows,
+)
 
 # "The beginning" ends where this fraction of the excess loss is left.
 BEGINNING = 0.2
@@ -41,12 +48,12 @@ def at_levels(which: int) -> Callable[[Rows], Rows]:
 def _passed(rows: Rows) -> Rows:
     runs = {kind: len(rows.where(kind=kind).levels("trial"))
             for kind in rows.levels("kind")}  # fmt: skip
-    found = rows.where(lambda row: row.get("fraction") is not None)
+    kept = rows.where(lambda row: row.get("fraction") is not None)
     count: dict[tuple, int] = {}
-    for row in found:
+    for row in kept:
         key = row["quantity"], row["kind"], row["fraction"]
         count[key] = count.get(key, 0) + 1
-    return found.where(
+    return kept.where(
         lambda row: (
             2 * count[row["quantity"], row["kind"], row["fraction"]]
             >= runs[row["kind"]]
@@ -63,16 +70,19 @@ def late(measured: Rows) -> Rows:
     rows = at_levels(0)(measured).where(quantity="ratio")
     rows = rows.where(lambda row: row["fraction"] <= NEAR)
     levels = rows.levels("fraction")
-    found: list[Row] = []
+    table: list[Row] = []
     for kind in rows.levels("kind"):
         for trial in rows.where(kind=kind).levels("trial"):
             mine = rows.where(kind=kind, trial=trial)
             if mine.levels("fraction") == levels and len(levels) > 1:
-                found.append({**_mean_log(mine), "kind": kind, "trial": trial})
-    return Rows(found)
+                number, error = _mean_log(mine)
+                of = {"kind": kind, "trial": trial}
+                table += named_rows({"late_ratio": number}, error, **of)
+    return Rows(table)
 
 
-def _mean_log(rows: Rows) -> Row:
+def _mean_log(rows: Rows) -> tuple[float, float]:
+    """Return the mean logarithm over that of the excess loss, and its error."""
     order = np.argsort(rows.values("fraction"))
     x = np.log10(rows.values("fraction")[order])
     value, error = rows.values()[order], rows.values("error")[order]
@@ -80,19 +90,15 @@ def _mean_log(rows: Rows) -> Row:
         logs = np.log10(value)
         bounds = np.where(error < value, -np.log10(1 - error / value), np.inf)
     width = x[-1] - x[0]
-    return {
-        "quantity": "late_ratio",
-        "value": float(np.trapezoid(logs, x) / width),
-        "error": float(np.trapezoid(bounds, x) / width),
-    }
+    mean, error = (float(np.trapezoid(y, x) / width) for y in (logs, bounds))
+    return mean, error
 
 
 def drops(measured: Rows) -> Rows:
     """Return by how much each 2-shortcut network's index falls, early and later."""
-    rows = measured.where(
-        task="levels", kind="two_shortcut", depth=depths_of(measured)[0]
-    ).where(quantity="index")
-    found: list[Row] = []
+    rows = measured.where(task="levels", kind="two_shortcut", quantity="index")
+    rows = rows.where(depth=depths_of(measured)[0])
+    table: list[Row] = []
     for trial in rows.levels("trial"):
         mine = sorted(rows.where(trial=trial), key=lambda row: -row["loss"])
         start, later = mine[0], [r for r in mine if r.get("fraction") is not None]
@@ -100,19 +106,11 @@ def drops(measured: Rows) -> Rows:
         if start.get("step") != 0 or not after:
             continue
         lowest = min(after, key=lambda row: row["value"])
-        for name, a, b in (
-            ("early_drop", start, after[0]),
-            ("later_drop", after[0], lowest),
-        ):
-            found.append(
-                {
-                    "quantity": name,
-                    "trial": trial,
-                    "value": a["value"] - b["value"],
-                    "error": a["error"] + b["error"],
-                }
-            )
-    return Rows(found)
+        pairs = {"early_drop": (start, after[0]), "later_drop": (after[0], lowest)}
+        for name, (a, b) in pairs.items():
+            fall = {name: a["value"] - b["value"]}
+            table += named_rows(fall, a["error"] + b["error"], trial=trial)
+    return Rows(table)
 
 
 def peaks(measured: Rows) -> Rows:
@@ -121,14 +119,13 @@ def peaks(measured: Rows) -> Rows:
     Column ``error`` covers the steps between Hessians on both sides of the peak.
     """
     rows = measured.where(task="run")
-    found: list[Row] = []
+    table: list[Row] = []
     for trial in rows.levels("trial"):
-        mine = rows.where(trial=trial)
-        found += [{**row, "trial": trial} for row in _peak(mine)]
-    return Rows(found)
+        table += _peak(rows.where(trial=trial), trial)
+    return Rows(table)
 
 
-def _peak(rows: Rows) -> list[Row]:
+def _peak(rows: Rows, trial: int) -> list[Row]:
     index, gradient = (rows.where(quantity=name) for name in ("index", "gradient"))
     steps, values = index.values("step"), index.values()
     drop = values[0] - values.min()
@@ -136,19 +133,14 @@ def _peak(rows: Rows) -> list[Row]:
     at = int(np.argmax(gradient.values()))
     around = made[max(at - 1, 0) : at + 2]
     unsure = 2 * float(index.values("error").max()) / drop if drop > 0 else np.inf
-    found: list[Row] = [
-        {"quantity": "peak", "value": steps[at], "error": np.diff(steps).max()},
-        {
-            "quantity": "drop_at_peak",
-            "value": made[at],
-            "error": float(np.abs(around - made[at]).max()) + unsure,
-        },
-    ]
+    error = float(np.abs(around - made[at]).max()) + unsure
+    table = named_rows({"peak": steps[at]}, np.diff(steps).max(), trial=trial)
+    table += named_rows({"drop_at_peak": made[at]}, error, trial=trial)
     before = rows.where(quantity="curvature")[: max(at, 0)]
     if len(before):
         mean, error = (float(before.values(n).mean()) for n in ("value", "error"))
-        found.append({"quantity": "curvature_before", "value": mean, "error": error})
-    return found
+        table += named_rows({"curvature_before": mean}, error, trial=trial)
+    return table
 
 
 def level_table(
@@ -157,10 +149,10 @@ def level_table(
     """Return what makes means and spreads over networks at each depth and level."""
 
     def table(both: PredictedAndMeasured) -> Rows:
-        found: list[Rows] = []
+        lines: list[Rows] = []
         for which in range(len(depths_of(both.measured))):
             rows = at_levels(which)(both.measured)
-            found += [
+            lines += [
                 group_means(
                     rows.where(quantity=name),
                     ("quantity", "kind", "depth", "fraction"),
@@ -168,7 +160,7 @@ def level_table(
                 )
                 for name in quantities
             ]
-        return Rows.joined(found)
+        return Rows.joined(lines)
 
     return table
 
@@ -181,26 +173,18 @@ def run_table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Closed form at zero beside the first state of 2-shortcut networks."""
+    """Return closed forms at zero beside the first state of 2-shortcut networks."""
     starts = both.measured.where(task="levels", kind="two_shortcut", step=0)
     return [
-        {
-            "label": f"{row['quantity']} at the start, 2-shortcut, "
-            f"depth {row['depth']}",
-            "predicted": both.predicted.value(
-                quantity=row["quantity"], depth=row["depth"]
-            ),
-            "measured": row["value"],
-            "error": row["error"],
-        }
+        compared_row(
+            f"{name} at the start, 2-shortcut, depth {row['depth']}",
+            both.predicted.value(quantity=name, depth=row["depth"]),
+            row,
+        )
         for name in ("largest", "small", "index")
         for row in group_means(starts.where(quantity=name), ("quantity", "depth"))
     ]
 
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 LABELS = {
     "xavier": "Xavier, no shortcut",
@@ -211,7 +195,7 @@ LABELS = {
 NAMES = list(LABELS)
 
 
-def draw_eigenvalues(table: Rows) -> "Figure":
+def draw_eigenvalues(table: Rows) -> "figures.Figure":
     """Draw figure 5: extremes of the spectrum at equal loss."""
     figure, (panel,) = figures.new_figure(6.6, 4.4)
     depth = table.levels("depth")[-1]
@@ -227,8 +211,8 @@ def draw_eigenvalues(table: Rows) -> "Figure":
     return figure
 
 
-def draw_ratio(table: Rows) -> "Figure":
-    """Draw the condition number at equal loss, a panel a depth."""
+def draw_ratio(table: Rows) -> "figures.Figure":
+    """Draw the condition number at equal loss, one panel per depth."""
     figure, panels = _by_depth(table)
     panels[0].set_ylabel(r"$|\lambda|_{\max}\,/\,|\lambda|_{(0.1)}$")
     for panel in panels:
@@ -237,7 +221,7 @@ def draw_ratio(table: Rows) -> "Figure":
     return figure
 
 
-def draw_index(table: Rows) -> "Figure":
+def draw_index(table: Rows) -> "figures.Figure":
     """Draw figure 6, left: the index at equal loss."""
     figure, panels = _by_depth(table)
     for panel in panels:
@@ -247,7 +231,7 @@ def draw_index(table: Rows) -> "Figure":
     return figure
 
 
-def draw_run(table: Rows) -> "Figure":
+def draw_run(table: Rows) -> "figures.Figure":
     """Draw figure 6, right: gradient, curvature along it and index of one run."""
     labels = {
         "gradient": r"$\|\nabla L\|$",
@@ -257,8 +241,8 @@ def draw_run(table: Rows) -> "Figure":
     figure, panels = figures.new_figure(6.2, 5.4, panels=(3, 1), share_x=True)
     style = figures.kind_style("two_shortcut")
     for panel, (name, label) in zip(panels, labels.items(), strict=True):
-        found = table.where(quantity=name)
-        figures.line(panel, found.column("step"), found.values(), style=style)
+        kept = table.where(quantity=name)
+        figures.line(panel, kept.column("step"), kept.values(), style=style)
         figures.reference_line(panel, table.value(quantity="peak"), along="y")
         panel.set_ylabel(label)
     figures.reference_line(panels[1], 0.0)
@@ -267,7 +251,7 @@ def draw_run(table: Rows) -> "Figure":
     return figure
 
 
-def _by_depth(table: Rows) -> tuple["Figure", Any]:
+def _by_depth(table: Rows) -> tuple["figures.Figure", Any]:
     depths = table.levels("depth")[::-1]
     figure, panels = figures.new_figure(7.0, 3.9, panels=(1, len(depths)), share_y=True)
     for panel, depth in zip(panels, depths, strict=True):
@@ -278,22 +262,24 @@ def _by_depth(table: Rows) -> tuple["Figure", Any]:
     return figure, panels
 
 
-def _series(panel: "Axes", rows: Rows, kind: str, *, hollow: bool = False) -> None:
-    found = rows.where(kind=kind)
-    if len(found):
-        figures.band(
+def _series(
+    panel: "figures.Axes", rows: Rows, kind: str, *, hollow: bool = False
+) -> None:
+    kept = rows.where(kind=kind)
+    if len(kept):
+        figures.row_band(
             panel,
-            found.column("fraction"),
-            found.values(),
-            found.values("spread"),
-            style=figures.kind_style(kind),
+            kept,
+            "fraction",
+            error="spread",
+            style=kind,
             label=None if hollow else LABELS[kind],
-            bound=[hollow] * len(found),
+            bound=[hollow] * len(kept),
             means=r"hollow: $|\lambda|_{(0.1)}$",
         )
 
 
-def _excess_axis(panel: "Axes", label: str) -> None:
+def _excess_axis(panel: "figures.Axes", label: str) -> None:
     figures.log_axis(panel, "x")
     # Training goes from left to right.
     panel.invert_xaxis()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import instruments, networks, training
-from theodolite.core import Row, Rows, ShortcutBlueprint, Status
+from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, Status, named_rows
 
 from ..shared.hessians import measured_hessian
 from ..shared.problems import EPS
@@ -27,7 +27,7 @@ def onto_levels(rows: Iterable[Row], levels: Mapping[float, float]) -> list[Row]
         A row a quantity and level that the run passed, with the distance to its
         nearest state as error, and the ratio of the two extremes.
     """
-    found: list[Row] = []
+    table: list[Row] = []
     by_name: dict[str, dict[float, Row]] = {}
     for row in rows:
         by_name.setdefault(row["quantity"], {})[row["loss"]] = row
@@ -38,8 +38,8 @@ def onto_levels(rows: Iterable[Row], levels: Mapping[float, float]) -> list[Row]
             if losses[0] <= loss <= losses[-1]:
                 labels = {"quantity": name, "fraction": fraction, "loss": loss}
                 here[name] = {**labels, **_between(states, losses, loss)}
-        found += [*here.values(), *_ratio(here)]
-    return found
+        table += [*here.values(), *_ratio(here)]
+    return table
 
 
 def _between(
@@ -87,7 +87,7 @@ class States:
 
     samples: tuple[np.ndarray, np.ndarray] | None = None
     keep_matrix: bool = False
-    found: list[State] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
 
     def __call__(self, snapshot: Any) -> list[Row]:
         """Keep one state."""
@@ -100,7 +100,7 @@ class States:
             state.rows = _read(reading)
             if self.keep_matrix:
                 state.matrix, state.reading = matrix, reading
-        self.found.append(state)
+        self.states.append(state)
         return []
 
 
@@ -109,30 +109,26 @@ def _read(reading: Any) -> list[Row]:
     spectrum = instruments.spectrum_of(reading)
     rows = [*spectrum.condition().rows(), *spectrum.index().rows()]
     kept = ("quantity", "value", "error", "status", "norm_mode", "method")
-    found = [
+    table = [
         {key: row[key] for key in kept if key in row}
         for row in rows
         if row["quantity"] in READ
     ]
-    return [*found, *slope_rows(reading.gradient, reading.matrix)]
+    return [*table, *slope_rows(reading.gradient, reading.matrix)]
 
 
 def slope_rows(gradient: np.ndarray, matrix: np.ndarray) -> list[Row]:
     """Return the gradient's norm and the curvature along it."""
     size = float(np.linalg.norm(gradient))
     curvature = float(gradient @ matrix @ gradient) / size**2 if size else 0.0
-    rounding = EPS * len(gradient)
+    rounding, most = EPS * len(gradient), float(np.abs(matrix).max())
     return [
-        {"quantity": "gradient", "value": size, "error": rounding * size},
-        {
-            "quantity": "curvature",
-            "value": curvature,
-            "error": rounding * float(np.abs(matrix).max()),
-        },
+        *named_rows({"gradient": size}, rounding * size),
+        *named_rows({"curvature": curvature}, rounding * most),
     ]
 
 
-def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+def measure(config: Config, cell: Cell) -> Rows:
     """Train one network, and measure its Hessian on the way if it is the first."""
     if cell["task"] == "start" or not by_network(config, cell):
         return Rows()
@@ -140,12 +136,12 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     return Rows(arranged(config, cell, [(s, s.rows) for s in states]))
 
 
-def by_network(config: Config, cell: Mapping[str, Any]) -> bool:
-    """Whether a cell's Hessians are measured by double backward."""
+def by_network(config: Config, cell: Cell) -> bool:
+    """Return whether a cell's Hessians are measured by double backward."""
     return cell["trial"] == config.seed and cell["depth"] <= config.measured_depth
 
 
-def blueprint(config: Config, cell: Mapping[str, Any]) -> ShortcutBlueprint:
+def blueprint(config: Config, cell: Cell) -> ShortcutBlueprint:
     """Return the network of a cell."""
     return ShortcutBlueprint(
         width=config.width, depth=cell["depth"], **KINDS[cell["kind"]]
@@ -176,7 +172,7 @@ def trained(config: Config, key: tuple[tuple[str, Any], ...]) -> list[State]:
         device=config.device,
         jobs=0,
     )
-    return states.found
+    return states.states
 
 
 def loss_levels(config: Config) -> dict[float, float]:
@@ -188,13 +184,13 @@ def loss_levels(config: Config) -> dict[float, float]:
 
 
 def arranged(
-    config: Config, cell: Mapping[str, Any], read: list[tuple[State, list[Row]]]
+    config: Config, cell: Cell, read: list[tuple[State, list[Row]]]
 ) -> list[Row]:
     """Label the rows of states by step and loss, and put them onto the levels."""
     rows: list[Row] = [
         {**row, "step": state.step, "loss": state.loss}
-        for state, found in read
-        for row in found
+        for state, of_state in read
+        for row in of_state
     ]
     if cell["task"] == "run":
         return rows

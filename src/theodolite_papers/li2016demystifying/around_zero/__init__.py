@@ -1,47 +1,29 @@
-"""Around theorem 2: order of contact, biases, ReLU, and whether zero is a minimum.
+"""Around zero: order of contact, biases, ReLU, and whether it is a minimum.
+
+The loss moves only when all $n$ matrices of some unit move, so it leaves zero at order
+$t^n$: zero is a stationary point of order $n-1$. The paper goes on to carry theorem 2
+over to units with biases (Eq 3) and to ReLU, and calls zero a local minimum. Eq 3 does
+not say whether its biases are parameters or constants: Hessians are measured under both
+readings, those of ReLU networks at small weights, and the loss on both sides of zero.
 
 Li et al. (2016), Demystifying ResNet, theorem 2.1, definition 4, assumption 3, Eq 3 and
-the prose of sections 2 and 4. The claim in our words: one has to move n matrices of one
-unit to change the loss, and the picture of theorem 2 carries over to ReLU networks and
-to units with biases.
-
-Departures: see ``STUDY.departures``. Cost: seconds.
+the prose of sections 2 and 4. Cost: seconds.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, relu
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Around zero: order of contact, biases, ReLU, and whether it is a minimum",
-    summary=(
-        "The loss moves only when all $n$ matrices of some unit move, so it leaves "
-        "zero at order $t^n$: zero is a stationary point of order $n-1$. The paper "
-        "goes on to carry theorem 2 over to units with biases (Eq 3) and to ReLU, and "
-        "calls zero a local minimum. Eq 3 does not say whether its biases are "
-        "parameters or constants: Hessians are measured under both readings, those of "
-        "ReLU networks at small weights, and the loss on both sides of zero."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     drawings=(
         Drawing(
             "relu",
             "Largest eigenvalue and condition number of 2-shortcut ReLU networks at "
             "small random weights, each point a dataset and number of units, against "
             "what Eqs 9 and 26 give with slope ½. On the line they would agree.",
-            relu,
-            draw,
+            figure.relu,
+            figure.draw,
         ),
     ),
     departures=(

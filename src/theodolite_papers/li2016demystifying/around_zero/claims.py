@@ -6,7 +6,6 @@ import numpy as np
 
 from theodolite.core import (
     Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     Quantity,
@@ -14,6 +13,7 @@ from theodolite.core import (
     above,
     below,
     each,
+    erratum,
     every,
     exact,
     highest,
@@ -59,7 +59,7 @@ def _orders(both: PredictedAndMeasured) -> dict[str, Number]:
 
 def _medians(both: PredictedAndMeasured) -> dict[str, Number]:
     """Return the median network, with the quartiles' half-distance as its spread."""
-    found = {}
+    numbers = {}
     for name, label in (("condition", "cond(H)"), ("largest", "largest eigenvalue")):
         for rows, road in (
             (both.measured, "measured"),
@@ -67,20 +67,18 @@ def _medians(both: PredictedAndMeasured) -> dict[str, Number]:
         ):
             values = rows.where(quantity=name).values()
             low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-            found[f"median {label} {road}"] = Number(
+            numbers[f"median {label} {road}"] = Number(
                 float(middle), float(high - low) / 2
             )
-    return found
+    return numbers
 
 
 CLAIMS = (
     Claim(
         name="stationary-order",
         place="Theorem 2.1, Definition 4",
-        statement=(
-            "For $n \\geq 2$ zero is a stationary point of order $n-1$: the loss "
-            "changes by $o(t^{n-1})$ along any direction."
-        ),
+        statement="For $n \\geq 2$ zero is a stationary point of order $n-1$: the "
+        "loss changes by $o(t^{n-1})$ along any direction.",
         test=each(
             "n",
             measured("order"),
@@ -89,20 +87,15 @@ CLAIMS = (
         rival="contact of order $n-1$",
         asides=_orders,
     ),
-    Claim(
+    erratum(
         name="biases-flatten",
         place="Section 4.1, after Eq 3, biases as parameters",
-        kind=Kind.ERRATUM,
-        statement=(
-            "The unit $x + W_2\\,\\sigma(W_1 x + b)$ of Eq 3 follows theorem 2, so its "
-            "condition number is depth-invariant: no eigenvalue is zero."
-        ),
+        statement="The unit $x + W_2\\,\\sigma(W_1 x + b)$ of Eq 3 follows theorem 2, "
+        "so its condition number is depth-invariant: no eigenvalue is zero.",
         printed="its Hessian still follows the form of theorem 2",
-        corrected=(
-            "a bias couples to $W_2$: spectrum $\\pm c\\,sv([M,\\; E(x-y)])$ and $d$ "
-            "zeros a unit, hence an infinite condition number; only the rest of the "
-            "spectrum is depth-invariant"
-        ),
+        corrected="a bias couples to $W_2$: spectrum $\\pm c\\,sv([M,\\; E(x-y)])$ "
+        "and $d$ zeros a unit, hence an infinite condition number; only the rest of "
+        "the spectrum is depth-invariant",
         test=always(measured("flat"), near(0, 0)),
         corrected_test=every(
             exact(measured("bias_form"), rival=measured("bias_theorem")),
@@ -110,20 +103,15 @@ CLAIMS = (
         ),
         rival="the spectrum of theorem 2, shifted by nothing",
     ),
-    Claim(
+    erratum(
         name="biases-couple-units",
         place="Section 4.1, after Eq 3, biases as constants",
-        kind=Kind.ERRATUM,
-        statement=(
-            "Eq 3 follows theorem 2 also if its biases $b_r$ are constants: only the "
-            "two matrices of a unit meet in the Hessian at zero."
-        ),
+        statement="Eq 3 follows theorem 2 also if its biases $b_r$ are constants: "
+        "only the two matrices of a unit meet in the Hessian at zero.",
         printed="its Hessian still follows the form of theorem 2",
-        corrected=(
-            "so it does for $b_r = 0$; else last matrices couple across units by "
-            "$\\sigma(b_r)\\sigma(b_s)^T \\otimes I$, whose largest eigenvalue grows "
-            "with depth, and zero is no stationary point"
-        ),
+        corrected="so it does for $b_r = 0$; else last matrices couple across units "
+        "by $\\sigma(b_r)\\sigma(b_s)^T \\otimes I$, whose largest eigenvalue grows "
+        "with depth, and zero is no stationary point",
         test=exact(measured("off_pattern")),
         corrected_test=every(
             exact(measured("fixed_form"), rival=measured("off_pattern")),
@@ -132,24 +120,16 @@ CLAIMS = (
         ),
         rival="units that stay apart",
     ),
-    Claim(
+    erratum(
         name="relu-half-space-moments",
         place="Assumption 3 and the remark after it, Eqs 9 and 26",
-        kind=Kind.ERRATUM,
-        statement=(
-            "ReLU may be replaced by its local polynomial at zero, so a network with "
-            "ReLU at mid has the Hessian of Eq 8 with slope $1/2$ near zero."
-        ),
-        printed=(
-            "ReLU's derivatives from a local polynomial, whose slope at zero is "
-            "$1/2$: by Eq 26 eigenvalues $\\pm\\frac{1}{2}\\,sv(M)$"
-        ),
-        corrected=(
-            "a ReLU sees half of the inputs, another half for each row $w_j$ of "
-            "$W_1$: eigenvalues $\\pm sv(M(w_j))$, "
-            "$M(w) = \\frac{1}{m}\\sum 1[w \\cdot x > 0]\\,(x-y)x^T$, and $M/2$ is "
-            "only the average over $\\pm w_j$"
-        ),
+        statement="ReLU may be replaced by its local polynomial at zero, so a network "
+        "with ReLU at mid has the Hessian of Eq 8 with slope $1/2$ near zero.",
+        printed="ReLU's derivatives from a local polynomial, whose slope at zero is "
+        "$1/2$: by Eq 26 eigenvalues $\\pm\\frac{1}{2}\\,sv(M)$",
+        corrected="a ReLU sees half of the inputs, another half for each row $w_j$ of "
+        "$W_1$: eigenvalues $\\pm sv(M(w_j))$, $M(w) = \\frac{1}{m}\\sum 1[w \\cdot x "
+        "> 0]\\,(x-y)x^T$, and $M/2$ is only the average over $\\pm w_j$",
         test=inside(largest(measured("printed")), SMALL),
         corrected_test=exact(
             measured("half_space"), within=SMALL, rival=measured("printed")
@@ -157,20 +137,15 @@ CLAIMS = (
         rival="the smooth formula",
         asides=_medians,
     ),
-    Claim(
+    erratum(
         name="relu-has-no-curvature",
         place="Assumption 3 and the remark after it",
-        kind=Kind.ERRATUM,
-        statement=(
-            "A local polynomial gives ReLU the two derivatives at zero that assumption "
-            "3 asks for: they stay bounded as the interval shrinks."
-        ),
+        statement="A local polynomial gives ReLU the two derivatives at zero that "
+        "assumption 3 asks for: they stay bounded as the interval shrinks.",
         printed="a local polynomial approximation yields $\\sigma^{(k)}$, $k \\leq 2$",
-        corrected=(
-            "the best quadratic on $[-\\delta, \\delta]$ has slope $1/2$ and curvature "
-            "$15/(16\\,\\delta)$, which diverges; 1-shortcut networks with ReLU at "
-            "post need it"
-        ),
+        corrected="the best quadratic on $[-\\delta, \\delta]$ has slope $1/2$ and "
+        "curvature $15/(16\\,\\delta)$, which diverges; 1-shortcut networks with ReLU "
+        "at post need it",
         test=inside(shrinking, NOT_NEGATIVE),
         corrected_test=every(
             always(predicted("scaled"), near(15 / 16, 1e-12, source="rounding")),
@@ -178,19 +153,14 @@ CLAIMS = (
         ),
         rival="a curvature that converges",
     ),
-    Claim(
+    erratum(
         name="zero-is-a-saddle",
         place="Section 2",
-        kind=Kind.ERRATUM,
-        statement=(
-            "Zero is a spurious local minimum of networks with shortcuts of length 2: "
-            "the loss falls in no direction."
-        ),
+        statement="Zero is a spurious local minimum of networks with shortcuts of "
+        "length 2: the loss falls in no direction.",
         printed="spurious local minimum (such as the zero initial point)",
-        corrected=(
-            "unless $M = 0$ a saddle of order $n-1$ for every $n \\geq 2$: turning the "
-            "sign of each unit's last matrix turns that of $L(tV) - L(0)$"
-        ),
+        corrected="unless $M = 0$ a saddle of order $n-1$ for every $n \\geq 2$: "
+        "turning the sign of each unit's last matrix turns that of $L(tV) - L(0)$",
         test=inside(lowest(measured("lower", n=2)), NOT_NEGATIVE),
         corrected_test=every(
             inside(highest(measured("lower")), below(0)),

@@ -1,11 +1,8 @@
 """Spectra of Eq 3 and of ReLU networks beside what is printed and what is right."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from theodolite.core import Row, Rows
+from theodolite.core import Cell, Row, Rows
 from theodolite.theory import (
     activation,
     eigenvalues_at_zero,
@@ -19,7 +16,7 @@ from .config import Config, dataset
 from .measure import drawn_biases, hessian, relu_near_zero, rounding, with_biases
 
 
-def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
+def combine(config: Config, cell: Cell) -> Rows:
     """Compare Hessians with closed forms, where a task has them."""
     tasks = {"bias": _bias, "fixed_bias": _fixed_bias, "relu": _relu}
     compared = tasks.get(cell["task"])
@@ -35,26 +32,26 @@ def _bias(config: Config, trial: int, units: int) -> list[Row]:
     matrix, values, reading, _ = hessian(config, trial, plan)
     top = float(np.abs(values).max())
     without = float(np.abs(eigenvalues_at_zero(plan.with_(bias=False), x, y)).max())
-    found = {
+    numbers = {
         "bias_form": gap(hessian_at_zero(plan, x, y), matrix, top),
         "bias_theorem": abs(top / without - 1),
     }
-    return named(found, rounding(matrix, reading), units=units)
+    return named(numbers, rounding(matrix, reading), units=units)
 
 
 def _fixed_bias(config: Config, trial: int, units: int) -> list[Row]:
-    r"""Constant biases: Eq 3 at zero, with $b_r = 0$ and with $b_r$ drawn."""
+    r"""Compare Eq 3 at zero with constant biases: $b_r = 0$, and $b_r$ drawn."""
     x, y = dataset(config, trial)
     plan = with_biases(config, units, "tanh")
     matrix, _, reading, _ = hessian(config, trial, plan, biases="zero")
     theorem = hessian_at_zero(plan.with_(bias=False), x, y)
-    found = {"zero_form": gap(theorem, matrix, float(np.abs(matrix).max()))}
-    rows = named(found, rounding(matrix, reading), units=units)
+    numbers = {"zero_form": gap(theorem, matrix, float(np.abs(matrix).max()))}
+    rows = named(numbers, rounding(matrix, reading), units=units)
     plan = with_biases(config, units, "relu")
     matrix, _, reading, _ = hessian(config, trial, plan, biases="drawn")
     closed = _with_constants(drawn_biases(config, trial, units), x, y)
-    found = {"fixed_form": gap(closed, matrix, float(np.abs(matrix).max()))}
-    return rows + named(found, rounding(matrix, reading), units=units)
+    numbers = {"fixed_form": gap(closed, matrix, float(np.abs(matrix).max()))}
+    return rows + named(numbers, rounding(matrix, reading), units=units)
 
 
 def _with_constants(biases: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -80,8 +77,8 @@ def _relu(config: Config, trial: int, units: int) -> list[Row]:
     plan = relu_near_zero(config, units)
     matrix, values, reading, weights = hessian(config, trial, plan)
     top = float(np.abs(values).max())
-    found = {
+    numbers = {
         "printed": gap(eigenvalues_at_zero(plan, x, y), values, top),
         "half_space": gap(relu_spectrum_near_zero(weights[::2], x, y), values, top),
     }
-    return named(found, rounding(matrix, reading), units=units)
+    return named(numbers, rounding(matrix, reading), units=units)

@@ -42,7 +42,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a task and dataset."""
+    """Return one cell per task and dataset."""
     return [{"task": task, "trial": seed} for task in TASKS for seed in config.seeds]
 
 

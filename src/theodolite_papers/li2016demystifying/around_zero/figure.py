@@ -1,10 +1,9 @@
 """ReLU networks against the smooth formula, from rows of networks."""
 
 import math
-from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
 
 # Ticks below which an axis does not tell its scale.
 _FEWEST = 3
@@ -15,15 +14,15 @@ def relu(both: PredictedAndMeasured) -> Rows:
     rows: list[Row] = []
     for quantity in ("largest", "condition"):
         printed = both.predicted.where(quantity=quantity)
-        found: list[Row] = [
+        table: list[Row] = [
             {**row, "printed": printed.value(trial=row["trial"])}
             for row in both.measured.where(quantity=quantity)
         ]
-        ends = [row[key] for row in found for key in ("value", "printed")]
+        ends = [row[key] for row in table for key in ("value", "printed")]
         low, high = min(ends), max(ends)
         axis = [("end", low), ("end", high)]
         axis += [("tick", tick) for tick in _ticks(low, high)]
-        rows += found
+        rows += table
         rows += [{"quantity": quantity, "axis": kind, "value": v} for kind, v in axis]
     return Rows(rows)
 
@@ -31,66 +30,52 @@ def relu(both: PredictedAndMeasured) -> Rows:
 def _ticks(low: float, high: float) -> list[float]:
     """Return round numbers within the data, as few as tell the scale."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    found: list[float] = []
+    ticks: list[float] = []
     for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
-        found = [s * 10.0**k for k in decades for s in steps]
-        found = [tick for tick in found if low <= tick <= high]
-        if len(found) >= _FEWEST:
+        ticks = [s * 10.0**k for k in decades for s in steps]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= _FEWEST:
             break
-    return found or [low, high]
+    return ticks or [low, high]
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Orders of contact beside n, and Eq 9 beside ReLU networks."""
+    """Return orders of contact beside n, and Eq 9 beside ReLU networks."""
     rows: list[Row] = []
     orders = both.measured.where(quantity="order")
     for n in orders.levels("n"):
-        found = orders.where(n=n)
-        rows.append(
-            {
-                "label": f"order of contact, n = {n}",
-                "predicted": float(n),
-                "measured": float(found.values().mean()),
-                "error": float(found.values("error").max()),
-            }
-        )
-    measured = both.measured.where(quantity="condition")
-    deepest = measured.where(units=max(measured.levels("units")))
+        mine = orders.where(n=n)
+        mean, error = float(mine.values().mean()), float(mine.values("error").max())
+        measured = {"value": mean, "error": error}
+        rows.append(compared_row(f"order of contact, n = {n}", float(n), measured))
+    conditions = both.measured.where(quantity="condition")
+    deepest = conditions.where(units=max(conditions.levels("units")))
     for trial in deepest.levels("trial")[:3]:
-        rows.append(
-            {
-                "label": f"cond(H), ReLU at mid, small weights, dataset {trial}",
-                "predicted": both.predicted.value(quantity="condition", trial=trial),
-                "measured": deepest.value(trial=trial),
-                "error": deepest.only(trial=trial)["error"],
-            }
-        )
+        label = f"cond(H), ReLU at mid, small weights, dataset {trial}"
+        wanted = both.predicted.value(quantity="condition", trial=trial)
+        rows.append(compared_row(label, wanted, deepest.only(trial=trial)))
     return rows
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-PANELS = (
-    ("largest", "largest eigenvalue"),
-    ("condition", "condition number"),
-)
+PANELS = (("largest", "largest eigenvalue"), ("condition", "condition number"))
 
 
-def draw(table: Rows) -> "Figure":
-    """Draw measured against printed, one panel a quantity."""
+def draw(table: Rows) -> "figures.Figure":
+    """Draw measured against printed numbers, one panel per quantity."""
     figure, panels = figures.new_figure(7.0, 3.4, panels=(1, 2))
     units = table.levels("units")
     for panel, (quantity, title) in zip(panels, PANELS, strict=True):
         rows = table.where(quantity=quantity)
         for u in units:
+            style, label = figures.ordered_style(u, units), f"{u} unit{'s' * (u > 1)}"
             chosen = rows.where(units=u)
-            figures.band(
+            figures.row_band(
                 panel,
-                chosen.values("printed"),
-                chosen.values(),
-                style=figures.ordered_style(u, units),
-                label=f"{u} unit{'s' if u > 1 else ''}",
+                chosen,
+                "printed",
+                error=None,
+                style=style,
+                label=label,
                 line=False,
             )
         ends = rows.where(axis="end").values()

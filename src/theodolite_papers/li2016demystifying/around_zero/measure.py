@@ -1,6 +1,5 @@
 """Losses near zero, and Hessians of units with biases and with ReLU."""
 
-from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise, product
 from typing import Any
@@ -8,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from theodolite import instruments, networks
-from theodolite.core import Row, Rows, ShortcutBlueprint, condition_of, stream
+from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, condition_of, stream
 
 from ..shared.hessians import at_zero, measured_hessian
 from ..shared.problems import EPS, SETTINGS, named
 from .config import ORDERS, Config, dataset
 
 
-def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+def measure(config: Config, cell: Cell) -> Rows:
     """Measure one task on one dataset."""
     trial = cell["trial"]
     if cell["task"] == "contact":
@@ -25,7 +24,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 
 def _contact(config: Config, trial: int) -> list[Row]:
-    """Order of contact along a random direction, and the change along its mirror."""
+    """Measure the order of contact along a random direction and its mirror."""
     rows: list[Row] = []
     for n, setting in product(ORDERS, ("linear", "tanh")):
         plan = ShortcutBlueprint(
@@ -41,8 +40,8 @@ def _contact(config: Config, trial: int) -> list[Row]:
         both = change[1], loss(t * mirror) - start
         rounding = EPS * config.samples * start
         labels = {"n": n, "setting": setting}
-        found = {"lower": min(both) / t**n, "upper": max(both) / t**n}
-        rows += named(found, rounding / t**n, **labels)
+        numbers = {"lower": min(both) / t**n, "upper": max(both) / t**n}
+        rows += named(numbers, rounding / t**n, **labels)
         # The step from t/2 to t is the estimate, its change from t to 2t the error.
         orders = [float(np.log2(abs(b / a))) for a, b in pairwise(change)]
         error = abs(orders[0] - orders[1]) + 4 * rounding / abs(change[0])
@@ -102,7 +101,7 @@ def hessian(
 
 
 def drawn_biases(config: Config, trial: int, units: int) -> np.ndarray:
-    """Return constant biases of Eq 3, a row a unit; ReLU stops the last of each."""
+    """Return constant biases of Eq 3, one row per unit; each row's last is negative."""
     drawn = stream(trial, "fixed_bias").normal(1.0, 0.25, size=(units, config.width))
     drawn[:, -1] *= -1
     return drawn
@@ -127,12 +126,12 @@ def relu_near_zero(config: Config, units: int) -> ShortcutBlueprint:
 
 
 def rounding(matrix: np.ndarray, reading: Any) -> float:
-    """What sums over a matrix lose, and the asymmetry found, as a fraction."""
+    """Return the rounding of sums over a matrix plus its asymmetry, as a fraction."""
     return EPS * len(matrix) + reading.asymmetry
 
 
 def _bias(config: Config, trial: int, units: int) -> list[Row]:
-    """Flat directions of Eq 3, biases being parameters, a unit and coordinate."""
+    """Return flat directions of Eq 3 per unit and coordinate, biases trained."""
     smooth = with_biases(config, units, "tanh")
     near = relu_near_zero(config, units).with_(bias=True)
     rows: list[Row] = []
@@ -145,7 +144,7 @@ def _bias(config: Config, trial: int, units: int) -> list[Row]:
 
 
 def _fixed_bias(config: Config, trial: int, units: int) -> list[Row]:
-    """What constant biases leave of theorem 2's form."""
+    """Return what constant biases leave of theorem 2's form."""
     plan = with_biases(config, units, "relu")
     matrix, values, reading, _ = hessian(config, trial, plan, biases="drawn")
     outside, size = matrix.copy(), config.width**2
@@ -154,23 +153,23 @@ def _fixed_bias(config: Config, trial: int, units: int) -> list[Row]:
         outside[first:last, last : last + size] = 0
         outside[last : last + size, first:last] = 0
     relative = rounding(matrix, reading)
-    found = {
+    numbers = {
         "off_pattern": np.abs(outside).max() / np.abs(matrix).max(),
         "slope": np.linalg.norm(reading.gradient) / reading.loss,
     }
     largest = float(np.abs(values).max())
     return [
-        *named(found, relative, units=units),
+        *named(numbers, relative, units=units),
         *named({"fixed_largest": largest}, relative * largest, units=units),
     ]
 
 
 def _relu(config: Config, trial: int, units: int) -> list[Row]:
-    """The spectrum of ReLU networks at small weights."""
+    """Return largest eigenvalue and condition of ReLU networks at small weights."""
     matrix, values, reading, _ = hessian(config, trial, relu_near_zero(config, units))
-    found = condition_of(values, quantile=0.0)
-    error = rounding(matrix, reading) * found.largest
+    condition = condition_of(values, quantile=0.0)
+    error = rounding(matrix, reading) * condition.largest
     return [
-        *named({"condition": found.ratio}, found.error, units=units),
-        *named({"largest": found.largest}, error, units=units),
+        *named({"condition": condition.ratio}, condition.error, units=units),
+        *named({"largest": condition.largest}, error, units=units),
     ]

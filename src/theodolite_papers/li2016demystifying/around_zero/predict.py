@@ -10,18 +10,18 @@ from .config import Config, dataset
 
 
 def predict(config: Config) -> Rows:
-    """What the smooth formula says of ReLU networks, and why it cannot."""
+    """Return the smooth formula for ReLU networks, and ReLU's local quadratics."""
     rows: list[Row] = []
     for trial in config.seeds:
         plan = ShortcutBlueprint(width=config.width, depth=2, mid="relu")
-        found = conditioning_at_zero(plan, *dataset(config, trial), quantile=0.0)
-        values = {"condition": found.ratio, "largest": found.largest}
-        rows += named(values, EPS * config.width * found.ratio**2, trial=trial)
+        at_zero = conditioning_at_zero(plan, *dataset(config, trial), quantile=0.0)
+        values = {"condition": at_zero.ratio, "largest": at_zero.largest}
+        rows += named(values, EPS * config.width * at_zero.ratio**2, trial=trial)
     for delta in (1.0, 0.1, 0.01):
         slope, curvature = _quadratic(delta)
-        found = {"slope": slope, "curvature": curvature, "scaled": curvature * delta}
-        errors = {name: 16 * EPS * abs(value) for name, value in found.items()}
-        rows += named(found, errors, delta=delta)
+        values = {"slope": slope, "curvature": curvature, "scaled": curvature * delta}
+        errors = {name: 16 * EPS * abs(value) for name, value in values.items()}
+        rows += named(values, errors, delta=delta)
     return Rows(rows)
 
 

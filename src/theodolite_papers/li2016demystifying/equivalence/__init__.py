@@ -1,39 +1,22 @@
-"""Is a shortcut of length 1 the same as no shortcut? Where yes, and where no.
+"""Shortcuts of length 1 and no shortcuts: where they are the same.
 
-Li et al. (2016), Demystifying ResNet, abstract and section 5: shortcuts of length 1
-are "essentially equivalent" to none, and train like orthogonal initialisation. In our
-words: a linear 1-shortcut network is a plain one at the identity; with orthogonal
-weights and labels turned by the network's own map the plain network has the same
-Hessian up to a rotation and the same training, step for step. Figure 4 has the
-condition numbers on digits.
+The paper calls a shortcut of length 1 essentially equivalent to none. For linear
+networks that has an exact form: $I + V$ is just another matrix, and a plain network
+with orthogonal weights is a 1-shortcut network at zero in other coordinates, labels
+included. Hessians, spectra and whole training runs are compared there, and condition
+numbers where Xavier weights or an activation take the coordinates away.
 
-Departures: see ``STUDY.departures``. Cost: seconds at QUICK, minutes at PAPER.
+Li et al. (2016), Demystifying ResNet, abstract and section 5: shortcuts of length 1 are
+"essentially equivalent" to none, and train like orthogonal initialisation. Cost:
+seconds at QUICK, minutes at PAPER.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Shortcuts of length 1 and no shortcuts: where they are the same",
-    summary=(
-        "The paper calls a shortcut of length 1 essentially equivalent to none. For "
-        "linear networks that has an exact form: $I + V$ is just another matrix, and "
-        "a plain network with orthogonal weights is a 1-shortcut network at zero in "
-        "other coordinates, labels included. Hessians, spectra and whole training "
-        "runs are compared there, and condition numbers where Xavier weights or an "
-        "activation take the coordinates away."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     drawings=(
         Drawing(
             "equivalence",
@@ -43,8 +26,8 @@ STUDY = Study(
             "of 1-shortcut networks at zero, without activation and with a ReLU before "
             "each matrix, with one standard deviation over networks; above 10,000 "
             "those with ReLU count as 10,000.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

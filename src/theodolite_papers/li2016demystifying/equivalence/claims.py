@@ -2,11 +2,10 @@
 
 from theodolite.core import (
     Choice,
-    Claim,
-    Kind,
     Row,
     Select,
     above,
+    beyond,
     every,
     exact,
     inside,
@@ -21,7 +20,7 @@ MORE_THAN_TWO = above(
 
 
 def nonlinear(row: Row) -> bool:
-    """Whether a row is of networks with an activation."""
+    """Return whether a row is of networks with an activation."""
     return row["setting"] != "linear"
 
 
@@ -31,43 +30,34 @@ def ratio(kind: str) -> Select:
 
 
 CLAIMS = (
-    Claim(
+    beyond(
         name="plain-at-identity",
         place="Abstract, made precise",
-        kind=Kind.BEYOND,
-        statement=(
-            "A linear 1-shortcut network with weights $W_r$ is the plain network with "
-            "weights $I + W_r$: same loss, same Hessian."
-        ),
+        statement="A linear 1-shortcut network with weights $W_r$ is the plain "
+        "network with weights $I + W_r$: same loss, same Hessian.",
         test=exact(
             measured("identity_gap", setting="linear"),
             rival=measured("identity_gap", nonlinear),
         ),
         rival="a network with an activation, where it is not",
     ),
-    Claim(
+    beyond(
         name="orthogonal-hessian-similar",
         place="Abstract and section 5, made precise",
-        kind=Kind.BEYOND,
-        statement=(
-            "The Hessian of a plain linear network at orthogonal $O_r$ is that of the "
-            "1-shortcut network at zero with labels $Q_R^T y$, turned by "
-            "$Q_{r-1} \\otimes Q_r$, $Q_r = O_r \\cdots O_1$."
-        ),
+        statement="The Hessian of a plain linear network at orthogonal $O_r$ is that "
+        "of the 1-shortcut network at zero with labels $Q_R^T y$, turned by $Q_{r-1} "
+        "\\otimes Q_r$, $Q_r = O_r \\cdots O_1$.",
         test=exact(
             measured("matrix_gap", setting="linear"),
             rival=measured("unrotated_gap", setting="linear"),
         ),
         rival="the same labels without the rotation",
     ),
-    Claim(
+    beyond(
         name="orthogonal-trains-the-same",
         place="Section 5, made precise",
-        kind=Kind.BEYOND,
-        statement=(
-            "Once labels are turned, a 1-shortcut network at zero trains like the "
-            "linear network with orthogonal weights, step for step."
-        ),
+        statement="Once labels are turned, a 1-shortcut network at zero trains like "
+        "the linear network with orthogonal weights, step for step.",
         test=exact(
             measured("training_gap", kind="one_shortcut_turned"),
             rival=measured(
@@ -76,17 +66,14 @@ CLAIMS = (
         ),
         rival="the same labels without the rotation, or Xavier weights",
     ),
-    Claim(
+    beyond(
         name="equivalence-ends",
         place="Abstract, made precise",
-        kind=Kind.BEYOND,
-        statement=(
-            "The equivalence with no shortcuts ends where weights are Xavier's, or "
-            "activations come in: spectra are equal for linear networks at orthogonal "
-            "weights, labels turned; at Xavier weights condition numbers part "
-            "exponentially with depth; with ReLU before each matrix orthogonal "
-            "networks are worse conditioned."
-        ),
+        statement="The equivalence with no shortcuts ends where weights are Xavier's, "
+        "or activations come in: spectra are equal for linear networks at orthogonal "
+        "weights, labels turned; at Xavier weights condition numbers part "
+        "exponentially with depth; with ReLU before each matrix orthogonal networks "
+        "are worse conditioned.",
         test=every(
             exact(
                 measured("spectrum_gap", setting="linear"),

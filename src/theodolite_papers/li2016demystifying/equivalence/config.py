@@ -65,7 +65,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a task and network."""
+    """Return one cell per task and network."""
     tasks = ("identity", "rotation", "training")
     return [{"task": task, "trial": seed} for task in tasks for seed in config.seeds]
 

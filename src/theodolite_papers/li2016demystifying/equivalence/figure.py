@@ -1,20 +1,20 @@
 """One training curve for two networks, and where they part."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return losses, and means of the condition numbers' logarithms."""
     ratios = both.measured.where(quantity="ratio")
-    found = group_means(ratios, ("setting", "kind", "depth"), log=True)
-    return both.measured.where(quantity="loss") + found
+    means = group_means(ratios, ("setting", "kind", "depth"), log=True)
+    return both.measured.where(quantity="loss") + means
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Deviations of spectra, which equivalence sets to nothing, and closed forms."""
+    """Return deviations of spectra, which should be zero, and closed forms."""
     gaps = both.measured.where(quantity="spectrum_gap")
     rows: list[Row] = [
         {
@@ -25,25 +25,15 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
         }
         for setting in dict.fromkeys(gaps.column("setting"))
     ]
-    ratios = both.measured.where(
-        quantity="ratio", setting="linear", kind="one_shortcut"
-    )
+    ratios = both.measured.where(quantity="ratio", kind="one_shortcut")
+    ratios = ratios.where(setting="linear")
     for closed in both.predicted.where(trial=ratios.levels("trial")[0]):
-        found = ratios.only(depth=closed["depth"], trial=closed["trial"])
-        rows.append(
-            {
-                "label": f"ratio, linear 1-shortcut, depth {closed['depth']}, dataset "
-                f"{closed['trial']}",
-                "predicted": closed["value"],
-                "measured": found["value"],
-                "error": found["error"],
-            }
-        )
+        labels = {"depth": closed["depth"], "trial": closed["trial"]}
+        label = "ratio, linear 1-shortcut, depth {depth}, dataset {trial}"
+        measured = ratios.only(**labels)
+        rows.append(compared_row(label.format(**labels), closed["value"], measured))
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 KINDS = {
     "orthogonal": "plain, orthogonal",
@@ -53,7 +43,7 @@ KINDS = {
 }
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw losses along training, and condition numbers without and with ReLU."""
     figure, panels = figures.new_figure(7.0, 3.6, panels=(1, 3))
     _losses(panels[0], table.where(quantity="loss"))
@@ -86,12 +76,12 @@ def _losses(panel: Any, rows: Rows) -> None:
 def _ratios(panel: Any, rows: Rows) -> None:
     for kind in ("orthogonal", "one_shortcut", "xavier"):
         chosen = rows.where(kind=kind)
-        figures.band(
+        figures.row_band(
             panel,
-            chosen.column("depth"),
-            chosen.values(),
-            chosen.values("spread"),
-            style=figures.kind_style(kind),
+            chosen,
+            "depth",
+            error="spread",
+            style=kind,
             label=KINDS[kind],
             # Plain networks lie under those that they are equal to.
             marker_size=8.0 if kind == "orthogonal" else 5.0,

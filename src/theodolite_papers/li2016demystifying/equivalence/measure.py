@@ -1,12 +1,11 @@
 """Hessians and training of 1-shortcut and plain networks, pair by pair."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from theodolite import instruments, networks
-from theodolite.core import Row, Rows, ShortcutBlueprint, condition_of
+from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, condition_of
 
 from ..shared.hessians import at_zero, measured_hessian
 from ..shared.problems import EPS, gap, named
@@ -19,7 +18,7 @@ CEILING = 1e4
 IDENTITY_DEPTH = 4
 
 
-def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+def measure(config: Config, cell: Cell) -> Rows:
     """Run one task on one dataset."""
     task = {"identity": _identity, "rotation": _rotation, "training": _training}
     return Rows(task[cell["task"]](config, cell["trial"]))
@@ -34,7 +33,7 @@ def _pair(
 
 
 def _identity(config: Config, trial: int) -> list[Row]:
-    """A 1-shortcut network at W, and a plain one at I + W."""
+    """Compare Hessians of a 1-shortcut network at W and a plain one at I + W."""
     rows: list[Row] = []
     x, y = dataset(config, trial)
     for setting, names, depth in config.settings:
@@ -42,19 +41,19 @@ def _identity(config: Config, trial: int) -> list[Row]:
             continue
         shortcut, plain = _pair(config, depth, **names)
         drawn = networks.initial_weights(shortcut.with_(init="xavier"), seed=trial)
-        found = []
+        table = []
         for plan, shift in ((shortcut, 0.0), (plain, np.eye(config.width))):
             network = at_zero(plan, config.device)
             networks.set_weights(network, 0.1 * drawn + shift)
-            found.append(measured_hessian(network, x, y)[0])
-        scale = float(np.abs(found[0]).max())
-        row = {"identity_gap": gap(found[1], found[0], scale)}
-        rows += named(row, EPS * len(found[0]), depth=depth, setting=setting)
+            table.append(measured_hessian(network, x, y)[0])
+        scale = float(np.abs(table[0]).max())
+        row = {"identity_gap": gap(table[1], table[0], scale)}
+        rows += named(row, EPS * len(table[0]), depth=depth, setting=setting)
     return rows
 
 
 def _rotation(config: Config, trial: int) -> list[Row]:
-    r"""A plain orthogonal network, and a 1-shortcut one at zero with turned labels.
+    r"""Compare a plain orthogonal network with a 1-shortcut one, labels turned.
 
     With $Q_r = O_r \cdots O_1$ and $W_r = Q_r(I + V_r)Q_{r-1}^T$ the plain map is
     $Q_R\prod(I + V_r)$, so $\mathrm{vec}\,W_r$ turns with $Q_{r-1} \otimes Q_r$.
@@ -72,39 +71,33 @@ def _rotation(config: Config, trial: int) -> list[Row]:
         values, same, other = map(np.linalg.eigvalsh, (matrix, twin, straight))
         # A plain ReLU network may have no Hessian, the other has.
         scale, top = float(np.abs(twin).max()), float(np.abs(same).max())
-        found = {
+        numbers = {
             "matrix_gap": gap(_turned(twin, turns), matrix, scale),
             "spectrum_gap": gap(same, values, top),
             "unrotated_gap": gap(other, values, top),
         }
         labels = {"depth": depth, "setting": setting}
-        rows += named(found, EPS * len(matrix), **labels)
+        rows += named(numbers, EPS * len(matrix), **labels)
         xavier = networks.build(
             plain.with_(init="xavier"), seed=trial, device=config.device
         )
         spread = np.linalg.eigvalsh(measured_hessian(xavier, x, y)[0])
         spectra = {"one_shortcut": other, "orthogonal": values, "xavier": spread}
         for kind, spectrum in spectra.items():
-            capped = bool(names) and kind != "one_shortcut"
-            ceiling = CEILING if capped else np.inf
-            rows += _ratio(spectrum, ceiling, kind=kind, **labels)
+            condition = condition_of(spectrum)
+            ratio, error = condition.ratio, condition.error
+            if names and kind != "one_shortcut" and condition.least > CEILING:
+                ratio, error = CEILING, 0.0
+            rows += named({"ratio": ratio}, error, kind=kind, **labels)
     return rows
-
-
-def _ratio(spectrum: np.ndarray, ceiling: float, **labels: Any) -> list[Row]:
-    """Return the condition number, or that it is at least a ceiling."""
-    found = condition_of(spectrum)
-    if found.least > ceiling:
-        return named({"ratio": ceiling}, 0.0, **labels)
-    return named({"ratio": found.ratio}, found.error, **labels)
 
 
 def _partial_products(weights: np.ndarray) -> list[np.ndarray]:
     """Return Q_0 = I, Q_1, … up to the whole map."""
-    found = [np.eye(weights.shape[1])]
+    products = [np.eye(weights.shape[1])]
     for weight in weights:
-        found.append(weight @ found[-1])
-    return found
+        products.append(weight @ products[-1])
+    return products
 
 
 def _turned(matrix: np.ndarray, turns: list[np.ndarray]) -> np.ndarray:
@@ -118,7 +111,7 @@ def _turned(matrix: np.ndarray, turns: list[np.ndarray]) -> np.ndarray:
 
 
 def _training(config: Config, trial: int) -> list[Row]:
-    """Loss along gradient descent, of four networks on one dataset."""
+    """Return losses along gradient descent of four networks on one dataset."""
     rows: list[Row] = []
     x, y = dataset(config, trial)
     shortcut, plain = _pair(config, config.trained)
@@ -139,8 +132,8 @@ def _training(config: Config, trial: int) -> list[Row]:
         rows += named({"training_gap": away}, EPS * config.steps, kind=kind)
         if trial == config.seed:
             for step in range(0, config.steps + 1, max(1, config.steps // 20)):
-                found = {"loss": loss[step]}
-                rows += named(found, EPS * config.steps, kind=kind, step=step)
+                numbers = {"loss": loss[step]}
+                rows += named(numbers, EPS * config.steps, kind=kind, step=step)
     return rows
 
 
@@ -149,12 +142,12 @@ def _descend(config: Config, network: Any, x: np.ndarray, y: np.ndarray) -> np.n
     import torch
 
     inputs, targets = (torch.tensor(part, device=config.device) for part in (x, y))
-    weights, found = list(network.parameters()), []
+    weights, losses = list(network.parameters()), []
     for _ in range(config.steps + 1):
         loss = instruments.HalfSquareLoss()(network(inputs), targets)
-        found.append(loss.item())
+        losses.append(loss.item())
         slopes = torch.autograd.grad(loss, weights)
         with torch.no_grad():
             for weight, slope in zip(weights, slopes, strict=True):
                 weight.sub_(config.rate * slope)
-    return np.array(found)
+    return np.array(losses)

@@ -8,7 +8,7 @@ from .config import Config, dataset
 
 
 def predict(config: Config) -> Rows:
-    """Condition numbers of linear 1-shortcut networks at zero, by dataset."""
+    """Return condition numbers of linear 1-shortcut networks at zero."""
     rows: list[Row] = []
     for trial in config.seeds:
         x, y = dataset(config, trial)

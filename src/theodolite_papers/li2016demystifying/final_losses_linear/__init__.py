@@ -1,49 +1,31 @@
-"""Figure 7: optimal final losses and learning rates of linear networks against depth.
+r"""Figure 7: final losses and best learning rates of linear networks.
 
-Li et al. (2016), Demystifying ResNet, figure 7, section 5.3.1 and appendix B. The
-claim in our words: after 1,000 steps at its best learning rate, a 2-shortcut linear
-network is close to the optimal loss however deep it is, and it takes higher rates than
-the others in deep networks; plain and other shortcut networks do worse, and Xavier
-ones end near where they began.
+Given its best learning rate, how far does a linear network of a given depth get in
+1,000 steps of gradient descent on whitened digits? The least loss is known exactly,
+$\frac12(\mathrm{tr}\,\Sigma^{YY} -
+\mathrm{tr}\,\Sigma^{YX}(\Sigma^{XX})^{-1}\Sigma^{XY})$, so what is shown is the excess
+over it. Every network is trained from ten seeds at ten rates a decade over five
+decades; the rate with the least mean loss over seeds is the best one. A linear network
+sees the samples through their second moments alone, which is how tens of thousands of
+runs take minutes.
 
-Departures: see ``STUDY.departures``. Cost: about 12 seconds of processor time
-at QUICK and 200 at PAPER: the samples enter by their moments alone.
+Li et al. (2016), Demystifying ResNet, figure 7, section 5.3.1 and appendix B. Cost:
+about 12 seconds of processor time at QUICK and 200 at PAPER: the samples enter by their
+moments alone.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from ..shared.final_losses.figure import draw, draw_by_rate
-from ..shared.final_losses.tables import by_depth, by_rate, compare
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .measure import measure
-from .predict import predict
+from ..shared.final_losses import figure
+from ..shared.final_losses.search import measure
 
-STUDY = Study(
-    title="Figure 7: final losses and best learning rates of linear networks",
-    summary=(
-        "Given its best learning rate, how far does a linear network of a given depth "
-        "get in 1,000 steps of gradient descent on whitened digits? The least loss is "
-        "known exactly, $\\frac12(\\mathrm{tr}\\,\\Sigma^{YY} - \\mathrm{tr}\\,"
-        "\\Sigma^{YX}(\\Sigma^{XX})^{-1}\\Sigma^{XY})$, so what is shown is the excess "
-        "over it. Every network is trained from ten seeds at ten rates a decade over "
-        "five decades; the rate with the least mean loss over seeds is the best one. A "
-        "linear network sees the samples through their second moments alone, which is "
-        "how tens of thousands of runs take minutes."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
+STUDY = gather_study(
+    __name__,
     measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+    compare=figure.compare,
     datasets=lambda config: (config.dataset,),
     committed=Committed(
-        CommittedRun(
-            "theodolite_papers.li2016demystifying",
-            "final_losses_linear",
-            free=("depths", "networks"),
-        ),
+        CommittedRun.of_study(__name__, free=("depths", "networks")),
         ("quantity", "trial", "rate"),
     ),
     drawings=(
@@ -54,15 +36,15 @@ STUDY = Study(
             "standard error. Dotted: a network that outputs zero. Right: that rate; "
             "bands are its spread over resampled seeds. Hollow: final losses at best "
             "and worst rate lie within a tenth, so that no rate is best.",
-            by_depth,
-            draw,
+            figure.by_depth,
+            figure.draw,
         ),
         Drawing(
             "by_rate",
             "Mean excess against the learning rate at three depths, rates at which no "
             "run diverged; bands one standard error over networks.",
-            by_rate,
-            draw_by_rate,
+            figure.by_rate,
+            figure.draw_by_rate,
         ),
     ),
     departures=(

@@ -3,7 +3,6 @@
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -13,6 +12,7 @@ from theodolite.core import (
     above,
     against,
     below,
+    beyond,
     by_network,
     difference,
     each,
@@ -24,18 +24,16 @@ from theodolite.core import (
     trend,
 )
 
-from ..shared.final_losses.orders import (
+from ..shared.final_losses.reading import (
     ALL_DEPTHS,
     FROM_EIGHT,
     NO_DIVERGENCE,
     RATES_MATTER,
     any_rate,
-    faster,
-    lowest,
-)
-from ..shared.final_losses.reading import (
     deepest,
+    faster,
     gap,
+    lowest,
     on_losses,
     rate_matters,
     reference,
@@ -71,12 +69,12 @@ def share_of(rows: Select, quantity: str, *, log: bool = False) -> Read:
 
     def read(both: PredictedAndMeasured) -> Quantity:
         whole = reference(both, quantity)
-        found = Rows(
+        shares = Rows(
             {**row, **{k: None if row[k] is None else row[k] / whole for k in SCALED}}
             for row in rows(both)
         )
         told = f"{'log10 ' if log else ''}{rows} over {quantity.replace('_', ' ')}"
-        return by_network(found, log=log).mean(told)
+        return by_network(shares, log=log).mean(told)
 
     return read
 
@@ -87,7 +85,7 @@ def near_optimum(network: str, depth: int) -> Read:
 
 
 def as_deepest(depth: int) -> Test:
-    """The excess of 2-shortcut networks is as at the greatest depth."""
+    """Judge whether the excess of 2-shortcut networks is as at the greatest depth."""
     last = loss("two_shortcut").keeping(deepest)
     read = difference(loss("two_shortcut").at(depth=depth), last, log=True)
     return inside(read, HALF_A_DECADE)
@@ -101,10 +99,8 @@ CLAIMS = (
     Claim(
         name="two-shortcut-near-optimal",
         place="Figure 7 left, section 5.3.1",
-        statement=(
-            "The final losses of 2-shortcut linear networks stay close to optimal as "
-            "the networks become deeper."
-        ),
+        statement="The final losses of 2-shortcut linear networks stay close to "
+        "optimal as the networks become deeper.",
         test=on_losses(
             against(
                 each(
@@ -122,14 +118,11 @@ CLAIMS = (
         ),
         rival="a loss that leaves the optimum with depth, as with Xavier weights",
     ),
-    Claim(
+    beyond(
         name="two-shortcut-loss-invariant",
         place="Section 5.3.1, taken further than it goes",
-        kind=Kind.BEYOND,
-        statement=(
-            "The excess of 2-shortcut networks over the optimal loss is itself the "
-            "same at all depths, as are their initial condition numbers."
-        ),
+        statement="The excess of 2-shortcut networks over the optimal loss is itself "
+        "the same at all depths, as are their initial condition numbers.",
         test=on_losses(
             each("depth", loss("two_shortcut").keeping(shallower), as_deepest, least=2)
         ),
@@ -138,28 +131,21 @@ CLAIMS = (
     Claim(
         name="two-shortcut-lowest",
         place="Abstract, figure 7 left",
-        statement=(
-            "2-shortcut networks with small weights end with lower losses than Xavier, "
-            "orthogonal and 3-shortcut ones."
-        ),
+        statement="2-shortcut networks with small weights end with lower losses than "
+        "Xavier, orthogonal and 3-shortcut ones.",
         test=lowest(RIVALS),
         rival="another network that ends as low on the same seeds",
         choices=(ALL_DEPTHS,),
     ),
-    Claim(
+    beyond(
         name="orthogonal-worsens",
         place="Figure 7 left; the paper has no words on it",
-        kind=Kind.BEYOND,
-        statement=(
-            "Orthogonal and 1-shortcut networks, whose initial condition numbers grow "
-            "with depth, end further from the optimum the deeper they are."
-        ),
+        statement="Orthogonal and 1-shortcut networks, whose initial condition "
+        "numbers grow with depth, end further from the optimum the deeper they are.",
         test=on_losses(
             every(
-                *(
-                    trend(loss(name), over="depth", slope_in=above(0))
-                    for name in ("orthogonal", "one_shortcut")
-                )
+                trend(loss(name), over="depth", slope_in=above(0))
+                for name in ("orthogonal", "one_shortcut")
             )
         ),
         rival="a loss that depth leaves alone",
@@ -167,20 +153,16 @@ CLAIMS = (
     Claim(
         name="xavier-fails",
         place="Section 5.1, figure 7 left",
-        statement=(
-            "With Xavier weights deep networks are hard to train: they end further "
-            "from the optimum the deeper they are."
-        ),
+        statement="With Xavier weights deep networks are hard to train: they end "
+        "further from the optimum the deeper they are.",
         test=on_losses(trend(loss("xavier"), over="depth", slope_in=above(0))),
         rival="deep Xavier networks that train at a rate of their own",
     ),
     Claim(
         name="xavier-any-rate",
         place="Figure 7, caption",
-        statement=(
-            "At depth 96 the final losses of Xavier networks are basically the same at "
-            "all learning rates, so that none is optimal."
-        ),
+        statement="At depth 96 the final losses of Xavier networks are basically the "
+        "same at all learning rates, so that none is optimal.",
         test=any_rate("xavier", 96),
         rival="losses that depend on the rate, as in shallow networks",
         choices=(NO_DIVERGENCE,),
@@ -188,22 +170,17 @@ CLAIMS = (
     Claim(
         name="two-shortcut-higher-rates",
         place="Figure 7 right, section 5.3.1",
-        statement=(
-            "In deep networks 2-shortcut takes higher learning rates than Xavier, "
-            "orthogonal, 1-shortcut and 3-shortcut."
-        ),
+        statement="In deep networks 2-shortcut takes higher learning rates than "
+        "Xavier, orthogonal, 1-shortcut and 3-shortcut.",
         test=faster(OTHERS),
         rival="equal best rates",
         choices=(FROM_EIGHT, RATES_MATTER, ALL_SHOWN),
     ),
-    Claim(
+    beyond(
         name="two-shortcut-rate-stays",
         place="Figure 7 right; the paper has no words on it",
-        kind=Kind.BEYOND,
-        statement=(
-            "The best learning rate of deep 2-shortcut networks does not fall with "
-            "depth, as that of orthogonal networks does."
-        ),
+        statement="The best learning rate of deep 2-shortcut networks does not fall "
+        "with depth, as that of orthogonal networks does.",
         test=on_losses(
             against(
                 trend(rate("two_shortcut"), over="depth", slope_in=STAYS, log_y=False),
@@ -213,24 +190,18 @@ CLAIMS = (
         rival="a best rate in inverse proportion to depth",
         choices=(FROM_EIGHT,),
     ),
-    Claim(
+    beyond(
         name="one-shortcut-like-orthogonal",
         place="Beside section 5, whose words are on dynamics",
-        kind=Kind.BEYOND,
-        statement=(
-            "1-shortcut networks train like plain ones with orthogonal weights: they "
-            "end with similar losses at similar rates."
-        ),
+        statement="1-shortcut networks train like plain ones with orthogonal weights: "
+        "they end with similar losses at similar rates.",
         test=on_losses(
             against(
                 every(
-                    *(
-                        inside(
-                            gap("one_shortcut", "orthogonal", quantity=name),
-                            HALF_A_DECADE,
-                        )
-                        for name in ("loss", "rate")
+                    inside(
+                        gap("one_shortcut", "orthogonal", quantity=name), HALF_A_DECADE
                     )
+                    for name in ("loss", "rate")
                 ),
                 inside(
                     gap("orthogonal", "two_shortcut"),
@@ -244,11 +215,9 @@ CLAIMS = (
     Claim(
         name="three-shortcut-stuck",
         place="Section 4.2, abstract",
-        statement=(
-            "The higher the order of the stationary point, the harder it is to escape: "
-            "of all rates tried, 3-shortcut networks stay near their start through all "
-            "steps at more of them than 2-shortcut networks do."
-        ),
+        statement="The higher the order of the stationary point, the harder it is to "
+        "escape: of all rates tried, 3-shortcut networks stay near their start "
+        "through all steps at more of them than 2-shortcut networks do.",
         test=on_losses(
             inside(gap("three_shortcut", "two_shortcut", quantity="stayed"), above(0))
         ),

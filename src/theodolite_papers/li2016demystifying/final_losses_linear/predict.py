@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from theodolite.core import Rows
+from theodolite.core import Rows, named_rows
 from theodolite.theory import moments
 
-from ..shared.final_losses.inputs import inputs
-from .config import RateConfig
-
-EPS = float(np.finfo(np.float64).eps)
+from ..shared.final_losses.config import RateConfig, inputs
+from ..shared.problems import EPS
 
 
 def predict(config: RateConfig) -> Rows:
@@ -17,10 +15,10 @@ def predict(config: RateConfig) -> Rows:
     best = data.optimal_loss()
     whole = float(np.trace(data.yy))
     identity = 0.5 * float(np.trace(data.xx - 2 * data.yx) + whole)
-    found = {
+    numbers = {
         "optimal_loss": best,
         "zero_map_excess": whole / 2 - best,
         "start_excess": identity - best,
     }
     error = EPS * config.width * identity
-    return Rows({"quantity": k, "value": v, "error": error} for k, v in found.items())
+    return Rows(named_rows(numbers, error))

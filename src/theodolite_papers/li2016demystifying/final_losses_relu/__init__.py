@@ -1,48 +1,28 @@
-"""Figure 8: optimal final losses and learning rates of ReLU-mid networks.
+"""Figure 8: final losses and best learning rates with ReLUs at mid positions.
 
-Li et al. (2016), Demystifying ResNet, figure 8, section 5.3.1 and appendix B. The
-claim in our words: with ReLUs between the two matrices of every unit, 2-shortcut
-networks reach losses that fall with depth, while Xavier and orthogonal networks with
-ReLUs at the same places fail with depth. The paper leaves out 1- and 3-shortcut
-networks, whose numbers of ReLUs differ; they are shown beside.
+The same question as for linear networks, with a ReLU between the two matrices of every
+unit, and in plain networks at the same places: after every odd matrix, so that networks
+of one depth have as many ReLUs. The optimal loss is not known and differs from depth to
+depth, so what is shown is the final loss itself. A few seeds look for the best rate on
+a coarse grid; then all seeds are trained at ten rates a decade around it, and further
+while the optimum moves, until it lies inside.
 
-Departures: see ``STUDY.departures``. Cost: about 15 seconds of processor time
-at QUICK; six minutes of an H200 at PAPER.
+Li et al. (2016), Demystifying ResNet, figure 8, section 5.3.1 and appendix B. Cost:
+about 15 seconds of processor time at QUICK; six minutes of an H200 at PAPER.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from ..shared.final_losses.figure import draw, draw_by_rate
-from ..shared.final_losses.tables import by_depth, by_rate, compare
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .measure import measure
-from .predict import predict
+from ..shared.final_losses import figure
+from ..shared.final_losses.search import measure
 
-STUDY = Study(
-    title="Figure 8: final losses and best learning rates with ReLUs at mid positions",
-    summary=(
-        "The same question as for linear networks, with a ReLU between the two "
-        "matrices of every unit, and in plain networks at the same places: after every "
-        "odd matrix, so that networks of one depth have as many ReLUs. The optimal "
-        "loss is not known and differs from depth to depth, so what is shown is the "
-        "final loss itself. A few seeds look for the best rate on a coarse grid; then "
-        "all seeds are trained at ten rates a decade around it, and further while the "
-        "optimum moves, until it lies inside."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
+STUDY = gather_study(
+    __name__,
     measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+    compare=figure.compare,
     datasets=lambda config: (config.dataset,),
     committed=Committed(
-        CommittedRun(
-            "theodolite_papers.li2016demystifying",
-            "final_losses_relu",
-            free=("depths", "networks"),
-        ),
+        CommittedRun.of_study(__name__, free=("depths", "networks")),
         ("quantity", "trial", "rate"),
     ),
     drawings=(
@@ -55,15 +35,15 @@ STUDY = Study(
             "so that no rate is best. Dash-dotted: networks the paper leaves out, "
             "since they have none (1-shortcut) or other numbers of ReLUs "
             "(3-shortcut).",
-            by_depth,
-            draw,
+            figure.by_depth,
+            figure.draw,
         ),
         Drawing(
             "by_rate",
             "Mean final loss against the learning rate at three depths, rates at which "
             "no run diverged; bands one standard error over networks.",
-            by_rate,
-            draw_by_rate,
+            figure.by_rate,
+            figure.draw_by_rate,
         ),
     ),
     departures=(

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from theodolite.core import (
     Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Select,
     above,
     below,
+    beyond,
     every,
     inside,
     mean,
@@ -18,16 +18,20 @@ from theodolite.core import (
     trend,
 )
 
-from ..shared.final_losses.orders import (
+from ..shared.final_losses.reading import (
     ALL_DEPTHS,
     FROM_EIGHT,
     NO_DIVERGENCE,
     RATES_MATTER,
     any_rate,
+    deep,
+    deepest,
     faster,
+    gap,
     lowest,
+    on_losses,
+    reference,
 )
-from ..shared.final_losses.reading import deep, deepest, gap, on_losses, reference
 
 PLAIN = ("xavier", "orthogonal")
 
@@ -40,41 +44,35 @@ def loss(network: str) -> Select:
 def below_linear(both: PredictedAndMeasured) -> Quantity:
     """Read the deepest losses over the least one of a linear map, in decades."""
     read = mean(loss("two_shortcut").keeping(deepest), log=True)
-    found, best = read(both), math.log10(reference(both, "linear_optimum"))
+    deepest_loss, best = read(both), math.log10(reference(both, "linear_optimum"))
     name = "log10 final loss over that of the best linear map, deepest 2-shortcut"
-    return replace(found, name=name, value=found.value - best)
+    return replace(deepest_loss, name=name, value=deepest_loss.value - best)
 
 
 CLAIMS = (
     Claim(
         name="deeper-relu-is-better",
         place="Figure 8 left, section 5.3.1",
-        statement=(
-            "2-shortcut networks find the smaller optima of deeper ReLU networks as "
-            "easily as without nonlinearities: their final losses fall with depth."
-        ),
+        statement="2-shortcut networks find the smaller optima of deeper ReLU "
+        "networks as easily as without nonlinearities: their final losses fall with "
+        "depth.",
         test=on_losses(trend(loss("two_shortcut"), over="depth", slope_in=below(0))),
         rival="a loss that rises with depth, as without shortcuts",
     ),
-    Claim(
+    beyond(
         name="relu-beats-linear",
         place="Section 5.3.1; the comparison is ours",
-        kind=Kind.BEYOND,
-        statement=(
-            "Nonlinear units are put to use: the deepest 2-shortcut networks end below "
-            "the least loss of any linear map."
-        ),
+        statement="Nonlinear units are put to use: the deepest 2-shortcut networks "
+        "end below the least loss of any linear map.",
         test=on_losses(inside(below_linear, below(0))),
         rival="nonlinear units that are never put to use",
     ),
     Claim(
         name="plain-relu-fails",
         place="Figure 8 left, section 5.3.1",
-        statement=(
-            "Xavier and orthogonal networks with ReLUs have difficulties finding the "
-            "optima of deeper networks: their losses rise with depth in deep networks, "
-            "and the deepest end above 2-shortcut ones."
-        ),
+        statement="Xavier and orthogonal networks with ReLUs have difficulties "
+        "finding the optima of deeper networks: their losses rise with depth in deep "
+        "networks, and the deepest end above 2-shortcut ones.",
         test=on_losses(
             every(
                 *(
@@ -97,10 +95,8 @@ CLAIMS = (
     Claim(
         name="two-shortcut-lowest-relu",
         place="Abstract, figure 8 left",
-        statement=(
-            "With ReLUs too, 2-shortcut networks with small weights end with lower "
-            "losses than Xavier and orthogonal ones."
-        ),
+        statement="With ReLUs too, 2-shortcut networks with small weights end with "
+        "lower losses than Xavier and orthogonal ones.",
         test=lowest(PLAIN),
         rival="a plain network that ends as low on the same seeds",
         choices=(ALL_DEPTHS,),
@@ -108,22 +104,17 @@ CLAIMS = (
     Claim(
         name="plain-relu-any-rate",
         place="Figure 8, caption",
-        statement=(
-            "At depth 64 the final losses of Xavier and orthogonal ReLU networks are "
-            "basically the same at all learning rates."
-        ),
-        test=every(*(any_rate(name, 64) for name in PLAIN)),
+        statement="At depth 64 the final losses of Xavier and orthogonal ReLU "
+        "networks are basically the same at all learning rates.",
+        test=every(any_rate(name, 64) for name in PLAIN),
         rival="losses that depend on the rate, as in shallow networks",
         choices=(NO_DIVERGENCE,),
     ),
-    Claim(
+    beyond(
         name="two-shortcut-higher-rates-relu",
         place="Figure 8 right; the paper's words are on linear networks",
-        kind=Kind.BEYOND,
-        statement=(
-            "With ReLUs too, 2-shortcut takes higher learning rates in deep networks "
-            "than Xavier and orthogonal."
-        ),
+        statement="With ReLUs too, 2-shortcut takes higher learning rates in deep "
+        "networks than Xavier and orthogonal.",
         test=faster(PLAIN),
         rival="equal best rates",
         choices=(FROM_EIGHT, RATES_MATTER),

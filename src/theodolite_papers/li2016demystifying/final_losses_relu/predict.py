@@ -2,19 +2,17 @@
 
 import numpy as np
 
-from theodolite.core import Rows
+from theodolite.core import Rows, named_rows
 from theodolite.theory import moments
 
-from ..shared.final_losses.inputs import inputs
-from .config import RateConfig
-
-EPS = float(np.finfo(np.float64).eps)
+from ..shared.final_losses.config import RateConfig, inputs
+from ..shared.problems import EPS
 
 
 def predict(config: RateConfig) -> Rows:
     """Return the loss of the best linear map and that of the zero map."""
     data = moments(*inputs(config))
     zero = float(np.trace(data.yy)) / 2
-    found = {"linear_optimum": data.optimal_loss(), "zero_map_final_loss": zero}
+    numbers = {"linear_optimum": data.optimal_loss(), "zero_map_final_loss": zero}
     error = EPS * config.width * zero
-    return Rows({"quantity": k, "value": v, "error": error} for k, v in found.items())
+    return Rows(named_rows(numbers, error))

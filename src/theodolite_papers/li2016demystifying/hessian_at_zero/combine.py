@@ -1,11 +1,10 @@
 """Entries and eigenvalues of measured Hessians beside the printed formulas."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from theodolite.core import Row, Rows
+from theodolite.core import Cell, Row, Rows
 from theodolite.theory import (
     commutation,
     data_matrix,
@@ -21,34 +20,34 @@ from .measure import Measured, hessians
 Samples = tuple[np.ndarray, np.ndarray]
 
 
-def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
+def combine(config: Config, cell: Cell) -> Rows:
     """Compare with Eqs 23 to 32, and losses at zero with the best linear map."""
     data, n = cell["data"], cell["n"]
     if data == "picture" or n > 2:
         return Rows()
     samples = dataset(config, data, cell["trial"])
     rows: list[Row] = []
-    for found in hessians(config, data, n, cell["trial"]):
-        if n == 2 and found.setting == "linear":
-            rows += _excess(found, samples)
+    for network in hessians(config, data, n, cell["trial"]):
+        if n == 2 and network.setting == "linear":
+            rows += _excess(network, samples)
         if data == "random":
             compared = _one_shortcut if n == 1 else _two_shortcut
-            rows += compared(found, samples)
+            rows += compared(network, samples)
     return Rows(rows)
 
 
-def _rivals(found: Measured, name: str, others: Mapping[str, float]) -> list[Row]:
+def _rivals(network: Measured, name: str, others: Mapping[str, float]) -> list[Row]:
     """Return how far rivals of a formula are, a row each."""
     return [
         row
         for rival, value in others.items()
-        for row in named({name: value}, found.rounding, rival=rival, **found.labels)
+        for row in named({name: value}, network.rounding, rival=rival, **network.labels)
     ]
 
 
-def _two_shortcut(found: Measured, samples: Samples) -> list[Row]:
-    plan, scale = found.plan, found.scale
-    lower = found.blocks[1, 0]
+def _two_shortcut(network: Measured, samples: Samples) -> list[Row]:
+    plan, scale = network.plan, network.scale
+    lower = network.blocks[1, 0]
     data, eye = data_matrix(plan, *samples), np.eye(plan.width)
     k = commutation(plan.width)
     # A rival for the spectrum: magnitudes of eigenvalues of M for singular values.
@@ -56,12 +55,12 @@ def _two_shortcut(found: Measured, samples: Samples) -> list[Row]:
     other = np.sort(np.concatenate([-other, other]))
     gaps = {
         "entries": gap(np.kron(eye, data) @ k, lower, scale),
-        "spectrum": gap(eigenvalues_at_zero(plan, *samples), found.values, scale),
+        "spectrum": gap(eigenvalues_at_zero(plan, *samples), network.values, scale),
     }
     return [
-        *named(gaps, found.rounding, **found.labels),
+        *named(gaps, network.rounding, **network.labels),
         *_rivals(
-            found,
+            network,
             "entries_rival",
             {
                 "no commutation": gap(np.kron(eye, data), lower, scale),
@@ -69,34 +68,36 @@ def _two_shortcut(found: Measured, samples: Samples) -> list[Row]:
             },
         ),
         *_rivals(
-            found,
+            network,
             "spectrum_rival",
-            {"eigenvalues of M": gap(other, found.values, scale)},
+            {"eigenvalues of M": gap(other, network.values, scale)},
         ),
     ]
 
 
-def _one_shortcut(found: Measured, samples: Samples) -> list[Row]:
-    plan, scale, data = found.plan, found.scale, moments(*samples)
+def _one_shortcut(network: Measured, samples: Samples) -> list[Row]:
+    plan, scale, data = network.plan, network.scale, moments(*samples)
     closed = hessian_at_zero(plan, *samples)
     printed = np.kron(data.xx, np.eye(plan.width))
     gaps = {
-        "closed_form": gap(closed, found.matrix, scale),
-        "printed_diagonal": gap(printed, found.blocks[0, 0], scale),
+        "closed_form": gap(closed, network.matrix, scale),
+        "printed_diagonal": gap(printed, network.blocks[0, 0], scale),
     }
-    rows = named(gaps, found.rounding, **found.labels)
+    rows = named(gaps, network.rounding, **network.labels)
     if plan.units == 1:
         return rows
-    lower = found.blocks[1, 0]
+    lower = network.blocks[1, 0]
     pull = np.kron(np.eye(plan.width), data.gap)
     below = gap(printed + pull @ commutation(plan.width), lower, scale)
-    rows += named({"printed_lower": below}, found.rounding, **found.labels)
+    rows += named({"printed_lower": below}, network.rounding, **network.labels)
     rival = {"no commutation": gap(printed + pull, lower, scale)}
-    return rows + _rivals(found, "lower_rival", rival)
+    return rows + _rivals(network, "lower_rival", rival)
 
 
-def _excess(found: Measured, samples: Samples) -> list[Row]:
+def _excess(network: Measured, samples: Samples) -> list[Row]:
     """Compare the loss at zero with that of the best linear map."""
     least = moments(*samples).optimal_loss()
-    value = found.reading.loss / least - 1
-    return named({"excess": value}, EPS * len(samples[0]) * (1 + value), **found.labels)
+    value = network.reading.loss / least - 1
+    return named(
+        {"excess": value}, EPS * len(samples[0]) * (1 + value), **network.labels
+    )

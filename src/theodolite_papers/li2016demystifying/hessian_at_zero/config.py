@@ -37,18 +37,18 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a shortcut length and dataset, degenerate ones, and the picture."""
-    found = [
+    """Return one cell per shortcut length and dataset, and one for the picture."""
+    all_cells = [
         {"data": "random", "n": n, "trial": seed}
         for n in LENGTHS
         for seed in config.seeds
     ]
-    found += [
+    all_cells += [
         {"data": data, "n": 2, "trial": seed}
         for data in ("singular", "zero")
         for seed in config.seeds
     ]
-    return [*found, {"data": "picture", "n": 0, "trial": config.seed}]
+    return [*all_cells, {"data": "picture", "n": 0, "trial": config.seed}]
 
 
 def dataset(config: Config, data: str, trial: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,9 +1,9 @@
 """The Hessian at zero as a picture, and the unit of figure 1."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
 
 from ..shared.problems import SETTINGS
 
@@ -12,10 +12,7 @@ def picture(both: PredictedAndMeasured) -> Rows:
     """Return predicted and measured entries, and the largest magnitude of all."""
     entries = Rows(
         {**row, "road": road}
-        for road, rows in (
-            ("closed form", both.predicted),
-            ("measured", both.measured),
-        )
+        for road, rows in (("closed form", both.predicted), ("measured", both.measured))
         for row in rows.where(quantity="entry")
     )
     limit = max(abs(row["value"]) for row in entries)
@@ -37,35 +34,25 @@ def unit(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Condition number of Eq 9 beside the measured one, deepest network."""
+    """Return Eq 9 beside the measured condition number of the deepest network."""
     rows: list[Row] = []
     closed = both.predicted.where(quantity="condition")
     measured = both.measured.where(quantity="condition")
     deepest = max(measured.levels("units"))
     for setting in SETTINGS:
         for trial in closed.levels("trial")[:3]:
-            found = measured.only(setting=setting, trial=trial, units=deepest)
-            rows.append(
-                {
-                    "label": f"cond(H), n = 2, {setting}, {deepest} units, "
-                    f"dataset {trial}",
-                    "predicted": closed.value(setting=setting, trial=trial),
-                    "measured": found["value"],
-                    "error": found["error"],
-                }
-            )
+            label = f"cond(H), n = 2, {setting}, {deepest} units, dataset {trial}"
+            of = {"setting": setting, "trial": trial}
+            there = measured.only(**of, units=deepest)
+            rows.append(compared_row(label, closed.value(**of), there))
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Entries a weight matrix of the picture's networks, of width 2.
 BLOCK = 4
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw closed form (above) and measurement (below) for n = 1, 2, 3."""
     figure, panels = figures.new_figure(7.0, 5.0, panels=(2, 3))
     limit = table.value(quantity="limit")
@@ -79,7 +66,7 @@ def draw(table: Rows) -> "Figure":
     return figure
 
 
-def _show(panel: "Axes", entries: Rows, limit: float) -> Any:
+def _show(panel: "figures.Axes", entries: Rows, limit: float) -> Any:
     side = len(entries.levels("row"))
     matrix = entries.values().reshape(side, side)
     # One pixel an entry, in files of every kind.
@@ -95,7 +82,7 @@ def _show(panel: "Axes", entries: Rows, limit: float) -> Any:
     return image
 
 
-def draw_unit(table: Rows) -> "Figure":
+def draw_unit(table: Rows) -> "figures.Figure":
     """Draw a unit with its shortcut."""
     figure, (panel,) = figures.new_figure(6.6, 2.2)
     panel.set_axis_off()
@@ -127,7 +114,10 @@ def draw_unit(table: Rows) -> "Figure":
 
 
 def _arrow(
-    panel: "Axes", start: tuple[float, float], end: tuple[float, float], bend: float = 0
+    panel: "figures.Axes",
+    start: tuple[float, float],
+    end: tuple[float, float],
+    bend: float = 0,
 ) -> None:
     panel.annotate(
         "",

@@ -1,13 +1,12 @@
 """Hessians of networks at zero by double backward, and what their blocks show."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from theodolite.core import Row, Rows, ShortcutBlueprint, condition_of
+from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, condition_of
 
 from ..shared.hessians import at_zero, measured_hessian
 from ..shared.problems import EPS, SETTINGS, entries, gap, named
@@ -57,14 +56,14 @@ def hessians(config: Config, data: str, n: int, trial: int) -> tuple[Measured, .
     x, y = dataset(config, data, trial)
     # Degenerate data are so for identity activations before the matrices.
     settings = SETTINGS if data == "random" else {"linear": SETTINGS["linear"]}
-    found = []
+    networks = []
     for setting, names in settings.items():
         for units in config.units:
             plan = ShortcutBlueprint(
                 width=config.width, depth=n * units, shortcut=n, **names
             )
             matrix, reading = measured_hessian(at_zero(plan, config.device), x, y)
-            found.append(
+            networks.append(
                 Measured(
                     setting=setting,
                     plan=plan,
@@ -73,57 +72,57 @@ def hessians(config: Config, data: str, n: int, trial: int) -> tuple[Measured, .
                     reading=reading,
                 )
             )
-    return tuple(found)
+    return tuple(networks)
 
 
-def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+def measure(config: Config, cell: Cell) -> Rows:
     """Measure the Hessians of a cell, or the picture's entries."""
     if cell["data"] == "picture":
         return Rows(_picture(config))
-    found = hessians(config, cell["data"], cell["n"], cell["trial"])
-    return Rows(row for one in found for row in _rows(one, cell["data"]))
+    networks = hessians(config, cell["data"], cell["n"], cell["trial"])
+    return Rows(row for one in networks for row in _rows(one, cell["data"]))
 
 
-def _rows(found: Measured, data: str) -> list[Row]:
-    size = np.abs(found.values)
+def _rows(network: Measured, data: str) -> list[Row]:
+    size = np.abs(network.values)
     sized = {
-        "max_entry": np.abs(found.matrix).max(),
+        "max_entry": np.abs(network.matrix).max(),
         "largest": size.max(),
-        "lowest": found.values.min(),
-        "gradient_norm": np.linalg.norm(found.reading.gradient),
+        "lowest": network.values.min(),
+        "gradient_norm": np.linalg.norm(network.reading.gradient),
     }
     # Sums of the loss's own size round by a fraction of it; what no sum touches is 0.
-    most = size.max() if data == "random" else max(size.max(), found.reading.loss)
-    rows = named(sized, found.rounding * most, **found.labels)
-    if found.plan.shortcut == 2:
-        flat = {"flat": float(np.mean(size < 1e-10 * found.reading.loss))}
-        rows += named(flat, 0.0, **found.labels)
+    most = size.max() if data == "random" else max(size.max(), network.reading.loss)
+    rows = named(sized, network.rounding * most, **network.labels)
+    if network.plan.shortcut == 2:
+        flat = {"flat": float(np.mean(size < 1e-10 * network.reading.loss))}
+        rows += named(flat, 0.0, **network.labels)
     if data != "random":
         return rows
-    shape = {1: _one_shortcut, 2: _two_shortcut}.get(found.plan.shortcut)
+    shape = {1: _one_shortcut, 2: _two_shortcut}.get(network.plan.shortcut)
     if shape is not None:
-        rows += named(shape(found), found.rounding, **found.labels)
-    if found.plan.shortcut == 2:
-        condition = condition_of(found.values, quantile=0.0)
-        rows += named({"condition": condition.ratio}, condition.error, **found.labels)
+        rows += named(shape(network), network.rounding, **network.labels)
+    if network.plan.shortcut == 2:
+        condition = condition_of(network.values, quantile=0.0)
+        rows += named({"condition": condition.ratio}, condition.error, **network.labels)
     return rows
 
 
-def _two_shortcut(found: Measured) -> dict[str, float]:
-    """Entries outside Eq 8's pattern, and how units differ within it."""
-    blocks, units = found.blocks, range(found.plan.units)
+def _two_shortcut(network: Measured) -> dict[str, float]:
+    """Return entries outside Eq 8's pattern, and how units differ within it."""
+    blocks, units = network.blocks, range(network.plan.units)
     lower = [blocks[2 * r + 1, 2 * r].copy() for r in units]
     for r in units:
         blocks[2 * r + 1, 2 * r] = blocks[2 * r, 2 * r + 1] = 0
     return {
-        "off_pattern": float(np.abs(blocks).max()) / found.scale,
-        "unit_spread": max(gap(lower[0], block, found.scale) for block in lower),
+        "off_pattern": float(np.abs(blocks).max()) / network.scale,
+        "unit_spread": max(gap(lower[0], block, network.scale) for block in lower),
     }
 
 
-def _one_shortcut(found: Measured) -> dict[str, float]:
-    """How blocks differ on one side of the diagonal, and across it."""
-    blocks, units, scale = found.blocks, found.plan.units, found.scale
+def _one_shortcut(network: Measured) -> dict[str, float]:
+    """Return how blocks differ on one side of the diagonal, and across it."""
+    blocks, units, scale = network.blocks, network.plan.units, network.scale
     sides = {
         "diagonal": [blocks[r, r] for r in range(units)],
         "below": [blocks[r, s] for r in range(units) for s in range(r)],

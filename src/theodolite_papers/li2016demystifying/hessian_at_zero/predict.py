@@ -8,15 +8,15 @@ from .config import Config, dataset
 
 
 def predict(config: Config) -> Rows:
-    """Eq 9 and Eq 26 for every dataset, and the picture's closed form."""
+    """Return Eqs 9 and 26 for every dataset, and the picture's closed form."""
     rows: list[Row] = []
     for trial in config.seeds:
         x, y = dataset(config, "random", trial)
         for setting, names in SETTINGS.items():
             plan = ShortcutBlueprint(width=config.width, depth=2, **names)
-            found = conditioning_at_zero(plan, x, y, quantile=0.0)
-            error = EPS * config.width * found.ratio**2
-            values = {"condition": found.ratio}
+            condition = conditioning_at_zero(plan, x, y, quantile=0.0)
+            error = EPS * config.width * condition.ratio**2
+            values = {"condition": condition.ratio}
             rows += named(values, error, n=2, setting=setting, trial=trial)
     x, y = dataset(config, "picture", config.seed)
     for n in (1, 2, 3):

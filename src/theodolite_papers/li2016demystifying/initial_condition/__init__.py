@@ -1,44 +1,25 @@
-"""Figure 4: initial condition numbers of linear networks against depth.
+r"""Figure 4: condition numbers at initialisation against depth.
 
-Li et al. (2016), Demystifying ResNet, figure 4, section 5.1 and appendix B. The claim
-in our words: the ratio of the largest to the tenth-percentile eigenvalue magnitude of
-the Hessian at the start stays constant with depth for 2-shortcut networks, grows for
-orthogonal and 1-shortcut ones and explodes for Xavier ones.
+How badly conditioned is a linear network before the first step? The measure is
+$|\lambda|_{\max}/|\lambda|_{(0.1)}$ of the Hessian of the square loss on whitened
+digits. For 2-shortcut networks theory says it is a property of the data alone; for
+1-shortcut and orthogonal networks it grows in proportion to depth; for Xavier networks
+it grows exponentially, since the singular values of a product of random matrices spread
+at a constant rate a layer. Networks are built and their Hessians measured by double
+backward, on twenty samples that have the second moments of all: to a linear network
+they are the same data. The deepest are computed from those moments.
 
-Departures: see ``STUDY.departures``. Cost: about a minute of processor time at QUICK
-and an hour at PAPER, most of it in the eigenvalues at depths 64 and 96; a network of
-depth 96 takes about 3 GiB.
+Li et al. (2016), Demystifying ResNet, figure 4, section 5.1 and appendix B. Cost: about
+a minute of processor time at QUICK and an hour at PAPER, most of it in the eigenvalues
+at depths 64 and 96; a network of depth 96 takes about 3 GiB.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Figure 4: condition numbers at initialisation against depth",
-    summary=(
-        "How badly conditioned is a linear network before the first step? The "
-        "measure is $|\\lambda|_{\\max}/|\\lambda|_{(0.1)}$ of the Hessian of the "
-        "square loss on whitened digits. For 2-shortcut networks theory says it is a "
-        "property of the data alone; for 1-shortcut and orthogonal networks it grows "
-        "in proportion to depth; for Xavier networks it grows exponentially, since "
-        "the singular values of a product of random matrices spread at a constant "
-        "rate a layer. Networks are built and their Hessians measured by double "
-        "backward, on twenty samples that have the second moments of all: to a linear "
-        "network they are the same data. The deepest are computed from those moments."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(
@@ -46,17 +27,12 @@ STUDY = Study(
             "Means and standard deviations over networks of the decimal logarithm. "
             "Dashed: closed form at zero weights. Hollow: the percentile is below the "
             "rounding of the eigenvalues, so that the ratio is not known.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     committed=Committed(
-        CommittedRun(
-            "theodolite_papers.li2016demystifying",
-            "initial_condition",
-            free=("depths",),
-        ),
-        ("quantity", "method"),
+        CommittedRun.of_study(__name__, free=("depths",)), ("quantity", "method")
     ),
     departures=(
         "The paper does not give depths: even numbers up to 96 are used; beyond depth "

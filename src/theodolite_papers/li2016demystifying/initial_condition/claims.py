@@ -7,7 +7,6 @@ import math
 
 from theodolite.core import (
     Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -17,8 +16,10 @@ from theodolite.core import (
     above,
     against,
     below,
+    beyond,
     difference,
     each,
+    erratum,
     every,
     exact,
     inside,
@@ -50,8 +51,8 @@ def _resolved(rows: Rows) -> Rows:
 
 def _deepest_three(rows: Rows) -> Rows:
     """Keep the three greatest depths of those that are resolved."""
-    found = _resolved(rows)
-    return found.where(lambda row: row["depth"] in found.levels("depth")[-3:])
+    resolved = _resolved(rows)
+    return resolved.where(lambda row: row["depth"] in resolved.levels("depth")[-3:])
 
 
 def ratio(kind: str) -> Select:
@@ -64,10 +65,8 @@ def explodes(kind: str, *, log_x: bool = True, name: str = "") -> Test:
     parts = {"": ratio(kind), ", last three": ratio(kind).keeping(_deepest_three)}
     told = name or f"exponent of {ratio(kind)}"
     return every(
-        *(
-            trend(rows, over="depth", slope_in=above(0), log_x=log_x, name=told + where)
-            for where, rows in parts.items()
-        )
+        trend(rows, over="depth", slope_in=above(0), log_x=log_x, name=told + where)
+        for where, rows in parts.items()
     )
 
 
@@ -133,10 +132,8 @@ CLAIMS = (
     Claim(
         name="two-shortcut-constant",
         place="Figure 4, section 5.1",
-        statement=(
-            "2-shortcut linear networks have the same initial condition number at "
-            "every depth."
-        ),
+        statement="2-shortcut linear networks have the same initial condition number "
+        "at every depth.",
         test=against(
             every(
                 inside(span(at_zero("ratio", "two_shortcut")), KEPT),
@@ -149,30 +146,24 @@ CLAIMS = (
     Claim(
         name="xavier-explodes",
         place="Figure 4, section 5.1",
-        statement=(
-            "With Xavier initialisation the condition number goes to infinity with "
-            "depth."
-        ),
+        statement="With Xavier initialisation the condition number goes to infinity "
+        "with depth.",
         test=explodes("xavier", log_x=False, name="decades a layer, Xavier"),
         rival="a condition number that levels off",
     ),
     Claim(
         name="orthogonal-explodes",
         place="Figure 4, section 5.1",
-        statement=(
-            "With orthogonal initialisation the condition number goes to infinity with "
-            "depth."
-        ),
+        statement="With orthogonal initialisation the condition number goes to "
+        "infinity with depth.",
         test=explodes("orthogonal"),
         rival="a condition number that levels off",
     ),
     Claim(
         name="orthogonal-slower",
         place="Figure 4, section 5.1",
-        statement=(
-            "The condition number grows more slowly with orthogonal than with Xavier "
-            "initialisation."
-        ),
+        statement="The condition number grows more slowly with orthogonal than with "
+        "Xavier initialisation.",
         test=inside(
             slope_difference(ratio("xavier"), ratio("orthogonal"), "depth"), above(0)
         ),
@@ -181,27 +172,20 @@ CLAIMS = (
     Claim(
         name="one-shortcut-grows",
         place="Abstract, section 2",
-        statement=(
-            "The condition number of 1-shortcut networks at zero grows without bound "
-            "with depth."
-        ),
+        statement="The condition number of 1-shortcut networks at zero grows without "
+        "bound with depth.",
         test=explodes("one_shortcut"),
         rival="a condition number that levels off",
     ),
-    Claim(
+    erratum(
         name="one-shortcut-explodes",
         place="Section 4.2, after theorem 2",
-        kind=Kind.ERRATUM,
-        statement=(
-            "That it grows follows from theorems on block Toeplitz matrices, which "
-            "ask for blocks that decay away from the diagonal."
-        ),
+        statement="That it grows follows from theorems on block Toeplitz matrices, "
+        "which ask for blocks that decay away from the diagonal.",
         printed="block Toeplitz, hence exploding by Gray's theorems",
-        corrected=(
-            "$\\lambda_{\\max} \\geq R\\,v^T A_s v - v^T (A_s - B) v$ for every unit "
-            "vector $v$, while $(e_1-e_2)/\\sqrt{2} \\otimes v$ is moved by an amount "
-            "free of $R$: the ratio grows like $R$, although no block decays"
-        ),
+        corrected="$\\lambda_{\\max} \\geq R\\,v^T A_s v - v^T (A_s - B) v$ for every "
+        "unit vector $v$, while $(e_1-e_2)/\\sqrt{2} \\otimes v$ is moved by an "
+        "amount free of $R$: the ratio grows like $R$, although no block decays",
         test=inside(largest(predicted("block_norm")), near(0, 0)),
         corrected_test=every(
             inside(
@@ -219,45 +203,35 @@ CLAIMS = (
     Claim(
         name="one-shortcut-is-none",
         place="Abstract",
-        statement=(
-            "Shortcuts of length 1 are essentially equivalent to none: some plain "
-            "network of figure 4 starts with the same condition number."
-        ),
+        statement="Shortcuts of length 1 are essentially equivalent to none: some "
+        "plain network of figure 4 starts with the same condition number.",
         test=some(same_as("orthogonal"), same_as("xavier")),
         rival="condition numbers apart by decades, as from 2-shortcut networks",
     ),
-    Claim(
+    beyond(
         name="one-shortcut-is-orthogonal",
         place="Made precise: abstract, section 5",
-        kind=Kind.BEYOND,
-        statement=(
-            "The equivalence is exact for linear networks with orthogonal weights "
-            "$O_r$ and labels turned by $Q = O_R \\cdots O_1$: their Hessian is "
-            "orthogonally similar to that of the 1-shortcut network at zero with "
-            "labels $Q^T y$."
-        ),
+        statement="The equivalence is exact for linear networks with orthogonal "
+        "weights $O_r$ and labels turned by $Q = O_R \\cdots O_1$: their Hessian is "
+        "orthogonally similar to that of the 1-shortcut network at zero with labels "
+        "$Q^T y$.",
         test=exact(
             measured("rotated_gap"), rival=measured("rotated_gap").reading("unrotated")
         ),
         rival="the same labels without the rotation",
     ),
-    Claim(
+    erratum(
         name="conventions-unstated",
         place="Appendix B",
-        kind=Kind.ERRATUM,
-        statement=(
-            "The tenth percentile of whitened digits is a number by itself: neither "
-            "signs and orders of components and classes nor the reading between order "
-            "statistics move it."
-        ),
+        statement="The tenth percentile of whitened digits is a number by itself: "
+        "neither signs and orders of components and classes nor the reading between "
+        "order statistics move it.",
         printed="$|\\lambda|_{(0.1)}$, the 10th percentile, of whitened MNIST",
-        corrected=(
-            "all of them do: linear interpolation, components by falling variance with "
-            "their largest entry positive, classes in order"
-        ),
-        test=every(*(inside(read, SAME) for read in MOVED)),
+        corrected="all of them do: linear interpolation, components by falling "
+        "variance with their largest entry positive, classes in order",
+        test=every(inside(read, SAME) for read in MOVED),
         corrected_test=every(
-            *(inside(read, above(KEPT.high, source="rounding")) for read in MOVED)
+            inside(read, above(KEPT.high, source="rounding")) for read in MOVED
         ),
         rival="a number that no convention moves",
     ),

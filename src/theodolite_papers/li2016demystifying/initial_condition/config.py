@@ -72,11 +72,11 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network, the deepest first, and one for the conventions."""
-    found = [
+    """Return one cell per network, the deepest first, and one for conventions."""
+    all_cells = [
         {"kind": kind, "depth": depth, "trial": seed}
         for depth in sorted(config.depths, reverse=True)
         for kind in KINDS
         for seed in config.seeds
     ]
-    return [*found, {"kind": "conventions", "depth": 2, "trial": config.seed}]
+    return [*all_cells, {"kind": "conventions", "depth": 2, "trial": config.seed}]

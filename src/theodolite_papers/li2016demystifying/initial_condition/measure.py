@@ -1,13 +1,12 @@
 """Initial Hessians of built networks, by double backward."""
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from theodolite import instruments, networks
-from theodolite.core import Row, Rows, ShortcutBlueprint
+from theodolite.core import Cell, Row, Rows, ShortcutBlueprint
 
 from ..shared.hessians import measured_hessian
 from ..shared.whitened import few
@@ -17,14 +16,15 @@ from .config import KINDS, Config
 MEASURED_BYTES = 2**30
 
 
-def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+def measure(config: Config, cell: Cell) -> Rows:
     """Measure one network's initial Hessian, where it is not too deep."""
     if cell["kind"] == "conventions" or cell["depth"] > config.measured_depth:
         return Rows()
-    return Rows(readings(instruments.spectrum_of(hessian(config, _key(cell))[1])))
+    _, reading = hessian(config, tuple(cell.items()))
+    return Rows(readings(instruments.spectrum_of(reading)))
 
 
-def built(config: Config, cell: Mapping[str, Any]) -> tuple[ShortcutBlueprint, Any]:
+def built(config: Config, cell: Cell) -> tuple[ShortcutBlueprint, Any]:
     """Return the blueprint of a cell and its network."""
     plan = ShortcutBlueprint(
         width=config.width, depth=cell["depth"], **KINDS[cell["kind"]]
@@ -38,10 +38,6 @@ def hessian(config: Config, key: tuple[tuple[str, Any], ...]) -> tuple[np.ndarra
     _, network = built(config, dict(key))
     samples = few(config.dataset, config.width)
     return measured_hessian(network, *samples, matrix_bytes=MEASURED_BYTES)
-
-
-def _key(cell: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(cell.items())
 
 
 def readings(spectrum: Any) -> list[Row]:

@@ -1,52 +1,29 @@
-"""Activations: the condition number of nonlinear networks near zero, by depth.
+r"""Activations: condition numbers of nonlinear networks near zero.
+
+The measure is that of figure 4, $|\lambda|_{\max}/|\lambda|_{(0.1)}$ on whitened
+digits, now of 2-shortcut networks with ReLU at mid and of 1-shortcut networks with
+activations, at small weights. ReLU bends only at its kinks: with its gates frozen a
+2-shortcut network is multilinear in its matrices, so its Hessian is a Gauss–Newton part
+and a part that joins two different matrices through the error: exact at any weights.
+Near zero it tends to blocks of half-space moments, one for each hidden unit. They are
+independent draws, so a deeper network has more of them from the same distribution: its
+bulk does not see depth, its extremes a little.
 
 Li et al. (2016), Demystifying ResNet, abstract ("with or without nonlinearities"),
-theorem 2 with assumption 3, section 5.3.1, which trains such networks. The claim in
-our words: what theorem 2 says of 1- and 2-shortcut networks at zero carries over to
-networks with activations. Away from its kinks ReLU has no curvature, so the Hessian is
-known exactly at any weights, and one can look. That small weights see half-space
-moments, not Eq 9, is judged in ``around_zero``.
-
-Departures: see ``STUDY.departures``. Cost: about 15 s at QUICK, minutes at PAPER.
+theorem 2 with assumption 3, section 5.3.1, which trains such networks. That small
+weights see half-space moments, not Eq 9, is judged in ``around_zero``. Cost: about 15 s
+at QUICK, minutes at PAPER.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Activations: condition numbers of nonlinear networks near zero",
-    summary=(
-        "The measure is that of figure 4, $|\\lambda|_{\\max}/|\\lambda|_{(0.1)}$ on "
-        "whitened digits, now of 2-shortcut networks with ReLU at mid and of "
-        "1-shortcut networks with activations, at small weights. ReLU bends only at "
-        "its kinks: with its gates frozen a 2-shortcut network is multilinear in its "
-        "matrices, so its Hessian is a Gauss–Newton part and a part that joins two "
-        "different matrices through the error: exact at any weights. Near zero it "
-        "tends to blocks of half-space moments, one for each hidden unit. They are "
-        "independent draws, so a deeper network has more of them from the same "
-        "distribution: its bulk does not see depth, its extremes a little."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     datasets=lambda config: (config.dataset,),
     committed=Committed(
-        CommittedRun(
-            "theodolite_papers.li2016demystifying",
-            "relu_exact",
-            free=("depths", "one_depths"),
-        ),
-        ("quantity",),
+        CommittedRun.of_study(__name__, free=("depths", "one_depths")), ("quantity",)
     ),
     revision=2,
     drawings=(
@@ -57,8 +34,8 @@ STUDY = Study(
             "closed form at zero. Right: distance of the measured spectrum from that "
             "of half-space moments, as a fraction of the largest eigenvalue, against "
             "the size of the weights; dashed: slope 2.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

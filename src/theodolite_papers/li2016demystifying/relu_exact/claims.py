@@ -2,14 +2,13 @@
 
 from theodolite.core import (
     Claim,
-    Kind,
     Read,
-    Rows,
     Select,
     Test,
     above,
     against,
     below,
+    beyond,
     each,
     every,
     exact,
@@ -35,11 +34,7 @@ def of_two(quantity: str) -> Select:
     return measured(quantity, kind=TWO)
 
 
-def _one(rows: Rows) -> Rows:
-    return rows.where(lambda row: row["kind"] != TWO)
-
-
-ONE = measured("ratio").keeping(_one)
+ONE = measured("ratio", lambda row: row["kind"] != TWO)
 
 
 def grows(kind: str) -> Test:
@@ -56,11 +51,9 @@ CLAIMS = (
     Claim(
         name="relu-condition-invariant",
         place="Abstract, theorem 2.2",
-        statement=(
-            "With nonlinearities too the condition number of 2-shortcut networks at "
-            "the start does not depend on depth; here with ReLU at mid, small random "
-            "weights and the measure of figure 4."
-        ),
+        statement="With nonlinearities too the condition number of 2-shortcut "
+        "networks at the start does not depend on depth; here with ReLU at mid, small "
+        "random weights and the measure of figure 4.",
         test=against(
             inside(exponent("ratio"), NO_GROWTH), each("kind", ONE, grows, least=2)
         ),
@@ -69,23 +62,18 @@ CLAIMS = (
     Claim(
         name="one-shortcut-explodes-nonlinear",
         place="Abstract, section 2",
-        statement=(
-            "The condition number of 1-shortcut networks grows with depth with "
-            "nonlinearities too: tanh, and ReLU before or after the matrix, at small "
-            "weights."
-        ),
+        statement="The condition number of 1-shortcut networks grows with depth with "
+        "nonlinearities too: tanh, and ReLU before or after the matrix, at small "
+        "weights.",
         test=each("kind", ONE, grows, least=2),
         rival="a condition number that stays, as of 2-shortcut networks",
     ),
-    Claim(
+    beyond(
         name="relu-extremes-spread",
         place="Made precise: theorem 2.2 for ReLU",
-        kind=Kind.BEYOND,
-        statement=(
-            "Each hidden unit draws its own half-space moment: averages over the "
-            "spectrum do not depend on depth, and the largest eigenvalue rises with "
-            "it, at most to $E[|x-y|\\,|x|]$."
-        ),
+        statement="Each hidden unit draws its own half-space moment: averages over "
+        "the spectrum do not depend on depth, and the largest eigenvalue rises with "
+        "it, at most to $E[|x-y|\\,|x|]$.",
         test=every(
             trend(
                 of_two("mean_size"),
@@ -104,14 +92,11 @@ CLAIMS = (
         ),
         rival="extremes that stay",
     ),
-    Claim(
+    beyond(
         name="relu-decomposition",
         place="Made precise: section 5.3.1, with Bishop (1992) of appendix B",
-        kind=Kind.BEYOND,
-        statement=(
-            "With ReLU at mid and no sample on a kink the Hessian is $E[J^T J]$ plus "
-            "$E[(S_{kl} \\otimes P_k^T e\\,a_l^T)K]$ between layers $k > l$."
-        ),
+        statement="With ReLU at mid and no sample on a kink the Hessian is $E[J^T J]$ "
+        "plus $E[(S_{kl} \\otimes P_k^T e\\,a_l^T)K]$ between layers $k > l$.",
         test=every(
             exact(measured("whole"), rival=measured("without_residual")),
             exact(measured("gauss_newton"), rival=measured("open_gates")),
@@ -119,10 +104,9 @@ CLAIMS = (
         ),
         rival="Gauss–Newton alone, or the linear network with all gates open",
     ),
-    Claim(
+    beyond(
         name="relu-within-layers",
         place="Made precise: assumption 3",
-        kind=Kind.BEYOND,
         statement="The error adds nothing to the block of a layer with itself.",
         test=against(
             exact(measured("within")), inside(largest(measured("within_tanh")), EXACT)
@@ -132,14 +116,11 @@ CLAIMS = (
             "least distance to a kink": smallest(measured("margin"))(both).value
         },
     ),
-    Claim(
+    beyond(
         name="relu-limit-at-zero",
         place="Made precise: theorem 2.2 for ReLU",
-        kind=Kind.BEYOND,
-        statement=(
-            "As weights shrink, the spectrum tends to $\\pm sv(M(w_j))$, the singular "
-            "values of half-space moments."
-        ),
+        statement="As weights shrink, the spectrum tends to $\\pm sv(M(w_j))$, the "
+        "singular values of half-space moments.",
         test=trend(
             measured("limit_gap"),
             over="scale",

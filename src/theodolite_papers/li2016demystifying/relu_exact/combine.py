@@ -1,10 +1,8 @@
 """Exact Hessians of ReLU networks at the weights of built ones."""
 
-from typing import Any
-
 import numpy as np
 
-from theodolite import instruments, networks
+from theodolite import networks
 from theodolite.core import Row, Rows
 from theodolite.theory import (
     linear_hessian,
@@ -14,6 +12,7 @@ from theodolite.theory import (
     relu_spectrum_near_zero,
 )
 
+from ..shared.hessians import matrix_spectrum
 from ..shared.problems import EPS, gap, named
 from .config import TWO, Config
 from .measure import (
@@ -40,18 +39,12 @@ def _digits(config: Config, cell: Cell) -> list[Row]:
     network, (x, y) = built(config, cell), samples_of(config, cell)
     matrix = relu_hessian(network.blueprint, networks.get_weights(network), x, y)
     if is_measured(config, cell):
-        found, reading = hessian(config, key(cell))
-        error = reading.asymmetry + EPS * len(found)
-        scale = float(np.abs(found).max())
-        return named({"exact_gap": gap(matrix, found, scale)}, error)
-    spectrum = instruments.spectrum(_operator(matrix))
+        measured, reading = hessian(config, key(cell))
+        error = reading.asymmetry + EPS * len(measured)
+        scale = float(np.abs(measured).max())
+        return named({"exact_gap": gap(matrix, measured, scale)}, error)
+    spectrum = matrix_spectrum(matrix)
     return [{**row, "method": "exact, at weights"} for row in readings(spectrum)]
-
-
-def _operator(matrix: np.ndarray) -> Any:
-    import torch
-
-    return instruments.MatrixOperator(torch.from_numpy(matrix), symmetric=True)
 
 
 def _parts(config: Config, cell: Cell) -> list[Row]:
@@ -63,22 +56,22 @@ def _parts(config: Config, cell: Cell) -> list[Row]:
     newton = gauss_newton(config, key(cell))
     open_gates = linear_hessian(plan.with_(mid="identity"), weights, moments(x, y))
     scale = float(np.abs(matrix).max())
-    found = {
+    numbers = {
         "whole": gap(parts.whole, matrix, scale),
         "gauss_newton": gap(parts.gauss_newton, newton, scale),
         "without_residual": gap(parts.gauss_newton, matrix, scale),
         "open_gates": gap(open_gates, matrix, scale),
     }
-    rows = named(found, EPS * len(matrix) + reading.asymmetry)
+    rows = named(numbers, EPS * len(matrix) + reading.asymmetry)
     return [*rows, *named({"margin": parts.margin}, EPS)]
 
 
 def _limit(config: Config, cell: Cell) -> list[Row]:
-    """Say how far the spectrum is from that of half-space moments."""
+    """Return how far the spectrum is from that of half-space moments."""
     x, y = samples_of(config, cell)
     values = np.linalg.eigvalsh(hessian(config, key(cell))[0])
     first = networks.get_weights(built(config, cell))[::2]
     wanted = relu_spectrum_near_zero(first, x, y)
-    found = {"limit_gap": gap(wanted, values, float(np.abs(values).max()))}
+    numbers = {"limit_gap": gap(wanted, values, float(np.abs(values).max()))}
     size = float(cell["state"].split(" ")[0])
-    return named(found, EPS * len(values), scale=size)
+    return named(numbers, EPS * len(values), scale=size)

@@ -105,7 +105,7 @@ def small_plan(config: Config, units: int, mid: str = "relu") -> ShortcutBluepri
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network on digits, the deepest first, and one a small network."""
+    """Return one cell per network on digits, deepest first, and per small network."""
     seeds, few = config.seeds, config.seed
     digits = [
         {"task": "digits", "kind": kind, "depth": depth, "trial": seed}

@@ -1,20 +1,17 @@
 """Hessians of nonlinear networks by double backward."""
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from theodolite import instruments, networks
-from theodolite.core import Row, Rows, column_major
+from theodolite.core import Cell, Row, Rows, column_major
 
 from ..shared.hessians import measured_hessian
 from ..shared.problems import EPS, named, random_data
 from ..shared.whitened import whitened
 from .config import TWO, Config, plan_of, small_plan
-
-Cell = Mapping[str, Any]
 
 
 def measure(config: Config, cell: Cell) -> Rows:
@@ -27,7 +24,7 @@ def measure(config: Config, cell: Cell) -> Rows:
 
 
 def is_measured(config: Config, cell: Cell) -> bool:
-    """Whether a network on digits is measured by double backward."""
+    """Return whether a network on digits is measured by double backward."""
     if cell["kind"] != TWO:
         return True
     early = cell["trial"] in config.seeds[:2]
@@ -107,20 +104,20 @@ def _newton(network: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def readings(spectrum: Any) -> list[Row]:
     """Return the percentile ratio, its two parts and the mean magnitude."""
-    found = spectrum.condition()
+    condition = spectrum.condition()
     values = {
-        "ratio": (found.ratio, found.ratio_error),
-        "largest": (found.largest, found.largest_error),
-        "small": (found.small, found.small_error),
+        "ratio": (condition.ratio, condition.ratio_error),
+        "largest": (condition.largest, condition.largest_error),
+        "small": (condition.small, condition.small_error),
         "mean_size": (
             float(np.abs(spectrum.eigenvalues).mean()),
             spectrum.eigenvalue_error,
         ),
     }
     labels = {
-        "status": str(found.status),
-        "norm_mode": str(found.norm_mode),
-        "method": found.method,
+        "status": str(condition.status),
+        "norm_mode": str(condition.norm_mode),
+        "method": condition.method,
     }
     return [
         {"quantity": name, "value": value, "error": error, **labels}
@@ -139,11 +136,11 @@ def _within_layers(config: Config, cell: Cell) -> list[Row]:
     networks.set_weights(smooth, networks.get_weights(built(config, cell)))
     curved = measured_hessian(smooth, x, y)[0] - _newton(smooth, x, y)
     size = config.random_width**2
-    found = {
+    numbers = {
         "within": _within(matrix - gauss_newton(config, key(cell)), size) / scale,
         "within_tanh": _within(curved, size) / scale,
     }
-    return named(found, EPS * len(matrix) + reading.asymmetry)
+    return named(numbers, EPS * len(matrix) + reading.asymmetry)
 
 
 def _within(matrix: np.ndarray, size: int) -> float:

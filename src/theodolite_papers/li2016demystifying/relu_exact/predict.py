@@ -5,13 +5,13 @@ import numpy as np
 from theodolite.core import Row, Rows
 from theodolite.theory import activation, conditioning_at_zero
 
-from ..shared.closed_forms import closed
+from ..shared.problems import closed
 from ..shared.whitened import whitened
 from .config import ONE, TWO, Config, plan_of
 
 
 def predict(config: Config) -> Rows:
-    """Condition numbers at zero where it is no kink, and a bound on eigenvalues."""
+    """Return condition numbers where zero is no kink, and a bound on eigenvalues."""
     x, y = whitened(config.dataset, config.width)
     rows: list[Row] = []
     for kind in ONE:
@@ -19,8 +19,10 @@ def predict(config: Config) -> Rows:
             continue  # a kink at zero: there is no Hessian
         few = x[: config.one_samples], y[: config.one_samples]
         for depth in config.predicted_depths:
-            found = conditioning_at_zero(plan_of(config, kind, depth), *few)
+            condition = conditioning_at_zero(plan_of(config, kind, depth), *few)
             labels = {"kind": kind, "depth": depth}
-            rows += closed({"ratio": found.ratio, "largest": found.largest}, **labels)
+            rows += closed(
+                {"ratio": condition.ratio, "largest": condition.largest}, **labels
+            )
     ceiling = np.mean(np.linalg.norm(x - y, axis=1) * np.linalg.norm(x, axis=1))
     return Rows([*rows, *closed({"ceiling": ceiling}, kind=TWO)])

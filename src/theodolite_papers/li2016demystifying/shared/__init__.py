@@ -1,7 +1,7 @@
-"""What several studies of the paper use: whitened digits, measured Hessians, rows.
+"""What several studies of the paper use; nothing here imports a study or theory.
 
-Nothing here imports a study. ``problems`` has random data and rows, ``hessians``
-measures, ``whitened`` is the data of appendix B, ``least_squares`` fits linear maps to
-it, ``reads`` is what claims read, ``final_losses`` what figures 7 and 8 have in common;
-none of them knows of theory.
+``problems`` has random data and rows, ``whitened`` the data of appendix B, ``hessians``
+measures, ``optima`` fits linear maps, ``reads`` has tests and ``figure`` drawings that
+studies share. ``cifar_*`` trains the networks of figures 2 and 9, ``final_losses``
+those of figures 7 and 8.
 """

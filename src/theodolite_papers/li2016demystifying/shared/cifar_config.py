@@ -94,7 +94,7 @@ def paper_config(kind: type[CifarConfig], **own: Any) -> Any:
 
 
 def training_cells(config: CifarConfig) -> list[dict[str, Any]]:
-    """One cell a network, the deepest first."""
+    """Return one cell per network, the deepest first."""
     return [
         {"shortcut": n, "depth": depth, "trial": seed}
         for depth in sorted(config.depths, reverse=True)

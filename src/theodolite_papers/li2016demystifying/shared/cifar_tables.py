@@ -1,25 +1,83 @@
-"""Theory beside means over trained networks."""
+"""Which readings of trained networks count, and theory beside their means."""
 
 from typing import Any
 
-from theodolite.core import PredictedAndMeasured, Row, group_means
+from theodolite.core import (
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    compared_row,
+    group_means,
+    measured,
+)
+
+# Chance among ten classes: what a diverged network is worth.
+CHANCE = 0.9
+
+
+def longest(rows: Rows) -> Rows:
+    """Return the runs of the training length that most networks had."""
+    lengths = rows.where(quantity="parameters").column("epochs")
+    if not lengths:
+        return Rows()
+    most = max(set(lengths), key=lambda e: (lengths.count(e), e))
+    return rows.where(epochs=most)
+
+
+def ended(rows: Rows) -> Rows:
+    """Return the last readings of networks that trained to the end.
+
+    A network that diverged counts as chance; one that was stopped does not count.
+    """
+    rows = longest(rows)
+    finished = rows.where(lambda row: row.get("epoch") == row["epochs"])
+    lost = rows.where(quantity="parameters", status="diverged")
+    chance = {"quantity": "test_error", "value": CHANCE, "error": 0.0}
+    return finished.where(status="finished") + [{**row, **chance} for row in lost]
+
+
+def along(rows: Rows) -> Rows:
+    """Return all norms of 2-shortcut networks that trained to the end."""
+    return longest(rows).where(quantity="norm", shortcut=2, status="finished")
+
+
+def over_start(rows: Rows) -> Rows:
+    """Return each network's last norm over its first."""
+    norms = along(rows)
+    first = {_network(row): row for row in norms.where(epoch=0)}
+    last = norms.where(lambda row: row["epoch"] == row["epochs"])
+    return Rows(_share(row, first[_network(row)]) for row in last)
+
+
+def _network(row: Row) -> tuple[int, int]:
+    return row["depth"], row["trial"]
+
+
+def _share(last: Row, first: Row) -> Row:
+    value = last["value"] / first["value"]
+    open_ = last["error"] is None or first["error"] is None
+    relative = 0.0 if open_ else last["error"] / last["value"]
+    relative += 0.0 if open_ else first["error"] / first["value"]
+    error = None if open_ else value * relative
+    return {**last, "quantity": "end_over_start", "value": value, "error": error}
+
+
+ERROR = measured("test_error").out_of(ended)
+NORM = measured("norm").out_of(along)
+END = measured("norm", shortcut=2).out_of(ended)
+SHRINKAGE = measured("end_over_start").out_of(over_start)
 
 
 def beside(
     both: PredictedAndMeasured, quantity: str, name: str, **labels: Any
 ) -> list[Row]:
-    """Set a quantity by theory beside the mean over networks, depth by depth."""
+    """Return theory beside the mean over networks, one row per depth."""
     rows: list[Row] = []
     for row in both.predicted.where(quantity=quantity):
-        found = both.measured.where(quantity=quantity, depth=row["depth"], **labels)
-        if len(found):
-            mean = group_means(found, ("depth",))[0]
-            rows.append(
-                {
-                    "label": f"{name}, depth {row['depth']}",
-                    "predicted": row["value"],
-                    "measured": mean["value"],
-                    "error": mean["error"] if mean["n"] > 1 else row["error"],
-                }
-            )
+        mine = both.measured.where(quantity=quantity, depth=row["depth"], **labels)
+        if len(mine):
+            (mean,) = group_means(mine, ("depth",))
+            error = mean["error"] if mean["n"] > 1 else row["error"]
+            label = f"{name}, depth {row['depth']}"
+            rows.append(compared_row(label, row["value"], {**mean, "error": error}))
     return rows

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from theodolite import data, networks, training
-from theodolite.core import PreactivationBlueprint, Row, Rows, RunError
+from theodolite.core import Cell, PreactivationBlueprint, Row, Rows, RunError
 
 from .cifar_config import CifarConfig
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import torch
 
 QUANTITIES = ("test_error", "train_loss", "norm", "response")
-Cell = Mapping[str, Any]
 
 
 def measure_cell(config: CifarConfig, cell: Cell) -> Rows:
@@ -92,7 +91,7 @@ def read_weights(model: Any) -> dict[str, float]:
 
 
 def _rows(result: Any, config: CifarConfig, tested: int) -> list[Row]:
-    """Return a row a quantity and epoch, each with the fate of the run."""
+    """Return one row per quantity and epoch, each with how the run ended."""
     fate = {"status": result.status, "epochs": config.epochs}
     rows: list[Row] = []
     for reading in result.history:
@@ -127,10 +126,7 @@ def _augmentation(config: CifarConfig, images: Any) -> Any:
     def augment(batch: "torch.Tensor", generator: "torch.Generator") -> "torch.Tensor":
         # Whole numbers of one byte wrap around, so what is taken off comes back.
         moved = data.augment(
-            batch - shade,
-            generator=generator,
-            padding=config.padding,
-            flip=config.flip,
+            batch - shade, generator=generator, padding=config.padding, flip=config.flip
         )
         return moved + shade
 
@@ -143,7 +139,7 @@ def images_of(name: str, samples: int, device: str) -> Any:
     train, test = data.load(name), data.load(name, "test")
     kept = samples or len(train)
     pixels, labels = np.asarray(train.images)[:kept], train.labels[:kept]
-    found = training.Images.of_pixels(
+    images = training.Images.of_pixels(
         pixels, labels, np.asarray(test.images), test.labels
     )
-    return found.to(device)
+    return images.to(device)

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from theodolite import instruments, networks
-from theodolite.core import ShortcutBlueprint, column_major
+from theodolite.core import Row, ShortcutBlueprint, column_major
+
+from .problems import EPS, gap
 
 
 def at_zero(plan: ShortcutBlueprint, device: str) -> Any:
@@ -47,3 +49,22 @@ def measured_hessian(
     )
     order = column_major([shape for _, shape in reading.layout])
     return reading.matrix[np.ix_(order, order)], reading
+
+
+def matrix_spectrum(matrix: np.ndarray) -> Any:
+    """Return the spectrum of a symmetric matrix as instruments read it."""
+    import torch
+
+    operator = instruments.MatrixOperator(torch.from_numpy(matrix), symmetric=True)
+    return instruments.spectrum(operator)
+
+
+def gap_row(name: str, matrix: np.ndarray, measured: np.ndarray, reading: Any) -> Row:
+    """Return how far a computed Hessian is from the measured one, as a row."""
+    return {
+        "quantity": name,
+        "value": gap(matrix, measured, float(np.abs(measured).max())),
+        "error": reading.asymmetry + EPS * len(measured),
+        "norm_mode": str(reading.norm_mode),
+        "method": reading.method,
+    }

@@ -30,9 +30,9 @@ def random_data(
 
 
 def named(
-    found: Mapping[str, Any], errors: float | Mapping[str, float], **labels: Any
+    numbers: Mapping[str, Any], errors: float | Mapping[str, float], **labels: Any
 ) -> list[Row]:
-    """Return a row a quantity, with its error and the circumstances of all."""
+    """Return one row per quantity, with its error and the labels of all."""
     table = errors if isinstance(errors, Mapping) else {}
     default = None if isinstance(errors, Mapping) else errors
     return [
@@ -43,12 +43,12 @@ def named(
             "error": table.get(name, default),
             "norm_mode": "eval",
         }
-        for name, value in found.items()
+        for name, value in numbers.items()
     ]
 
 
 def entries(matrix: np.ndarray, error: float, **labels: Any) -> list[Row]:
-    """Return a row an entry of a matrix, row by row."""
+    """Return one row per entry of a matrix, row by row."""
     return [
         row
         for (i, j), value in np.ndenumerate(matrix)
@@ -59,3 +59,18 @@ def entries(matrix: np.ndarray, error: float, **labels: Any) -> list[Row]:
 def gap(theory: np.ndarray, measured: np.ndarray, scale: float) -> float:
     """Return the largest difference of entries as a fraction of a scale."""
     return float(np.abs(theory - measured).max()) / scale
+
+
+def closed(
+    numbers: Mapping[str, Any], rounding: float = 1e-12, **labels: Any
+) -> list[Row]:
+    """Return one row per quantity; its error is a fraction of it."""
+    return [
+        {
+            "quantity": name,
+            **labels,
+            "value": float(value),
+            "error": rounding * abs(float(value)),
+        }
+        for name, value in numbers.items()
+    ]

@@ -1,16 +1,51 @@
-"""Numbers that several studies read off rows: signed extremes, and constants."""
+"""Tests that several studies share: on all rows, on chosen rows, and of a fall."""
+
+from collections.abc import Callable
+from itertools import pairwise
 
 from theodolite.core import (
+    Judgement,
+    PredictedAndMeasured,
     Region,
+    Rows,
     Select,
     Test,
+    all_of,
     every,
     highest,
     inside,
     lowest,
+    ordered,
+    undecided,
 )
 
 
 def always(rows: Select, region: Region) -> Test:
-    """Every row lies in a region, its error included."""
+    """Judge whether every row lies in a region, its error included."""
     return every(inside(highest(rows), region), inside(lowest(rows), region))
+
+
+def narrowed(keep: Callable[[Rows], Rows], test: Test) -> Test:
+    """Judge a test on the measured rows that a choice keeps."""
+    return lambda both: test(PredictedAndMeasured(both.predicted, keep(both.measured)))
+
+
+def falling(rows: Select, over: str) -> Test:
+    """Judge whether the mean falls from each value of a label to the next."""
+
+    def test(both: PredictedAndMeasured) -> Judgement:
+        levels = rows(both).levels(over)
+        if len(levels) < 2:
+            return undecided(f"{rows} has {len(levels)} values of {over}, wanted are 2")
+        pieces = [
+            ordered(
+                rows.at(**{over: high}),
+                rows.at(**{over: low}),
+                paired=False,
+                name=f"fall of {rows} from {over} {low} to {high}",
+            )
+            for low, high in pairwise(levels)
+        ]
+        return all_of([piece(both) for piece in pieces])
+
+    return test

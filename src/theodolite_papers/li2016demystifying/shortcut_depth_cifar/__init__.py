@@ -1,27 +1,26 @@
-"""Figure 9: test error on CIFAR-10 against depth, by shortcut depth.
+"""Figure 9: CIFAR-10 error against depth, by shortcut depth.
 
-Li et al. (2016), Demystifying ResNet, figure 9 and section 5.3.2. The claim in our
-words: at a fixed number of parameters, and beyond depth 400, only units of two layers
-profit from more depth; units of more than four layers are worse than all others.
+Does it matter how many layers a shortcut skips? Pre-activation residual networks with
+units of 1, 2, 3, 4, 6 and 12 layers have exactly the same parameters and start at the
+same weights; only the identity paths differ. They are trained on the same batches and
+compared pair by pair.
 
-Departures: see ``STUDY.departures``. Cost: about 20 s at QUICK; the committed run at
-PAPER, 38 networks four at a time, took 12 minutes of an H200.
+Li et al. (2016), Demystifying ResNet, figure 9 and section 5.3.2. Cost: about 20 s at
+QUICK; the committed run at PAPER, 38 networks four at a time, took 12 minutes of an
+H200.
 """
 
-from theodolite.studies import Committed, Drawing, Study
+from theodolite.studies import Committed, Drawing, gather_study
 
 from ..shared.cifar_config import RUN, training_cells
-from .claims import CLAIMS
-from .config import PRESETS
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from ..shared.cifar_training import measure_cell
+from . import config, figure
 
-PAPER = PRESETS["paper"]
+PAPER = config.PRESETS["paper"]
 
 
 def _beyond() -> tuple[str, ...]:
-    """Say which committed networks are not of the paper scale's depths."""
+    """Return a sentence on committed networks of other depths than the paper's."""
     rows = RUN.rows().where(quantity="parameters")
     rows = rows.where(lambda row: row["depth"] not in PAPER.depths)
     if not len(rows):
@@ -37,20 +36,10 @@ def _beyond() -> tuple[str, ...]:
     )
 
 
-STUDY = Study(
-    title="Figure 9: CIFAR-10 error against depth, by shortcut depth",
-    summary=(
-        "Does it matter how many layers a shortcut skips? Pre-activation residual "
-        "networks with units of 1, 2, 3, 4, 6 and 12 layers have exactly the same "
-        "parameters and start at the same weights; only the identity paths differ. "
-        "They are trained on the same batches and compared pair by pair."
-    ),
-    presets=PRESETS,
+STUDY = gather_study(
+    __name__,
     cells=training_cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+    measure=measure_cell,
     datasets=lambda config: (config.dataset,),
     splits=("train", "test"),
     committed=Committed(RUN, ("quantity", "epoch"), on="CIFAR-10"),
@@ -60,8 +49,8 @@ STUDY = Study(
             "error",
             "Test error after the last epoch against depth, by layers a shortcut "
             "skips. Points: means over seeds; bars: one standard deviation.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

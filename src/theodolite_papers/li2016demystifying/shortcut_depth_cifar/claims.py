@@ -1,18 +1,17 @@
 """What figure 9 and section 5.3.2 claim of depth and shortcut depth."""
 
-from collections.abc import Callable
+from dataclasses import replace
 
 from theodolite.core import (
     Choice,
     Claim,
     Judgement,
-    Kind,
     PredictedAndMeasured,
-    Rows,
     Select,
     Test,
     above,
     below,
+    beyond,
     each,
     every,
     inside,
@@ -21,7 +20,7 @@ from theodolite.core import (
 )
 from theodolite.core import difference as gap
 
-from ..shared.cifar_judging import ERROR
+from ..shared.cifar_tables import ERROR
 from .config import SHOWN
 
 OTHERS = tuple(n for n in SHOWN if n != 2)
@@ -35,8 +34,8 @@ def error(shortcut: int, depth: int) -> Select:
 
 def _depths(both: PredictedAndMeasured) -> tuple[list[int], list[int]]:
     """Return the depths up to 400 and those beyond."""
-    found = ERROR(both).levels("depth")
-    return [d for d in found if d <= VERY_DEEP], [d for d in found if d > VERY_DEEP]
+    depths = ERROR(both).levels("depth")
+    return [d for d in depths if d <= VERY_DEEP], [d for d in depths if d > VERY_DEEP]
 
 
 def only_two_gains(low: int, high: int) -> Test:
@@ -69,7 +68,7 @@ def _best(both: PredictedAndMeasured) -> Judgement:
     if not depths:
         return undecided("no network was trained to the end")
     deep = depths[-1]
-    return every(*(ordered(error(2, deep), error(n, deep)) for n in OTHERS))(both)
+    return every(ordered(error(2, deep), error(n, deep)) for n in OTHERS)(both)
 
 
 def _worse(shortcut: int) -> Test:
@@ -79,34 +78,29 @@ def _worse(shortcut: int) -> Test:
         lengths = (*SHOWN, shortcut)
         sets = [set(ERROR.at(shortcut=n)(both).levels("depth")) for n in lengths]
         common = set.intersection(*sets)
-        rows = {n: ERROR.at(shortcut=n).keeping(_at(common)) for n in lengths}
-        return every(*(ordered(rows[n], rows[shortcut]) for n in SHOWN))(both)
+        errors = {
+            n: replace(ERROR.at(shortcut=n), test=lambda row: row["depth"] in common)
+            for n in lengths
+        }
+        return every(ordered(errors[n], errors[shortcut]) for n in SHOWN)(both)
 
     return test
-
-
-def _at(depths: set[int]) -> Callable[[Rows], Rows]:
-    return lambda rows: rows.where(lambda row: row["depth"] in depths)
 
 
 CLAIMS = (
     Claim(
         name="only-two-gains-beyond-400",
         place="Section 5.3.2, figure 9",
-        statement=(
-            "Beyond depth 400 only networks with shortcut depth 2 gain from more "
-            "depth; all others degrade."
-        ),
+        statement="Beyond depth 400 only networks with shortcut depth 2 gain from "
+        "more depth; all others degrade.",
         test=_beyond,
         rival="gains, or losses, for every shortcut depth alike",
     ),
     Claim(
         name="longer-than-four-worse",
         place="Figure 9, caption",
-        statement=(
-            "Networks with a shortcut depth larger than 4 err more than those with "
-            "shortcut depths 1 to 4; here 6 and 12."
-        ),
+        statement="Networks with a shortcut depth larger than 4 err more than those "
+        "with shortcut depths 1 to 4; here 6 and 12.",
         test=each("shortcut", ERROR, _worse, where=lambda n: n > max(SHOWN)),
         rival="longer shortcuts that err as much as shorter ones",
         choices=(
@@ -116,25 +110,19 @@ CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    beyond(
         name="only-two-gains-below-400",
         place="Beside section 5.3.2",
-        kind=Kind.BEYOND,
-        statement=(
-            "Already from the least to the largest depth trained, below 400, only "
-            "networks with shortcut depth 2 gain from depth; 1, 3 and 4 degrade."
-        ),
+        statement="Already from the least to the largest depth trained, below 400, "
+        "only networks with shortcut depth 2 gain from depth; 1, 3 and 4 degrade.",
         test=_below,
         rival="gains, or losses, for every shortcut depth alike",
     ),
-    Claim(
+    beyond(
         name="two-shortcut-best-when-deep",
         place="Beside figure 9",
-        kind=Kind.BEYOND,
-        statement=(
-            "At the largest depth trained, below 400, 2-shortcut networks err less "
-            "than 1-, 3- and 4-shortcut ones with the same number of parameters."
-        ),
+        statement="At the largest depth trained, below 400, 2-shortcut networks err "
+        "less than 1-, 3- and 4-shortcut ones with the same number of parameters.",
         test=_best,
         rival="another shortcut depth with the same or a smaller error",
     ),

@@ -1,18 +1,15 @@
 """Figure 9 from rows of points."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
-from ..shared.cifar_judging import ERROR
-from ..shared.cifar_tables import beside
+from ..shared.cifar_tables import ERROR, beside
 
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return final errors in percent by shortcut depth and depth, side by side."""
-    found = group_means(ERROR(both), ("shortcut", "depth"))
-    names = found.levels("shortcut")
+    means = group_means(ERROR(both), ("shortcut", "depth"))
+    names = means.levels("shortcut")
     middle = (len(names) - 1) / 2
     return Rows(
         {
@@ -22,33 +19,22 @@ def table(both: PredictedAndMeasured) -> Rows:
             "value": 100 * row["value"],
             "spread": 100 * row["spread"],
         }
-        for row in found
+        for row in means
     )
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Parameters by formula beside those counted."""
+    """Return parameters by formula beside those counted."""
     return beside(both, "parameters", "parameters")
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw the error against depth, by layers a shortcut skips."""
     figure, (panel,) = figures.new_figure(5.8, 3.6)
     for length in table.levels("shortcut"):
         mine = table.where(shortcut=length)
-        figures.band(
-            panel,
-            mine.column("place"),
-            mine.values(),
-            mine.values("spread"),
-            style=figures.kind_style(figures.shortcut_kind(length)),
-            label=f"{length}-shortcut",
-            kind="bars",
-        )
+        look = {"style": figures.shortcut_kind(length), "label": f"{length}-shortcut"}
+        figures.row_band(panel, mine, "place", error="spread", kind="bars", **look)
     if len(table):
         figures.log_axis(panel, "x", base=2, ticks=table.levels("depth"))
     panel.set_xlabel("depth (convolutions and classifier)")

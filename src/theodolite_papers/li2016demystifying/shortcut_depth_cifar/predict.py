@@ -6,15 +6,10 @@ from .config import Config
 
 
 def predict(config: Config) -> Rows:
-    """Count the parameters at every depth, whatever the shortcut depth."""
+    """Count the parameters at every depth; they are the same for all shortcuts."""
     return Rows(
-        {
-            "quantity": "parameters",
-            "depth": depth,
-            "value": _count(config, depth),
-            "error": 0.0,
-        }
-        for depth in config.depths
+        {"quantity": "parameters", "depth": d, "value": _count(config, d), "error": 0.0}
+        for d in config.depths
     )
 
 

@@ -1,47 +1,24 @@
-"""Section 4.1: how large signals are, at the start and after training.
+"""Section 4.1: output variances at the start, responses after training.
 
-Li et al. (2016), Demystifying ResNet, section 4.1. The claim in our words: He's
-weights keep the variance along a branch, and the shortcut adds the branch to its
-input, so that the output variance grows with every unit; batch normalisation slows
-that, weights of zero keep it, and training makes branches of deeper networks respond
-less.
+Why start at zero? He's initialisation keeps the variance of a signal along a branch;
+with the shortcut, which brings the input unchanged, each unit about doubles it. Closed
+forms follow the mean square of every pixel through the units. Batch normalisation makes
+each branch add a constant instead. The same networks with the weights of their units at
+zero add nothing. After training the deviation of what a branch adds is its response.
 
-Departures: see ``STUDY.departures``. Cost: about 10 s at QUICK.
+Li et al. (2016), Demystifying ResNet, section 4.1. Cost: about 10 s at QUICK.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Section 4.1: output variances at the start, responses after training",
-    summary=(
-        "Why start at zero? He's initialisation keeps the variance of a signal along "
-        "a branch; with the shortcut, which brings the input unchanged, each unit "
-        "about doubles it. Closed forms follow the mean square of every pixel through "
-        "the units. Batch normalisation makes each branch add a constant instead. "
-        "The same networks with the weights of their units at zero add nothing. "
-        "After training the deviation of what a branch adds is its response."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     datasets=lambda config: (config.dataset,),
     splits=("train", "test"),
     committed=Committed(
-        CommittedRun(
-            "theodolite_papers.li2016demystifying",
-            "signal_sizes",
-            free=("depths", "units"),
-        ),
-        ("quantity", "epoch"),
+        CommittedRun.of_study(__name__, free=("depths", "units")), ("quantity", "epoch")
     ),
     drawings=(
         Drawing(
@@ -49,8 +26,8 @@ STUDY = Study(
             "Left: output variance of new networks against units, means and standard "
             "deviations over networks of the decimal logarithm; dashed: closed forms. "
             "Right: mean response of a branch after every epoch, by depth.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

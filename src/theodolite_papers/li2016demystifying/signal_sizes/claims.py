@@ -35,10 +35,8 @@ CLAIMS = (
     Claim(
         name="variance-explodes",
         place="Section 4.1",
-        statement=(
-            "With He's (MSRA) weights the output variance of a residual network "
-            "explodes with depth, because of the shortcuts."
-        ),
+        statement="With He's (MSRA) weights the output variance of a residual network "
+        "explodes with depth, because of the shortcuts.",
         test=every(
             trend(
                 variance("residual"),
@@ -63,10 +61,8 @@ CLAIMS = (
     Claim(
         name="norm-solves-it-partly",
         place="Section 4.1",
-        statement=(
-            "Batch normalisation solves this partly: the output variance grows more "
-            "slowly, and still is large in deep networks."
-        ),
+        statement="Batch normalisation solves this partly: the output variance grows "
+        "more slowly, and still is large in deep networks.",
         test=every(
             trend(
                 variance("normalised"),
@@ -90,10 +86,8 @@ CLAIMS = (
     Claim(
         name="zero-keeps-variance",
         place="Section 4.1",
-        statement=(
-            "With all weights of the units at zero the variance of the signal stays "
-            "the same along the network."
-        ),
+        statement="With all weights of the units at zero the variance of the signal "
+        "stays the same along the network.",
         test=exact(
             measured("change_at_zero"),
             rival=measured("change_at_zero").reading("at_he"),
@@ -104,10 +98,8 @@ CLAIMS = (
     Claim(
         name="deeper-smaller-responses",
         place="Section 4.1, confirming He et al. (2015)",
-        statement=(
-            "The deeper a residual network, the smaller are the responses of its "
-            "layers after training: here the deviation of a branch before it is added."
-        ),
+        statement="The deeper a residual network, the smaller are the responses of "
+        "its layers after training: here the deviation of a branch before it is added.",
         test=trend(
             RESPONSE,
             over="depth",

@@ -61,18 +61,13 @@ PRESETS = {
     ),
     # Section 4.1 names no networks: width and epochs are ours.
     "paper": Config(
-        n_seeds=6,
-        depths=(14, 26, 50),
-        stages=1,
-        epochs=15,
-        start_seeds=20,
-        **WIDER,
+        n_seeds=6, depths=(14, 26, 50), stages=1, epochs=15, start_seeds=20, **WIDER
     ),
 }
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a trained network, the deepest first, and one a network at the start."""
+    """Return one cell per trained network, deepest first, and per new network."""
     trained = [
         {"task": "trained", "shortcut": 2, "depth": depth, "trial": seed}
         for depth in sorted(config.depths, reverse=True)

@@ -1,11 +1,11 @@
 """Variances against depth, and responses along training, from rows of points."""
 
 import math
-from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
+from ..shared.figure import draw_depths
 from .config import PRESETS
 
 
@@ -27,76 +27,41 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Variances by theory beside means of the decimal logarithm."""
+    """Return variances by theory beside means of the decimal logarithm."""
+    variances = both.measured.where(quantity="variance")
     rows: list[Row] = []
-    found = group_means(
-        both.measured.where(quantity="variance"), ("kind", "units"), log=True
-    )
-    for row in found:
+    for row in group_means(variances, ("kind", "units"), log=True):
         labels = {"kind": row["kind"], "units": row["units"]}
         wanted = both.predicted.value(quantity="variance", **labels)
-        rows.append(
-            {
-                "label": f"log10 variance, {row['kind']}, {row['units']} units",
-                "predicted": math.log10(wanted),
-                "measured": row["value"],
-                "error": row["error"],
-            }
-        )
+        label = f"log10 variance, {row['kind']}, {row['units']} units"
+        rows.append(compared_row(label, math.log10(wanted), row))
     return rows
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-LABELS = {
-    "residual": "shortcuts",
-    "plain": "no shortcuts",
-    "normalised": "shortcuts, batch norm",
+SERIES = {
+    "residual": ("shortcuts", "residual"),
+    "plain": ("no shortcuts", "plain"),
+    "normalised": ("shortcuts, batch norm", "batch_norm"),
 }
-KINDS = {"residual": "residual", "plain": "plain", "normalised": "batch_norm"}
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw variances at the start, and responses by depth."""
     figure, (left, right) = figures.new_figure(7.0, 3.8, panels=(1, 2))
-    for kind in LABELS:
-        style = figures.kind_style(KINDS[kind])
-        found = table.where(quantity="variance", kind=kind)
+    means = "closed form, infinite width"
+    for kind, (label, style) in SERIES.items():
+        look = {"style": style, "label": label, "line": False}
+        variances = table.where(quantity="variance", kind=kind)
         theory = table.where(quantity="closed_form", kind=kind)
-        figures.band(
-            left,
-            found.column("units"),
-            found.values(),
-            found.values("spread"),
-            style=style,
-            label=LABELS[kind],
-            line=False,
-        )
-        figures.curve(
-            left,
-            theory.column("units"),
-            theory.values(),
-            style=style,
-            means="closed form, infinite width",
-        )
+        figures.row_band(left, variances, "units", error="spread", **look)
+        figures.row_curve(left, theory, "units", style=style, means=means)
     left.set_title("at the start")
     left.set_xlabel("residual units")
     figures.power_axis(left, "y")
     left.set_ylabel("output variance")
     figures.legend(left)
     responses = table.where(quantity="response")
-    depths = sorted({*responses.levels("depth"), *PRESETS["paper"].depths})
-    for depth in responses.levels("depth"):
-        mine = responses.where(depth=depth)
-        figures.band(
-            right,
-            mine.column("epoch"),
-            mine.values(),
-            mine.values("spread"),
-            style=figures.ordered_style(depth, depths),
-            label=f"depth {depth}",
-        )
+    draw_depths(right, responses, "epoch", PRESETS["paper"].depths)
     right.set_title("along training")
     right.locator_params(axis="x", integer=True)
     right.set_xlabel("epoch")

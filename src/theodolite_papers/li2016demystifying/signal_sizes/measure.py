@@ -1,37 +1,41 @@
 """Signals of built networks at the start, and of trained ones."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from theodolite import instruments, networks
-from theodolite.core import PreactivationBlueprint, Row, Rows, RunError
+from theodolite.core import (
+    Cell,
+    PreactivationBlueprint,
+    Row,
+    Rows,
+    RunError,
+    named_rows,
+)
 from theodolite.data import load
 
 from ..shared.cifar_training import images_of, train_cells
 from .config import Config
 
 
-def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+def measure(config: Config, cell: Cell) -> Rows:
     """Send images through one network, as built or as trained."""
     return Rows((_start if cell["task"] == "start" else _trained)(config, cell))
 
 
-def _start(config: Config, cell: Mapping[str, Any]) -> list[Row]:
+def _start(config: Config, cell: Cell) -> list[Row]:
     """Take the variance that a new network puts out, and that at zero weights."""
     import torch
 
-    found = load(config.dataset).images[: config.images]
-    pixels = torch.tensor(np.array(found, dtype=np.float64))
+    images = load(config.dataset).images[: config.images]
+    pixels = torch.tensor(np.array(images, dtype=np.float64))
     pixels = (pixels - pixels.mean()) / pixels.std(correction=0)
     pixels = pixels[:, None] if pixels.ndim == 3 else pixels.permute(0, 3, 1, 2)
     network = _new(config, cell, pixels.shape[1])
     entering, leaving = _variances(network, pixels.to(config.device))
     mode = {"norm_mode": "train"}
-    rows: list[Row] = [
-        {"quantity": "variance", "value": leaving, "error": 1e-12 * leaving, **mode}
-    ]
+    rows = named_rows({"variance": leaving}, 1e-12 * leaving, **mode)
     if cell["kind"] == "plain":  # whose signal zero weights put out
         return rows
     with torch.no_grad():
@@ -39,16 +43,9 @@ def _start(config: Config, cell: Mapping[str, Any]) -> list[Row]:
             for layer in unit.convolutions:
                 layer.weight.zero_()
     entered, left = _variances(network, pixels.to(config.device))
-    rows.append(
-        {
-            "quantity": "change_at_zero",
-            "value": abs(left / entered - 1),
-            "error": 1e-12,
-            "at_he": abs(leaving / entering - 1),
-            **mode,
-        }
-    )
-    return rows
+    change = {"change_at_zero": abs(left / entered - 1)}
+    at_he = abs(leaving / entering - 1)
+    return rows + named_rows(change, 1e-12, at_he=at_he, **mode)
 
 
 def _variances(network: Any, pixels: Any) -> tuple[float, float]:
@@ -63,7 +60,7 @@ def _variances(network: Any, pixels: Any) -> tuple[float, float]:
     return float(first.square().mean()), float(signal.square().mean())
 
 
-def _new(config: Config, cell: Mapping[str, Any], channels: int) -> Any:
+def _new(config: Config, cell: Cell, channels: int) -> Any:
     import torch
 
     plan = PreactivationBlueprint(
@@ -84,7 +81,7 @@ def _new(config: Config, cell: Mapping[str, Any], channels: int) -> Any:
     return network
 
 
-def _trained(config: Config, cell: Mapping[str, Any]) -> list[Row]:
+def _trained(config: Config, cell: Cell) -> list[Row]:
     """Train a network and take the responses of its units after every epoch."""
     images = images_of(config.dataset, config.samples, config.device)
     centre, scale = (
@@ -110,14 +107,14 @@ def responses(model: Any, batch: Any) -> list[float]:
     """Return the deviation of each branch's output, before it is added."""
     import torch
 
-    found: list[float] = []
+    deviations: list[float] = []
 
     def note(layer: Any, inputs: Any, output: Any) -> None:
-        found.append(float(output.double().std()))
+        deviations.append(float(output.double().std()))
 
     with instruments.preserve(model), torch.no_grad():
         model.train()  # the batch's own statistics: running ones lag behind
         for unit in model.units:
             unit.convolutions[-1].register_forward_hook(note)
         model(batch)
-    return found
+    return deviations

@@ -5,7 +5,7 @@ import numpy as np
 from theodolite.core import Row, Rows
 from theodolite.data import load
 
-from ..shared.closed_forms import closed
+from ..shared.problems import closed
 from .config import KINDS, Config
 
 

@@ -1,39 +1,22 @@
-"""Theorem 1: deep residual networks that fit any data have small weights.
+r"""Theorem 1: interpolation with weights that shrink as depth grows.
+
+Samples and labels are points on the unit sphere, at least $\rho$ apart. A unit $x +
+W_2\,\mathrm{ReLU}(W_1 x + b)$ can move one of them a short step and leave the others
+alone, so a chain of units walks each sample to its label, around the caps of the
+others. More units, shorter steps: the weights shrink like $R^{-1/2}$. Here the network
+is built for given points, run in torch, and its norms are set beside the bound.
 
 Li et al. (2016), Demystifying ResNet, theorem 1, lemmas 1 and 2, definition 3,
-assumptions 1 and 2, Eqs 3–7 and 11–20, figure 10. The claim in our words: samples on
-the unit sphere can be walked to their labels one step a unit, around one another, so
-that some network of R units interpolates with weights of size O(R^-1/2).
-
-Departures: see ``STUDY.departures``. Cost: seconds at QUICK, minutes at PAPER.
+assumptions 1 and 2, Eqs 3–7 and 11–20, figure 10. Cost: seconds at QUICK, minutes at
+PAPER.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Theorem 1: interpolation with weights that shrink as depth grows",
-    summary=(
-        "Samples and labels are points on the unit sphere, at least $\\rho$ apart. A "
-        "unit $x + W_2\\,\\mathrm{ReLU}(W_1 x + b)$ can move one of them a short step "
-        "and leave the others alone, so a chain of units walks each sample to its "
-        "label, around the caps of the others. More units, shorter steps: the weights "
-        "shrink like $R^{-1/2}$. Here the network is built for given points, run in "
-        "torch, and its norms are set beside the bound."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(
@@ -42,8 +25,8 @@ STUDY = Study(
             "of two others that the straight arc, dashed, would enter. Right: largest "
             "norm of a weight matrix against the number of units, by number of samples "
             "and width; lines are the bound of the proof, corrected.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

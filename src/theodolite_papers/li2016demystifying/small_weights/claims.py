@@ -8,7 +8,6 @@ import numpy as np
 
 from theodolite.core import (
     Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     Quantity,
@@ -20,6 +19,8 @@ from theodolite.core import (
     above,
     against,
     below,
+    beyond,
+    erratum,
     every,
     exact,
     fit_line,
@@ -51,12 +52,12 @@ def exponent(rows: Select, over: str, by: tuple[str, ...] = ()) -> Read:
     def read(both: PredictedAndMeasured) -> Quantity:
         table = rows(both)
         groups = {tuple(row.get(key) for key in by) for row in table}
-        found = []
+        lines = []
         for group in groups:
             mine = table.where(**dict(zip(by, group, strict=True)))
             line = fit_line(np.log(mine.values(over)), np.log(mine.values()))
-            found.append((line, len(mine)))
-        worst, points = max(found, key=lambda pair: pair[0].slope)
+            lines.append((line, len(mine)))
+        worst, points = max(lines, key=lambda pair: pair[0].slope)
         return Sampled(
             name=f"exponent of {rows}",
             value=worst.slope,
@@ -97,14 +98,14 @@ def _digits(both: PredictedAndMeasured) -> dict[str, Number | float | int]:
         "least norm of a whitened digit": "norm_least",
         "largest norm": "norm_most",
     }
-    found: Rows = both.measured
-    return {name: found.value(quantity=key) for name, key in told.items()}
+    rows: Rows = both.measured
+    return {name: rows.value(quantity=key) for name, key in told.items()}
 
 
 def _ends(both: PredictedAndMeasured) -> dict[str, Number | float | int]:
-    found = both.predicted.where(quantity="over_corrected").values()
+    corrected = both.predicted.where(quantity="over_corrected").values()
     other = both.predicted.where(quantity="over_printed").values()
-    over = found / other
+    over = corrected / other
     return {
         "printed over corrected bound, least": float(over.min()),
         "printed over corrected bound, most": float(over.max()),
@@ -119,10 +120,8 @@ CLAIMS = (
     Claim(
         name="one-step-a-unit",
         place="Lemma 1, Eqs 11–17",
-        statement=(
-            "A unit can move one unit vector by $d$ and leave all others alone that "
-            "are $\\rho/2$ away, with both matrices of norm $\\sqrt{8d}/\\rho$."
-        ),
+        statement="A unit can move one unit vector by $d$ and leave all others alone "
+        "that are $\\rho/2$ away, with both matrices of norm $\\sqrt{8d}/\\rho$.",
         test=every(
             exact(measured("gain").called("error of the step")),
             exact(measured("norm_gap")),
@@ -133,10 +132,8 @@ CLAIMS = (
     Claim(
         name="clear-of-caps",
         place="Lemma 2, Eq 18, Figure 10",
-        statement=(
-            "Samples can be walked to their labels one by one on paths that keep "
-            "$\\rho/2$ from all others and are shorter than $\\pi(1 + \\rho(m-1)/2)$."
-        ),
+        statement="Samples can be walked to their labels one by one on paths that "
+        "keep $\\rho/2$ from all others and are shorter than $\\pi(1 + \\rho(m-1)/2)$.",
         test=against(
             every(
                 inside(smallest(measured("clearance")), CLEAR),
@@ -154,10 +151,8 @@ CLAIMS = (
     Claim(
         name="steps-suffice",
         place="Lemma 2, Eq 19",
-        statement=(
-            "$s = m\\lceil(\\rho(m-1)/2 + 1)\\pi/d\\rceil$ units take all samples to "
-            "their labels in steps shorter than $d$."
-        ),
+        statement="$s = m\\lceil(\\rho(m-1)/2 + 1)\\pi/d\\rceil$ units take all "
+        "samples to their labels in steps shorter than $d$.",
         test=every(
             inside(largest(measured("step_share")), below(1)),
             inside(largest(measured("counted_miss")), REACHED),
@@ -167,10 +162,8 @@ CLAIMS = (
     Claim(
         name="interpolates-exactly",
         place="Theorem 1, Eqs 3–5",
-        statement=(
-            "There is a network of the form of Eq 3 that maps every sample to its "
-            "label, for unit vectors with a least distance $\\rho$."
-        ),
+        statement="There is a network of the form of Eq 3 that maps every sample to "
+        "its label, for unit vectors with a least distance $\\rho$.",
         test=inside(largest(measured("output_error")), REACHED),
         rival="an error that stays",
     ),
@@ -181,32 +174,24 @@ CLAIMS = (
         test=inside(IN_R, ROOT),
         rival="norms that stay",
     ),
-    Claim(
+    beyond(
         name="biases-shrink",
         place="Theorem 1 with Eq 17",
-        kind=Kind.BEYOND,
-        statement=(
-            "Its biases are of order $R^{-1/2}$ as well, of which theorem 1 does not "
-            "speak."
-        ),
+        statement="Its biases are of order $R^{-1/2}$ as well, of which theorem 1 "
+        "does not speak.",
         test=inside(exponent(BIASES, "units", ("case", "trial")), ROOT),
         rival="biases that stay, so that the point of small weights is not all zero",
     ),
-    Claim(
+    erratum(
         name="bracket-under-the-root",
         place="Theorem 1, Eqs 6 and 20",
-        kind=Kind.ERRATUM,
-        statement=(
-            "What lemmas 1 and 2 give is of the order $\\sqrt{m/(R\\rho)}\\,"
-            "(m + 1/\\rho)$."
-        ),
+        statement="What lemmas 1 and 2 give is of the order $\\sqrt{m/(R\\rho)}\\,(m "
+        "+ 1/\\rho)$.",
         printed="$\\sqrt{m/(n\\rho)}\\,(m + 1/\\rho)$, and $d \\geq O(m(\\rho m + 1))$",
-        corrected=(
-            "the bracket is under the root: $\\frac{1}{\\rho}\\sqrt{8\\pi m\\,"
-            "(1 + \\rho(m-1)/2)/R} = O(\\sqrt{\\frac{m}{R\\rho}(m + 1/\\rho)})$, and "
-            "$d = O(m(\\rho m+1)/R)$; as printed it is a bound, and too large by "
-            "$\\sqrt{m + 1/\\rho}$"
-        ),
+        corrected="the bracket is under the root: $\\frac{1}{\\rho}\\sqrt{8\\pi "
+        "m\\,(1 + \\rho(m-1)/2)/R} = O(\\sqrt{\\frac{m}{R\\rho}(m + 1/\\rho)})$, and "
+        "$d = O(m(\\rho m+1)/R)$; as printed it is a bound, and too large by "
+        "$\\sqrt{m + 1/\\rho}$",
         test=inside(
             exponent(
                 predicted("over_printed").called("bound over print in m + 1/ρ"),
@@ -222,27 +207,19 @@ CLAIMS = (
                 ),
                 SAME_ORDER,
             ),
-            inside(
-                largest(measured("bound_share")),
-                Region(high=1, high_open=False),
-            ),
+            inside(largest(measured("bound_share")), Region(high=1, high_open=False)),
         ),
         rival="an order that depends on how $m$ and $\\rho$ are taken",
         asides=_ends,
     ),
-    Claim(
+    erratum(
         name="units-not-shortcuts",
         place="Assumption 1, Eqs 6, 7 and 20",
-        kind=Kind.ERRATUM,
-        statement=(
-            "Norms are of order $\\sqrt{1/n}$, $n$ the shortcut's length: at $n = 2$ "
-            "they do not change with the number of units."
-        ),
+        statement="Norms are of order $\\sqrt{1/n}$, $n$ the shortcut's length: at $n "
+        "= 2$ they do not change with the number of units.",
         printed="$n \\geq 3$, and norms of order $\\sqrt{1/n}$",
-        corrected=(
-            "$d_x \\geq 3$, since on a circle nobody can step aside, and norms of "
-            "order $\\sqrt{1/R}$, $R$ the number of units"
-        ),
+        corrected="$d_x \\geq 3$, since on a circle nobody can step aside, and norms "
+        "of order $\\sqrt{1/R}$, $R$ the number of units",
         test=inside(IN_R, NO_FALL),
         corrected_test=every(
             inside(IN_R, ROOT),
@@ -254,19 +231,14 @@ CLAIMS = (
         ),
         rival="norms that fall with $R$ while $n = 2$",
     ),
-    Claim(
+    erratum(
         name="labels-repeat",
         place="Assumptions 1 and 2",
-        kind=Kind.ERRATUM,
-        statement=(
-            "Whitened digits have norm 1, and they and their one-hot labels a least "
-            "distance $\\rho > 0$."
-        ),
+        statement="Whitened digits have norm 1, and they and their one-hot labels a "
+        "least distance $\\rho > 0$.",
         printed="one-hot labels with $d_{\\min} = \\rho > 0$; whitened, hence $|x|=1$",
-        corrected=(
-            "with more samples than classes labels repeat and $\\rho = 0$: labels "
-            "moved to distinct unit vectors, inputs divided by their norm"
-        ),
+        corrected="with more samples than classes labels repeat and $\\rho = 0$: "
+        "labels moved to distinct unit vectors, inputs divided by their norm",
         test=every(
             inside(smallest(measured("label_distance")), above(0)),
             inside(
@@ -280,16 +252,12 @@ CLAIMS = (
         rival="labels that repeat",
         asides=_digits,
     ),
-    Claim(
+    beyond(
         name="rounding-grows",
         place="Lemma 1, theorem 1, in floating point",
-        kind=Kind.BEYOND,
-        statement=(
-            "Weights from the path alone, Eqs 15–17, are exact on paper only: a "
-            "deviation grows by $\\exp(\\sqrt{8/\\rho^2-1}\\,\\ell)$ along a path. "
-            "Units built from the samples as the units before leave them reach the "
-            "labels."
-        ),
+        statement="Weights from the path alone, Eqs 15–17, are exact on paper only: a "
+        "deviation grows by $\\exp(\\sqrt{8/\\rho^2-1}\\,\\ell)$ along a path. Units "
+        "built from the samples as the units before leave them reach the labels.",
         test=against(
             every(
                 inside(largest(measured("error_closed")), REACHED),

@@ -1,13 +1,12 @@
 """The construction of theorem 1, run in torch: where theory meets the network."""
 
 import math
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from theodolite.core import Row, Rows
+from theodolite.core import Cell, Row, Rows
 from theodolite.theory import interpolating_network, minimum_distance, step_unit
 
 from ..shared.problems import EPS, named
@@ -17,19 +16,19 @@ from .measure import outputs, run_chain, torch_network, torch_propagate
 from .predict import close_pair, points, unit_rows
 
 
-def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
+def combine(config: Config, cell: Cell) -> Rows:
     """Run one task."""
     task = {"walk": _walk, "lemma": _one_unit, "trap": _rounding, "labels": _digits}
     return Rows(task[cell["task"]](config, cell))
 
 
-def _walk(config: Config, cell: Mapping[str, Any]) -> list[Row]:
+def _walk(config: Config, cell: Cell) -> list[Row]:
     """Build networks of growing depth, and see where torch takes the samples."""
     rows: list[Row] = []
     x, y = points(cell["case"], cell["trial"])
     for steps in config.steps:
-        found, rho, _ = _built(config, x, y, steps * len(x))
-        rows += named(found, 1e-13 / rho**2, units=steps * len(x), samples=len(x))
+        numbers, rho, _ = _built(config, x, y, steps * len(x))
+        rows += named(numbers, 1e-13 / rho**2, units=steps * len(x), samples=len(x))
     rho = minimum_distance(np.concatenate([x, y]))
     for longest in config.longest:
         rows += _counted(config, x, y, rho, longest)
@@ -48,14 +47,14 @@ def _built(
         made = outputs(torch_network(*parts, config.device), x)
     else:
         made = run_chain(*parts, x, config.device)
-    found = {
+    numbers = {
         "max_norm": built.max_norm,
         "bias_norm": np.linalg.norm(built.bias, axis=1).max(),
         "bound_share": built.max_norm / built.bound,
         "clearance": min(minimum_distance(state) for state in seen) / built.rho,
         "output_error": np.abs(made - y).max(),
     }
-    return found, built.rho, seen
+    return numbers, built.rho, seen
 
 
 def _counted(
@@ -69,12 +68,12 @@ def _counted(
         float(np.linalg.norm(after - before, axis=1).max())
         for before, after in pairwise(seen)
     )
-    found = {"step_share": step / longest, "counted_miss": made["output_error"]}
-    return named(found, 1e-13 / rho**2, units=units, longest=longest)
+    numbers = {"step_share": step / longest, "counted_miss": made["output_error"]}
+    return named(numbers, 1e-13 / rho**2, units=units, longest=longest)
 
 
-def _one_unit(config: Config, cell: Mapping[str, Any]) -> list[Row]:
-    """One unit of lemma 1: what it moves, and what it leaves alone."""
+def _one_unit(config: Config, cell: Cell) -> list[Row]:
+    """Return what one unit of lemma 1 moves, and what it leaves alone."""
     rows: list[Row] = []
     x, y = points("6,4", cell["trial"])
     here, side = x[0], unit_rows((y[0] - (y[0] @ x[0]) * x[0])[None])[0]
@@ -88,13 +87,13 @@ def _one_unit(config: Config, cell: Mapping[str, Any]) -> list[Row]:
         before = np.stack([here, outside, -here, inside])
         moved = outputs(network, before) - before
         norms = np.array([np.linalg.norm(part) for part in unit[:2]])
-        found = {
+        numbers = {
             "gain": np.linalg.norm(moved[0] - (there - here)) / step,
             "others_moved": np.abs(moved[1:3]).max() / step,
             "inside_moved": np.abs(moved[3]).max() / step,
             "norm_gap": np.abs(norms * rho / np.sqrt(8 * step) - 1).max(),
         }
-        rows += named(found, 100 * EPS / step, step=step)
+        rows += named(numbers, 100 * EPS / step, step=step)
     return rows
 
 
@@ -104,26 +103,26 @@ def _chord(here: np.ndarray, side: np.ndarray, chord: float) -> np.ndarray:
     return np.cos(angle) * here + np.sin(angle) * side
 
 
-def _rounding(config: Config, cell: Mapping[str, Any]) -> list[Row]:
-    """Rounding along a path: weights from the path alone, and from the samples."""
+def _rounding(config: Config, cell: Cell) -> list[Row]:
+    """Return errors of weights built from the path alone, and from the samples."""
     rows: list[Row] = []
     for rho in config.distances:
         x, y = close_pair(rho, config.length, cell["trial"])
         units = 2 * config.trap_steps
         propagate = torch_propagate(3, config.device, [])
-        found: dict[str, float] = {}
+        errors: dict[str, float] = {}
         for name, loop in (("open", False), ("closed", True)):
             built = interpolating_network(
                 x, y, units, closed_loop=loop, propagate=propagate
             )
             parts = built.first, built.second, built.bias
-            found[f"error_{name}"] = _miss(run_chain(*parts, x, config.device), y)
+            errors[f"error_{name}"] = _miss(run_chain(*parts, x, config.device), y)
             if loop:
                 # A few units in the last place, along the direction that grows.
                 nudged = run_chain(*parts, x * (1 + 4 * EPS), config.device)
-                found["error_nudged"] = _miss(nudged, y)
-            found["exponent"] = np.sqrt(8 / built.rho**2 - 1) * built.lengths[0]
-        rows += named(found, EPS, rho=rho)
+                errors["error_nudged"] = _miss(nudged, y)
+            errors["exponent"] = np.sqrt(8 / built.rho**2 - 1) * built.lengths[0]
+        rows += named(errors, EPS, rho=rho)
     return rows
 
 
@@ -133,15 +132,15 @@ def _miss(made: np.ndarray, y: np.ndarray) -> float:
     return min(off, 1e3)
 
 
-def _digits(config: Config, cell: Mapping[str, Any]) -> list[Row]:
-    """Digits divided by their norm, with labels moved apart, as is right."""
+def _digits(config: Config, cell: Cell) -> list[Row]:
+    """Return the error on digits of norm one with labels moved apart."""
     x, y = whitened(config.dataset, 10)
     chosen, labels = unit_rows(x[: config.samples]), y[: config.samples]
     built = interpolating_network(
         chosen, labels, 40 * config.samples, perturb=0.2, seed=cell["trial"]
     )
-    found = {
+    numbers = {
         "rho_perturbed": built.rho,
         "error_perturbed": np.abs(built.apply(chosen) - built.targets).max(),
     }
-    return named(found, 1e-12)
+    return named(numbers, 1e-12)

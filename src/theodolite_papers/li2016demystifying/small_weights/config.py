@@ -61,7 +61,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a case and trial, and the smaller tasks."""
+    """Return one cell per case and trial, and those of the smaller tasks."""
     walks = [
         {"task": "walk", "case": case, "trial": seed}
         for case in config.cases

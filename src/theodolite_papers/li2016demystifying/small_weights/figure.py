@@ -1,10 +1,10 @@
 """Figure 10 and the norms of theorem 1, from saved rows."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
 
 NAMES = {"basis": "3 samples, width 3", "detour": "4 samples, width 3"}
 
@@ -12,7 +12,8 @@ NAMES = {"basis": "3 samples, width 3", "detour": "4 samples, width 3"}
 def table(both: PredictedAndMeasured) -> Rows:
     """Return the picture, and norms and bounds of each case's first set of points."""
     norms = both.measured.where(quantity="max_norm")
-    first = {case: norms.where(case=case).levels("trial")[0] for case in _cases(norms)}
+    cases = dict.fromkeys(norms.column("case"))
+    first = {case: norms.where(case=case).levels("trial")[0] for case in cases}
 
     def drawn(row: Row) -> bool:
         return first.get(row.get("case", "")) == row.get("trial")
@@ -23,27 +24,17 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Limit of the largest norm times the root of R, beside the deepest network."""
+    """Return limits of the largest norm times root R beside deepest networks."""
     rows: list[Row] = []
     for row in both.predicted.where(quantity="limit"):
         labels = {"case": row["case"], "trial": row["trial"]}
-        found = both.measured.where(quantity="max_norm", **labels)
-        deepest = max(found.column("units"))
-        norm = found.only(units=deepest)
-        rows.append(
-            {
-                "label": f"max ‖W‖ √R, points {row['case']}, trial {row['trial']}, "
-                f"{deepest} units",
-                "predicted": row["value"],
-                "measured": norm["value"] * math.sqrt(deepest),
-                "error": norm["error"] * math.sqrt(deepest),
-            }
-        )
+        norms = both.measured.where(quantity="max_norm", **labels)
+        deepest = max(norms.column("units"))
+        norm, root = norms.only(units=deepest), math.sqrt(deepest)
+        label = "max ‖W‖ √R, points {case}, trial {trial}".format(**labels)
+        measured = {key: norm[key] * root for key in ("value", "error")}
+        rows.append(compared_row(f"{label}, {deepest} units", row["value"], measured))
     return rows
-
-
-def _cases(rows: Rows) -> list[str]:
-    return list(dict.fromkeys(rows.column("case")))
 
 
 def _name(case: str) -> str:
@@ -53,11 +44,7 @@ def _name(case: str) -> str:
     return f"{m} samples, width {d}"
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw a path on the sphere, and norms against the number of units."""
     figure, (sphere, norms) = figures.new_figure(7.0, 4.2, panels=(1, 2))
     _sphere(sphere, table.where(quantity="picture"))
@@ -112,20 +99,10 @@ def _norms(panel: Any, table: Rows) -> None:
     names = list(dict.fromkeys(rows.column("name")))
     for name in names:
         style = figures.ordered_style(name, names)
-        found = rows.where(name=name)
-        figures.band(
-            panel,
-            found.column("units"),
-            found.values(),
-            found.values("error"),
-            style=style,
-            label=name,
-            line=False,
-        )
+        kept = rows.where(name=name)
+        figures.row_band(panel, kept, "units", style=style, label=name, line=False)
         bound = table.where(quantity="bound", name=name)
-        figures.curve(
-            panel, bound.column("units"), bound.values(), style=style, means="bound"
-        )
+        figures.row_curve(panel, bound, "units", style=style, means="bound")
     figures.log_axis(panel, "x")
     figures.log_axis(panel, "y")
     panel.set_title("built networks")

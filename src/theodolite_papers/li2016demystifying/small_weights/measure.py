@@ -1,12 +1,12 @@
 """Digits and their labels against assumptions 1 and 2."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from theodolite import networks
-from theodolite.core import Row, Rows, ShortcutBlueprint
+from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, named_rows
 
 from ..shared.whitened import whitened
 from .config import Config
@@ -73,7 +73,7 @@ def torch_propagate(width: int, device: str, seen: list[np.ndarray]) -> Propagat
     return propagate
 
 
-def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+def measure(config: Config, cell: Cell) -> Rows:
     """Look at norms and labels of whitened digits; the rest needs a construction."""
     return Rows(_digits(config) if cell["task"] == "labels" else ())
 
@@ -83,16 +83,11 @@ def _digits(config: Config) -> list[Row]:
     norms = np.linalg.norm(x, axis=1)
     chosen = y[: config.samples]
     apart = np.linalg.norm(chosen[:, None] - chosen, axis=2)
-    found = {
+    # Labels are whole numbers: their distances and counts are exact.
+    labels = {
         "label_distance": apart[~np.eye(len(chosen), dtype=bool)].min(),
         "distinct_labels": len(np.unique(y, axis=0)),
         "digits": len(y),
-        "norm_least": norms.min(),
-        "norm_most": norms.max(),
     }
-    # Labels are whole numbers: their distances and counts are exact.
-    rounding = {"norm_least": 1e-12, "norm_most": 1e-12}
-    return [
-        {"quantity": name, "value": float(v), "error": rounding.get(name, 0.0)}
-        for name, v in found.items()
-    ]
+    ends = {"norm_least": norms.min(), "norm_most": norms.max()}
+    return named_rows(labels, 0.0) + named_rows(ends, 1e-12)

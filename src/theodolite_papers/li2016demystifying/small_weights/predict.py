@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from theodolite.core import Row, Rows, stream
+from theodolite.core import Row, Rows, named_rows, stream
 from theodolite.theory import (
     interpolating_network,
     minimum_distance,
@@ -10,7 +10,7 @@ from theodolite.theory import (
     weight_norm_bound,
 )
 
-from ..shared.closed_forms import closed
+from ..shared.problems import closed
 from .config import Config, cells
 
 # Degrees of longitude and latitude: the first sample has two others on its way.
@@ -47,8 +47,8 @@ def close_pair(rho: float, length: float, trial: int) -> tuple[np.ndarray, np.nd
 def on_globe(places: tuple[tuple[float, float], ...]) -> np.ndarray:
     """Return unit vectors at degrees of longitude and latitude."""
     lon, lat = np.radians(np.array(places, dtype=float)).T
-    found = [np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)]
-    return unit_rows(np.stack(found, axis=1))
+    axes = [np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)]
+    return unit_rows(np.stack(axes, axis=1))
 
 
 def unit_rows(rows: np.ndarray) -> np.ndarray:
@@ -63,7 +63,7 @@ VIEW = (0.0, 14.0)
 
 
 def picture() -> list[Row]:
-    """Rows of the first sample's path, the straight arc, caps and points."""
+    """Return rows of the first sample's path, the straight arc, caps and points."""
     x, y = points("detour", 0)
     network = interpolating_network(x, y, STEPS * len(x))
     cap = network.rho / 2
@@ -78,10 +78,8 @@ def picture() -> list[Row]:
         ("label", 0, y[:1]),
     ]
     angle = np.linspace(0, 2 * np.pi, 200)
-    outline = [
-        _row("globe", 0, step, right=np.cos(a), up=np.sin(a), toward=0.0)
-        for step, a in enumerate(angle)
-    ]
+    globe = np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1)
+    outline = _rows("globe", 0, globe)
     return [*outline, *(row for curve in curves for row in _seen(*curve))]
 
 
@@ -114,25 +112,19 @@ def _seen(name: str, place: int, curve: np.ndarray) -> list[Row]:
     )
     right = np.array([-np.sin(lon), np.cos(lon), 0.0])
     up = np.cross(toward, right)
-    return [
-        _row(name, place, step, right=p @ right, up=p @ up, toward=p @ toward)
-        for step, p in enumerate(curve)
-    ]
+    seen = [(p @ right, p @ up, p @ toward) for p in curve]
+    return _rows(name, place, np.array(seen))
 
 
-def _row(
-    name: str, place: int, step: int, *, right: float, up: float, toward: float
-) -> Row:
-    return {
-        "quantity": "picture",
-        "curve": name,
-        "sample": place,
-        "step": step,
-        "right": float(right),
-        "up": float(up),
-        "value": float(toward),
-        "error": 1e-15,
-    }
+def _rows(curve: str, sample: int, places: np.ndarray) -> list[Row]:
+    """Return places (right, up, toward the eye) as rows of a curve."""
+    of = {"curve": curve, "sample": sample}
+    rows: list[Row] = []
+    for step, (right, up, toward) in enumerate(places.tolist()):
+        rows += named_rows(
+            {"picture": toward}, 1e-15, **of, step=step, right=right, up=up
+        )
+    return rows
 
 
 # Samples and least distances at which orders of magnitude are told apart.
@@ -140,7 +132,7 @@ ORDERS = ((10, 0.1), (100, 0.03), (1000, 0.01), (10000, 0.001))
 
 
 def predict(config: Config) -> Rows:
-    """Bounds, limits and lengths of every case, and the picture of lemma 2."""
+    """Return bounds, limits and lengths of every case, and lemma 2's picture."""
     rows: list[Row] = []
     for cell in cells(config):
         if cell["task"] == "walk":
@@ -153,14 +145,14 @@ def _walk(config: Config, case: str, trial: int) -> list[Row]:
     m = len(x)
     network = interpolating_network(x, y, m)
     rho, longest = network.rho, float(network.lengths.max())
-    found = {
+    numbers = {
         "rho": rho,
         "limit": np.sqrt(8 * m * longest) / rho,
         "length_share": longest / (np.pi * (1 + rho * (m - 1) / 2)),
         "detours": sum(path.detours for path in network.paths),
         "straight": straight_least(x, y) / rho,
     }
-    rows = closed(found, case=case, trial=trial)
+    rows = closed(numbers, case=case, trial=trial)
     for steps in config.steps:
         bound = weight_norm_bound(rho=rho, samples=m, units=m * steps)
         labels = {"units": m * steps, "samples": m, "case": case, "trial": trial}
@@ -169,21 +161,21 @@ def _walk(config: Config, case: str, trial: int) -> list[Row]:
 
 
 def _orders() -> list[Row]:
-    """What the lemmas give, over what is printed and over what is right."""
+    """Return the lemmas' bound over the printed and over the corrected one."""
     rows: list[Row] = []
     for m, rho in ORDERS:
         bound = weight_norm_bound(rho=rho, samples=m, units=m)
         root, bracket = np.sqrt(1 / rho), m + 1 / rho
-        found = {
+        numbers = {
             "over_printed": bound / (root * bracket),
             "over_corrected": bound / (root * np.sqrt(bracket)),
         }
-        rows += closed(found, bracket=bracket)
+        rows += closed(numbers, bracket=bracket)
     return rows
 
 
 def _circle() -> list[Row]:
-    """On a circle both ways from a point to its antipode are barred."""
+    """Return how near both ways to an antipode come to others on a circle."""
     angle = np.linspace(0, np.pi, 2001)
     ways = [np.stack([np.cos(angle), s * np.sin(angle)], axis=1) for s in (1, -1)]
     bars = np.array([[0.0, 1.0], [0.0, -1.0]])

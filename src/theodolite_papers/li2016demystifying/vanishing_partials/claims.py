@@ -3,10 +3,11 @@
 from theodolite.core import (
     ROUNDING,
     Claim,
-    Kind,
     above,
     against,
+    beyond,
     each,
+    erratum,
     every,
     exact,
     inside,
@@ -21,20 +22,15 @@ FIRST = measured("first_order")
 ABOVE_ROUNDING = above(ROUNDING.high, source="rounding", why=ROUNDING.why)
 
 CLAIMS = (
-    Claim(
+    erratum(
         name="lemma-3-whole-unit",
         place="Lemma 3",
-        kind=Kind.ERRATUM,
-        statement=(
-            "A derivative at zero along $N$ parameters is non-zero only if they meet "
-            "every matrix of some unit; the lemma prints second derivatives, whatever "
-            "$N$."
-        ),
+        statement="A derivative at zero along $N$ parameters is non-zero only if they "
+        "meet every matrix of some unit; the lemma prints second derivatives, "
+        "whatever $N$.",
         printed="$\\partial^2 L / \\partial w_1 \\cdots \\partial w_N$",
-        corrected=(
-            "$\\partial^N L / \\partial w_1 \\cdots \\partial w_N$: the first that "
-            "survive are of order $n$"
-        ),
+        corrected="$\\partial^N L / \\partial w_1 \\cdots \\partial w_N$: the first "
+        "that survive are of order $n$",
         test=each("n", FIRST, lambda n: always(FIRST.at(n=n), near(2, 0))),
         corrected_test=every(
             exact(measured("no_unit"), rival=measured("chain")),
@@ -42,27 +38,22 @@ CLAIMS = (
         ),
         rival="a derivative of an incomplete unit",
     ),
-    Claim(
+    beyond(
         name="lemma-3-every-unit",
         place="Lemma 3, sharpened",
-        kind=Kind.BEYOND,
-        statement=(
-            "More than the lemma says: every unit that the parameters touch must be "
-            "met in all of its matrices."
-        ),
+        statement="More than the lemma says: every unit that the parameters touch "
+        "must be met in all of its matrices.",
         test=against(
-            exact(measured("part")),
-            inside(largest(measured("whole")), ABOVE_ROUNDING),
+            exact(measured("part")), inside(largest(measured("whole")), ABOVE_ROUNDING)
         ),
         rival="one whole unit being enough",
     ),
     Claim(
         name="lemma-4-translation",
         place="Lemma 4, Figure 11",
-        statement=(
-            "With all else zero, the loss as a function of two parameters depends on "
-            "their units only through whether these are the same, and their order."
-        ),
+        statement="With all else zero, the loss as a function of two parameters "
+        "depends on their units only through whether these are the same, and their "
+        "order.",
         test=every(
             exact(measured("shift_loss"), rival=measured("swapped", n=1)),
             exact(measured("shift_partial")),

@@ -48,7 +48,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a lemma, shortcut length and dataset."""
+    """Return one cell per lemma, shortcut length and dataset."""
     return [
         {"task": task, "n": n, "trial": seed}
         for task in ("partials", "translation")

@@ -1,19 +1,19 @@
 """Which orders of derivative survive at zero, from rows of shares."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
 
 
 def shares(both: PredictedAndMeasured) -> Rows:
     """Return what is allowed and the most that was measured, by length and order."""
-    found = both.measured.where(quantity="share", setting="general")
+    kept = both.measured.where(quantity="share", setting="general")
     return Rows(
         {
             **row,
             "measured": float(
-                found.where(n=row["n"], order=row["order"]).values().max()
+                kept.where(n=row["n"], order=row["order"]).values().max()
             ),
         }
         for row in both.predicted.where(quantity="allowed")
@@ -21,25 +21,19 @@ def shares(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Share of non-zero derivatives beside what lemma 3 allows."""
+    """Return the share of non-zero derivatives beside what lemma 3 allows."""
     return [
-        {
-            "label": f"non-zero derivatives of order {row['order']}, n = {row['n']}"
-            " (at most)",
-            "predicted": row["value"],
-            "measured": row["measured"],
-            "error": 0.0,
-        }
+        compared_row(
+            "non-zero derivatives of order {order}, n = {n} (at most)".format(**row),
+            row["value"],
+            {"value": row["measured"], "error": 0.0},
+        )
         for row in shares(both)
     ]
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-def draw(table: Rows) -> "Figure":
-    """Draw the share of non-zero derivatives by order, a panel a shortcut length."""
+def draw(table: Rows) -> "figures.Figure":
+    """Draw the share of non-zero derivatives by order, one panel per length."""
     lengths = table.levels("n")
     figure, panels = figures.new_figure(
         7.0, 2.8, panels=(1, len(lengths)), share_y=True
@@ -48,13 +42,7 @@ def draw(table: Rows) -> "Figure":
         rows = table.where(n=n)
         orders = rows.column("order")
         colour = figures.kind_style(figures.shortcut_kind(n)).colour
-        panel.bar(
-            orders,
-            rows.values("measured"),
-            width=0.62,
-            color=colour,
-            alpha=0.6,
-        )
+        panel.bar(orders, rows.values("measured"), width=0.62, color=colour, alpha=0.6)
         panel.bar(
             orders,
             rows.values(),

@@ -4,14 +4,14 @@ Each is taken along random directions of whole matrices, so that it is zero only
 derivative tensor of those matrices is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from theodolite import instruments
-from theodolite.core import Row, Rows, ShortcutBlueprint, stream
+from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, stream
 
 from ..shared.hessians import at_zero
 from ..shared.problems import EPS, SETTINGS, named, random_data
@@ -21,14 +21,14 @@ from .config import Config, complete, patterns
 VANISHED = 1e-10
 
 
-def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+def measure(config: Config, cell: Cell) -> Rows:
     """Run one task."""
     task = {"partials": _partials, "translation": _translation}
     return Rows(task[cell["task"]](config, cell["n"], cell["trial"]))
 
 
 def _partials(config: Config, n: int, trial: int) -> list[Row]:
-    """All derivatives up to an order, sorted by what lemma 3 says of them."""
+    """Return derivatives up to an order, sorted by what lemma 3 says of them."""
     rows: list[Row] = []
     for setting, names in SETTINGS.items():
         plan = ShortcutBlueprint(
@@ -40,13 +40,13 @@ def _partials(config: Config, n: int, trial: int) -> list[Row]:
             every = [
                 value for kind in ("no_unit", "part", "whole") for value in kinds[kind]
             ]
-            found = {k: max(values) for k, values in kinds.items() if values}
+            numbers = {k: max(values) for k, values in kinds.items() if values}
             if kinds["chain"]:
-                found["chain"] = min(kinds["chain"])
-            found["share"] = float(np.mean([value > VANISHED for value in every]))
-            survive += [order] if found["share"] else []
+                numbers["chain"] = min(kinds["chain"])
+            numbers["share"] = float(np.mean([value > VANISHED for value in every]))
+            survive += [order] if numbers["share"] else []
             error = EPS * config.samples * max(1.0, *every)
-            rows += named(found, error, n=n, setting=setting, order=order)
+            rows += named(numbers, error, n=n, setting=setting, order=order)
         lowest = {"first_order": min(survive, default=config.order + 1)}
         rows += named(lowest, 0.0, n=n, setting=setting)
     return rows
@@ -72,7 +72,7 @@ def _sorted(loss: "_Loss", n: int, order: int) -> dict[str, list[float]]:
 
 
 def _translation(config: Config, n: int, trial: int) -> list[Row]:
-    """Two matrices in any two units: the loss itself, and its second derivative."""
+    """Return how loss and second derivative change as two matrices change units."""
     rows: list[Row] = []
     for setting, names in SETTINGS.items():
         plan = ShortcutBlueprint(
@@ -134,15 +134,15 @@ class _Loss:
         return instruments.HalfSquareLoss()(made, self._batch[1])
 
     def value(self, chosen: tuple[int, ...]) -> float:
-        """The loss with the chosen matrices moved."""
+        """Return the loss with the chosen matrices moved."""
         if chosen not in self._values:
             with self._torch.no_grad():
-                found = self._at(chosen, [self._config.size] * len(chosen))
-            self._values[chosen] = float(found)
+                loss = self._at(chosen, [self._config.size] * len(chosen))
+            self._values[chosen] = float(loss)
         return self._values[chosen]
 
     def partial(self, chosen: tuple[int, ...]) -> float:
-        """The mixed derivative at zero along the chosen matrices."""
+        """Return the mixed derivative at zero along the chosen matrices."""
         if chosen not in self._partials:
             self._partials[chosen] = self._derivative(chosen)
         return self._partials[chosen]

@@ -7,10 +7,10 @@ from .config import LENGTHS, Config, complete, patterns
 
 
 def predict(config: Config) -> Rows:
-    """Which share of derivatives lemma 3 lets be non-zero, order by order."""
+    """Return the share of derivatives that lemma 3 lets be non-zero, by order."""
     rows: list[Row] = []
     for n in LENGTHS:
         for order in range(1, config.order + 1):
-            found = [complete(p, n) > 0 for p in patterns(config.units * n, order)]
-            rows += named({"allowed": sum(found) / len(found)}, 0.0, n=n, order=order)
+            table = [complete(p, n) > 0 for p in patterns(config.units * n, order)]
+            rows += named({"allowed": sum(table) / len(table)}, 0.0, n=n, order=order)
     return Rows(rows)

@@ -1,41 +1,23 @@
-r"""Figure 3: mean Frobenius norm of the weights along training, by depth.
+"""Figure 3: norms of the weights along training, by depth.
 
-Li et al. (2016), Demystifying ResNet, figure 3, section 4.1 and appendix B. The claim
-in our words: 2-shortcut networks that start near zero stay near zero, the deeper the
-nearer, along training and at its end, with or without ReLU at mid.
+How far does a 2-shortcut network travel from zero? The measure is the mean Frobenius
+norm of its matrices along full-batch gradient descent on whitened digits, from a
+hundredth of Xavier weights. Theory says that all depths leave zero alike, along the
+singular vectors of $M$, and that a network of $R$ units needs norms of order
+$R^{-1/2}$: each unit does a share $1/R$ of the work, with two matrices. Networks are
+trained at rates up to those that lose them.
 
-Departures: see ``STUDY.departures``. Cost: about 15 s of processor time at QUICK; at
-PAPER five minutes for linear networks, and three hours for ReLU networks, or ten
-minutes of a GPU.
+Li et al. (2016), Demystifying ResNet, figure 3, section 4.1 and appendix B. Cost: about
+15 s of processor time at QUICK; at PAPER five minutes for linear networks, and three
+hours for ReLU networks, or ten minutes of a GPU.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw_norms, draw_scaling, norms_table, scaling_table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Figure 3: norms of the weights along training, by depth",
-    summary=(
-        "How far does a 2-shortcut network travel from zero? The measure is the mean "
-        "Frobenius norm of its matrices along full-batch gradient descent on whitened "
-        "digits, from a hundredth of Xavier weights. Theory says that all depths leave "
-        "zero alike, along the singular vectors of $M$, and that a network of $R$ "
-        "units needs norms of order $R^{-1/2}$: each unit does a share $1/R$ of the "
-        "work, with two matrices. Networks are trained at rates up to those that lose "
-        "them."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(
@@ -43,8 +25,8 @@ STUDY = Study(
             "Mean Frobenius norm of the weight matrices along training, at the highest "
             "rate at which no network diverges. Lines: mean over networks, bands one "
             "standard deviation. Dashed: growth near zero, the same at every depth.",
-            norms_table,
-            draw_norms,
+            figure.norms_table,
+            figure.draw_norms,
         ),
         Drawing(
             "scaling",
@@ -52,14 +34,12 @@ STUDY = Study(
             "each depth at its best rate; both axes are logarithmic. Hollow: the best "
             "rate is the last tried, so that it is not known. Dashed: $R^{-1/2}$ "
             "through the last point.",
-            scaling_table,
-            draw_scaling,
+            figure.scaling_table,
+            figure.draw_scaling,
         ),
     ),
     committed=Committed(
-        CommittedRun(
-            "theodolite_papers.li2016demystifying", "weight_norms", free=("depths",)
-        ),
+        CommittedRun.of_study(__name__, free=("depths",)),
         ("quantity", "trial", "lr", "step"),
     ),
     departures=(

@@ -6,7 +6,6 @@ from theodolite.core import (
     Choice,
     Claim,
     Judgement,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -16,7 +15,9 @@ from theodolite.core import (
     above,
     against,
     below,
+    beyond,
     each,
+    erratum,
     every,
     inside,
     known,
@@ -30,7 +31,7 @@ from theodolite.core import (
     trend,
 )
 
-from ..shared.narrowing import falling, narrowed
+from ..shared.reads import falling, narrowed
 from .config import NETWORKS
 from .figure import at_best, early, ends, underway
 
@@ -58,7 +59,7 @@ def norm(network: str) -> Select:
 
 def in_both_panels(make: Callable[[Select], Test]) -> Test:
     """Judge figure 3 left and right."""
-    return every(*(make(norm(network)) for network in NETWORKS))
+    return every(make(norm(network)) for network in NETWORKS)
 
 
 def _slackening(rows: Select) -> Read:
@@ -79,7 +80,7 @@ def _slackening(rows: Select) -> Read:
 
 
 def _vanishing(rows: Select) -> Test:
-    """Norms fall as a power of depth that does not slacken."""
+    """Judge whether norms fall as a power of depth that does not slacken."""
     return every(
         trend(rows, over="depth", slope_in=below(0)),
         inside(_slackening(rows), KEEPS_ON),
@@ -115,10 +116,8 @@ CLAIMS = (
     Claim(
         name="norms-fall-with-depth",
         place="Figure 3, section 4.1",
-        statement=(
-            "The deeper a 2-shortcut network, the smaller the mean Frobenius norm of "
-            "its matrices when training ends, without and with ReLU at mid."
-        ),
+        statement="The deeper a 2-shortcut network, the smaller the mean Frobenius "
+        "norm of its matrices when training ends, without and with ReLU at mid.",
         test=narrowed(ends, in_both_panels(lambda rows: falling(rows, "depth"))),
         rival="norms that do not depend on depth",
         choices=(COMMON,),
@@ -126,10 +125,8 @@ CLAIMS = (
     Claim(
         name="norms-fall-during-training",
         place="Figure 3, section 4.1",
-        statement=(
-            "The deeper a 2-shortcut network, the smaller its mean norm during "
-            "training, too."
-        ),
+        statement="The deeper a 2-shortcut network, the smaller its mean norm during "
+        "training, too.",
         test=narrowed(
             underway,
             in_both_panels(
@@ -150,55 +147,41 @@ CLAIMS = (
     Claim(
         name="training-ends-around-zero",
         place="Section 4.1, after figure 3; section 2, theorem 1",
-        statement=(
-            "As networks become deeper training ends nearer and nearer to zero: norms "
-            "vanish as a power of depth; theorem 1 allows $R^{-1/2}$ for $R$ units."
-        ),
+        statement="As networks become deeper training ends nearer and nearer to zero: "
+        "norms vanish as a power of depth; theorem 1 allows $R^{-1/2}$ for $R$ units.",
         test=narrowed(ends, in_both_panels(_vanishing)),
         rival="norms that level off above zero, with a power that goes to 0",
         choices=(COMMON,),
     ),
-    Claim(
+    beyond(
         name="norms-fall-at-best-rates",
         place="Figure 3, at rates as in section 5.3",
-        kind=Kind.BEYOND,
-        statement=(
-            "The deeper a 2-shortcut network, the smaller its norm at the end, also "
-            "where each depth trains at its own best rate."
-        ),
+        statement="The deeper a 2-shortcut network, the smaller its norm at the end, "
+        "also where each depth trains at its own best rate.",
         test=narrowed(at_best, in_both_panels(lambda rows: falling(rows, "depth"))),
         rival="norms that do not depend on depth",
         choices=(AT_BEST,),
     ),
-    Claim(
+    beyond(
         name="early-growth-is-depth-free",
         place="Theorem 2.2 applied to figure 3, left",
-        kind=Kind.BEYOND,
-        statement=(
-            "Near zero all depths leave alike: along the singular vectors of $M$ the "
-            "matrices grow by $1 \\pm \\eta s_k$ a step."
-        ),
+        statement="Near zero all depths leave alike: along the singular vectors of "
+        "$M$ the matrices grow by $1 \\pm \\eta s_k$ a step.",
         test=_near_zero,
         rival="growth that depends on depth",
     ),
-    Claim(
+    erratum(
         name="linear-optimum-is-singular",
         place="Section 2, figure 3 left",
-        kind=Kind.ERRATUM,
-        statement=(
-            "Very deep linear networks have a global minimum of vanishing norms, too: "
-            "the optimal map is a product of units near the identity, and invertible."
-        ),
-        printed=(
-            "for very deep (general) ResNet there exists a global minimum whose "
-            "weights have vanishing norm"
-        ),
-        corrected=(
-            "true of theorem 1's ReLU units; targets that sum to 1 and centred inputs "
-            "make the optimal linear map $\\Sigma^{YX}$ singular, so that at an "
-            "optimum of any depth some unit $I + W_2 W_1$ is singular and "
-            "$\\|W_2 W_1\\| \\geq 1$: only the infimum is approached by vanishing norms"
-        ),
+        statement="Very deep linear networks have a global minimum of vanishing "
+        "norms, too: the optimal map is a product of units near the identity, and "
+        "invertible.",
+        printed="for very deep (general) ResNet there exists a global minimum whose "
+        "weights have vanishing norm",
+        corrected="true of theorem 1's ReLU units; targets that sum to 1 and centred "
+        "inputs make the optimal linear map $\\Sigma^{YX}$ singular, so that at an "
+        "optimum of any depth some unit $I + W_2 W_1$ is singular and $\\|W_2 W_1\\| "
+        "\\geq 1$: only the infimum is approached by vanishing norms",
         test=inside(_lost_dimensions, INVERTIBLE),
         corrected_test=every(
             inside(_lost_dimensions, above(0.5, source="rounding", why="a count")),

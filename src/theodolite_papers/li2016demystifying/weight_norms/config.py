@@ -49,8 +49,8 @@ class Config(StudyConfig):
     def looked_at(self) -> tuple[int, ...]:
         """Steps at which norms are measured, the first and the last among them."""
         powers = range(int(self.per_decade * np.log10(self.steps)) + 1)
-        found = {round(10 ** (k / self.per_decade)) for k in powers}
-        return tuple(sorted({0, *found, self.steps}))
+        steps = {round(10 ** (k / self.per_decade)) for k in powers}
+        return tuple(sorted({0, *steps, self.steps}))
 
 
 PRESETS = {
@@ -75,7 +75,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network and depth, the dearest first."""
+    """Return one cell per network and depth, the most expensive first."""
     return [
         {"network": name, "depth": depth}
         for name in reversed(NETWORKS)

@@ -1,13 +1,13 @@
 """Figure 3 from rows of points."""
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
+from ..shared.figure import draw_depths
 from .config import PRESETS
 
 # A linear network is near zero while its loss is above this fraction of the first.
@@ -28,15 +28,15 @@ def _lost(measured: Rows) -> set[tuple]:
 
 
 def along(measured: Rows) -> Rows:
-    """Return norms at one rate a network: the highest at which no depth diverges."""
+    """Return norms at one rate per network: the highest with no divergence."""
     lost = {(network, rate) for network, _, rate in _lost(measured)}
     norms = measured.where(quantity="norm")
-    found = []
+    rows = []
     for network in norms.levels("network"):
         mine = norms.where(network=network)
         kept = [rate for rate in mine.levels("lr") if (network, rate) not in lost]
-        found.append(mine.where(lr=max(kept)) if kept else Rows())
-    return Rows.joined(found)
+        rows.append(mine.where(lr=max(kept)) if kept else Rows())
+    return Rows.joined(rows)
 
 
 def ends(measured: Rows) -> Rows:
@@ -47,22 +47,19 @@ def ends(measured: Rows) -> Rows:
 def underway(measured: Rows) -> Rows:
     """Return the norms at steps by which every network has left zero."""
     rows = along(measured)
-    found = []
+    table = []
     for network in rows.levels("network"):
         mine = rows.where(network=network)
         first = {(r["depth"], r["trial"]): r.get("loss") for r in mine.where(step=0)}
         near = {
             row["step"]
             for row in mine
-            if not _left(row.get("loss"), first[row["depth"], row["trial"]])
+            if (loss := row.get("loss")) is None
+            or not loss < LEFT_ZERO * (first[row["depth"], row["trial"]] or 0.0)
         }
         steps = [step for step in mine.levels("step") if step > max(near)]
-        found.append(mine.where(lambda row, steps=steps: row["step"] in steps))
-    return Rows.joined(found)
-
-
-def _left(loss: float | None, first: float | None) -> bool:
-    return loss is not None and first is not None and loss < LEFT_ZERO * first
+        table.append(mine.where(lambda row, steps=steps: row["step"] in steps))
+    return Rows.joined(table)
 
 
 def at_best(measured: Rows) -> Rows:
@@ -73,7 +70,7 @@ def at_best(measured: Rows) -> Rows:
     """
     last, lost = _last(measured), _lost(measured)
     losses = measured.where(quantity="final_loss")
-    found: list[Row] = []
+    rows: list[Row] = []
     for network in last.levels("network"):
         for depth in last.where(network=network).levels("depth"):
             tried = group_means(losses.where(network=network, depth=depth), ("lr",))
@@ -84,11 +81,11 @@ def at_best(measured: Rows) -> Rows:
             edge = best in (tried[0]["lr"], tried[-1]["lr"])
             here = last.where(network=network, depth=depth)
             apart = _resolution(here, [row["lr"] for row in kept], best)
-            found += [
+            rows += [
                 {**row, "edge": edge, "error": row["error"] + apart}
                 for row in here.where(lr=best)
             ]
-    return Rows(found)
+    return Rows(rows)
 
 
 def _resolution(rows: Rows, rates: list[float], best: float) -> float:
@@ -108,37 +105,31 @@ def early(both: PredictedAndMeasured) -> Rows:
     first = both.predicted.value(quantity="first_loss")
     start = both.predicted.where(quantity="early_norm", step=0)[0]["value"]
     rows = along(both.measured).where(network="linear")
-    found: list[Row] = []
+    table: list[Row] = []
     for depth in rows.levels("depth"):
         here = rows.where(depth=depth)
         gone = {row["step"] for row in here if row["loss"] < NEAR_ZERO * first}
         step = max(s for s in here.levels("step") if s < min(gone, default=np.inf))
         for row in here.where(step=step):
             law = both.predicted.value(quantity="early_norm", lr=row["lr"], step=step)
-            found.append(
-                {
-                    **row,
-                    "quantity": "early_ratio",
-                    "value": row["value"] / law,
-                    "error": row["error"] / law,
-                    "growth": row["value"] / start,
-                }
-            )
-    return Rows(found)
+            ratio = {key: row[key] / law for key in ("value", "error")}
+            growth = row["value"] / start
+            table.append({**row, "quantity": "early_ratio", **ratio, "growth": growth})
+    return Rows(table)
 
 
 def norms_table(both: PredictedAndMeasured) -> Rows:
     """Return means and spreads along training, and the law near zero."""
     rows = along(both.measured).where(lambda row: row["step"] > 0)
-    found = group_means(rows, ("network", "lr", "depth", "step"))
-    linear = found.where(network="linear")
+    means = group_means(rows, ("network", "lr", "depth", "step"))
+    linear = means.where(network="linear")
     top = max(linear.column("value"))
     law = both.predicted.where(
         lambda row: row["step"] > 0 and row["value"] < top,
         quantity="early_norm",
         lr=linear.levels("lr")[0],
     )
-    return found + law
+    return means + law
 
 
 def scaling_table(both: PredictedAndMeasured) -> Rows:
@@ -147,67 +138,49 @@ def scaling_table(both: PredictedAndMeasured) -> Rows:
         {**row, "units": row["depth"] // 2, "open": row["edge"]}
         for row in at_best(both.measured)
     )
-    found = group_means(rows, ("network", "units"))
+    means = group_means(rows, ("network", "units"))
     edges = {(row["network"], row["units"]) for row in rows if row["edge"]}
-    table = [{**row, "open": (row["network"], row["units"]) in edges} for row in found]
-    for network in found.levels("network"):
-        last = found.where(network=network)[-1]
+    table = [{**row, "open": (row["network"], row["units"]) in edges} for row in means]
+    for network in means.levels("network"):
+        last = means.where(network=network)[-1]
         table += [
             {
                 **row,
                 "quantity": "inverse_root",
                 "value": last["value"] * (last["units"] / row["units"]) ** 0.5,
             }
-            for row in found.where(network=network)
+            for row in means.where(network=network)
         ]
     return Rows(table)
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Norms near zero beside their law."""
+    """Return norms near zero beside their law."""
     return [
-        {
-            "label": f"norm near zero over its law, linear, depth {row['depth']}, "
+        compared_row(
+            f"norm near zero over its law, linear, depth {row['depth']}, "
             f"step {row['step']}",
-            "predicted": 1.0,
-            "measured": row["value"],
-            "error": row["error"],
-        }
+            1.0,
+            row,
+        )
         for row in group_means(early(both), ("depth", "step"))
     ]
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLES = {"linear": "without nonlinearities", "relu": "with ReLU at mid"}
 KINDS = {"linear": "two_shortcut", "relu": "two_shortcut_relu"}
 
 
-def draw_norms(table: Rows) -> "Figure":
-    """Draw the mean norm against the step, one panel a network."""
+def draw_norms(table: Rows) -> "figures.Figure":
+    """Draw the mean norm against the step, one panel per network."""
     figure, panels = figures.new_figure(7.0, 3.8, panels=(1, 2), share_y=True)
-    depths = sorted({*table.levels("depth"), *PRESETS["paper"].depths})
     for panel, (network, title) in zip(panels, TITLES.items(), strict=True):
         points = table.where(quantity="norm", network=network)
-        for depth in points.levels("depth"):
-            mine = points.where(depth=depth)
-            figures.band(
-                panel,
-                mine.column("step"),
-                mine.values(),
-                mine.values("spread"),
-                style=figures.ordered_style(depth, depths),
-                label=f"depth {depth}",
-            )
+        draw_depths(panel, points, "step", PRESETS["paper"].depths)
         if network == "linear":
             law = table.where(quantity="early_norm")
-            near = figures.curve(
-                panel,
-                law.column("step"),
-                law.values(),
-                style=figures.kind_style("measured"),
-                label="law near zero",
+            near = figures.row_curve(
+                panel, law, "step", style="measured", label="law near zero"
             )
             near.set_zorder(3)
         figures.log_axis(panel, "x")
@@ -219,29 +192,25 @@ def draw_norms(table: Rows) -> "Figure":
     return figure
 
 
-def draw_scaling(table: Rows) -> "Figure":
+def draw_scaling(table: Rows) -> "figures.Figure":
     """Draw final norms against the number of units."""
     figure, (panel,) = figures.new_figure(5.2, 3.8)
     for name in TITLES:
         points = table.where(quantity="norm", network=name)
         guide = table.where(quantity="inverse_root", network=name)
-        style = figures.kind_style(KINDS[name])
-        figures.band(
+        style = KINDS[name]
+        figures.row_band(
             panel,
-            points.column("units"),
-            points.values(),
-            points.values("spread"),
+            points,
+            "units",
+            error="spread",
             style=style,
             label=TITLES[name],
             bound=points.column("open"),
             means="hollow: the best rate is not known",
         )
-        figures.curve(
-            panel,
-            guide.column("units"),
-            guide.values(),
-            style=style,
-            means=r"$R^{-1/2}$ through the last",
+        figures.row_curve(
+            panel, guide, "units", style=style, means=r"$R^{-1/2}$ through the last"
         )
     figures.log_axis(panel, "x", base=2, ticks=table.levels("units"))
     figures.log_axis(panel, "y", base=2, ticks=[0.5, 1.0, 2.0, 4.0])

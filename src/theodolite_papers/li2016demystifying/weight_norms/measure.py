@@ -1,7 +1,6 @@
 """Trained networks, and the norms of their matrices on the way."""
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import networks, training
-from theodolite.core import Row, Rows, ShortcutBlueprint
+from theodolite.core import Cell, Row, Rows, ShortcutBlueprint
 
 from ..shared.whitened import whitened
 from .config import NETWORKS, Config
@@ -19,22 +18,22 @@ from .config import NETWORKS, Config
 class Ends:
     """Measures the largest unit at the end, and keeps the final weights."""
 
-    found: list[tuple[np.ndarray, dict[str, Any]]] = field(default_factory=list)
+    weights: list[tuple[np.ndarray, dict[str, Any]]] = field(default_factory=list)
 
     def __call__(self, snapshot: Any) -> dict[str, float]:
         """Look at one network."""
         weights = networks.get_weights(snapshot.model)
-        self.found.append((weights, snapshot.labels))
+        self.weights.append((weights, snapshot.labels))
         units = np.linalg.norm(weights[1::2] @ weights[::2], ord=2, axis=(1, 2))
         return {"unit": units.max()}
 
 
-def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+def measure(config: Config, cell: Cell) -> Rows:
     """Train every seed at every rate, looking at the norms."""
     return trained(config, tuple(cell.items()))[0]
 
 
-def blueprint(config: Config, cell: Mapping[str, Any]) -> ShortcutBlueprint:
+def blueprint(config: Config, cell: Cell) -> ShortcutBlueprint:
     """Return the network of a cell."""
     kind = NETWORKS[cell["network"]]
     return ShortcutBlueprint(width=config.width, depth=cell["depth"], **kind)
@@ -73,7 +72,7 @@ def trained(config: Config, key: tuple[tuple[str, Any], ...]) -> tuple[Rows, End
 
 
 def mean_norm(snapshot: Any) -> float:
-    """Mean Frobenius norm over matrices."""
+    """Return the mean Frobenius norm over matrices."""
     weights = networks.get_weights(snapshot.model)
     return float(np.linalg.norm(weights, axis=(1, 2)).mean())
 

@@ -5,14 +5,13 @@ import numpy as np
 from theodolite.core import Row, Rows, ShortcutBlueprint
 from theodolite.theory import linear_loss, moments
 
+from ..shared.problems import EPS, closed
 from ..shared.whitened import whitened
 from .config import Config
 
-EPS = float(np.finfo(np.float64).eps)
-
 
 def predict(config: Config) -> Rows:
-    r"""Growth near zero at each rate, first and optimal loss, and ranks.
+    r"""Return growth near zero at each rate, first and optimal loss, and ranks.
 
     Near zero a 2-shortcut linear network descends by $W_1 \leftarrow W_1 - \eta
     W_2^\top M$, $W_2 \leftarrow W_2 - \eta M W_1^\top$: along the singular vectors of
@@ -35,18 +34,13 @@ def predict(config: Config) -> Rows:
             value = float(np.sqrt(variance * square / 2))
             if not np.isfinite(value):
                 continue  # beyond what floats hold, far from zero
-            rows.append({"quantity": "early_norm", "lr": rate, "step": step,
-                         "value": value, "error": EPS * step * value})  # fmt: skip
+            rows += closed({"early_norm": value}, EPS * step, lr=rate, step=step)
     zero = np.zeros((2, config.width, config.width))
-    found = {
+    numbers = {
         "first_loss": linear_loss(plan, zero, data),
         "optimal_loss": data.optimal_loss(),
         # Singular values below rounding are told from the others by five decades.
         "rank": float(np.sum(best > 1e-10 * best[0])),
         "width": float(config.width),
     }
-    rows += [
-        {"quantity": name, "value": value, "error": EPS * config.width * value}
-        for name, value in found.items()
-    ]
-    return Rows(rows)
+    return Rows(rows + closed(numbers, EPS * config.width))

@@ -1,40 +1,28 @@
-"""Figure 2: mean Frobenius norms of residual networks by depth, along training.
+"""Figure 2: weight norms of residual networks along training, by depth.
 
-Li et al. (2016), Demystifying ResNet, figure 2 and section 4.1. The claim in our
-words: the deeper a residual network, the smaller its weights, during and after
-training; so zero is where very deep networks end.
+How large are the weights of a trained residual network? The mean Frobenius norm of its
+convolutions is taken at the start, where it follows from the initialisation, and after
+every epoch. The paper argues that deeper networks have smaller weights, so that zero is
+the point to study. Each seed gives a family of networks of all depths; the exponent of
+the norm in depth is fitted family by family, and its error is over families.
 
-Departures: see ``STUDY.departures``. Cost: about 10 s at QUICK; the committed run at
-PAPER, these networks and those of figure 9, took 12 minutes of an H200.
+Li et al. (2016), Demystifying ResNet, figure 2 and section 4.1. Cost: about 10 s at
+QUICK; the committed run at PAPER, these networks and those of figure 9, took 12 minutes
+of an H200.
 """
 
-from theodolite.studies import Committed, Drawing, Study
+from theodolite.studies import Committed, Drawing, gather_study
 
 from ..shared.cifar_config import RUN, training_cells
-from .claims import CLAIMS
-from .config import PRESETS
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from ..shared.cifar_training import measure_cell
+from . import config, figure
 
-PAPER = PRESETS["paper"]
+PAPER = config.PRESETS["paper"]
 
-STUDY = Study(
-    title="Figure 2: weight norms of residual networks along training, by depth",
-    summary=(
-        "How large are the weights of a trained residual network? The mean Frobenius "
-        "norm of its convolutions is taken at the start, where it follows from the "
-        "initialisation, and after every epoch. The paper argues that deeper networks "
-        "have smaller weights, so that zero is the point to study. Each seed gives a "
-        "family of networks of all depths; the exponent of the norm in depth is fitted "
-        "family by family, and its error is over families."
-    ),
-    presets=PRESETS,
+STUDY = gather_study(
+    __name__,
     cells=training_cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+    measure=measure_cell,
     datasets=lambda config: (config.dataset,),
     splits=("train", "test"),
     committed=Committed(RUN, ("quantity", "epoch"), on="CIFAR-10"),
@@ -45,8 +33,8 @@ STUDY = Study(
             "Mean Frobenius norm of the convolutions against epochs, by depth. Bands: "
             "one standard deviation over seeds. Dotted: the learning rate falls to a "
             "tenth.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

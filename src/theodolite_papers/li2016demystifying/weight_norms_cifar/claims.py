@@ -11,7 +11,7 @@ from theodolite.core import (
     trend,
 )
 
-from ..shared.cifar_judging import END, NORM, SHRINKAGE
+from ..shared.cifar_tables import END, NORM, SHRINKAGE
 
 FALLING = below(0)
 
@@ -23,22 +23,20 @@ def after(epoch: int) -> Test:
 
 def _shares(both: PredictedAndMeasured) -> dict[str, Number | float | int]:
     """Return the mean share at each depth."""
-    found = {}
+    numbers = {}
     for depth in SHRINKAGE(both).levels("depth"):
         share = mean(SHRINKAGE.at(depth=depth))(both)
         name = f"norm at the end over that at the start, depth {depth}"
-        found[name] = Number(share.value, share.error)
-    return found
+        numbers[name] = Number(share.value, share.error)
+    return numbers
 
 
 CLAIMS = (
     Claim(
         name="deeper-smaller-at-the-end",
         place="Figure 2, section 4.1",
-        statement=(
-            "The deeper a residual network is, the smaller is the mean Frobenius norm "
-            "of its weights when training ends."
-        ),
+        statement="The deeper a residual network is, the smaller is the mean "
+        "Frobenius norm of its weights when training ends.",
         test=trend(
             END.called("norm at the end"),
             over="depth",
@@ -57,10 +55,8 @@ CLAIMS = (
     Claim(
         name="training-ends-around-zero",
         place="Section 4.1",
-        statement=(
-            "As the network becomes deeper, training tends to end up around zero: the "
-            "norm at the end over that at the start falls with depth."
-        ),
+        statement="As the network becomes deeper, training tends to end up around "
+        "zero: the norm at the end over that at the start falls with depth.",
         test=trend(
             SHRINKAGE,
             over="depth",

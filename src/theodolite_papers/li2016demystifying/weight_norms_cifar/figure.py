@@ -1,12 +1,10 @@
 """Figure 2 from rows of points."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
-from ..shared.cifar_judging import along
-from ..shared.cifar_tables import beside
+from ..shared.cifar_tables import along, beside
+from ..shared.figure import draw_depths
 from .config import PRESETS
 
 # The paper's schedule as fractions of training.
@@ -22,29 +20,15 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Norms of He's initialisation beside those at the start."""
+    """Return norms of He's initialisation beside those at the start."""
     return beside(both, "norm", "mean norm at the start", epoch=0)
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw mean norms against epochs, by depth."""
     figure, (panel,) = figures.new_figure(5.6, 3.6)
     norms = table.where(quantity="norm")
-    depths = sorted({*norms.levels("depth"), *PRESETS["paper"].depths})
-    for depth in norms.levels("depth"):
-        mine = norms.where(depth=depth)
-        figures.band(
-            panel,
-            mine.column("epoch"),
-            mine.values(),
-            mine.values("spread"),
-            style=figures.ordered_style(depth, depths),
-            label=f"depth {depth}",
-        )
+    draw_depths(panel, norms, "epoch", PRESETS["paper"].depths)
     for fall in table.where(quantity="fall"):
         figures.reference_line(panel, fall["epoch"], along="y")
     panel.locator_params(axis="x", integer=True)

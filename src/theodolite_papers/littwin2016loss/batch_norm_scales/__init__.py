@@ -1,34 +1,22 @@
-"""Figure 1(d): scales of batch normalisation along training, layer by layer.
+r"""Figure 1(d): scales of batch normalisation along training.
+
+Do the scales $\lambda_l$ grow as a residual network trains? Networks of ten layers with
+one scale a layer, as in equation 20, and with ordinary batch normalisation learn to
+tell 50 Gaussians apart; before training, the sizes of their layers are followed through
+the depth.
 
 Littwin & Wolf (2016), The Loss Surface of Residual Networks, section 4.1, equation 20
 and figure 1(d). The claim in our words: the scales start at one and grow steadily as
-the network trains, the first layer's in its own way.
-
-Departures: see ``STUDY.departures``. Cost: half a minute of processor time at QUICK.
+the network trains, the first layer's in its own way. Cost: half a minute of processor
+time at QUICK.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import compare, draw, draw_sizes, sizes, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Figure 1(d): scales of batch normalisation along training",
-    summary=(
-        "Do the scales $\\lambda_l$ grow as a residual network trains? Networks of ten "
-        "layers with one scale a layer, as in equation 20, and with ordinary batch "
-        "normalisation learn to tell 50 Gaussians apart; before training, the sizes of "
-        "their layers are followed through the depth."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     committed=Committed(
         CommittedRun("theodolite_papers.littwin2016loss", "batch_norm_scales"),
         ("quantity", "stage", "layer"),
@@ -38,15 +26,15 @@ STUDY = Study(
             "scales",
             "Magnitude of the scales against the layer at several steps of training: "
             "mean over networks and its standard error.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
         Drawing(
             "sizes",
             "Mean square of a unit against the layer before training, all scales 1. "
             "Dashed: the limit of wide networks, and the recursion as printed.",
-            sizes,
-            draw_sizes,
+            figure.sizes,
+            figure.draw_sizes,
         ),
     ),
     departures=(

@@ -43,7 +43,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a network; those at their start are only looked at."""
+    """Return one cell per network; those at their start are not trained."""
     return [
         {"norm": norm, "trial": trial}
         for norm in (*NORMS, START)

@@ -1,7 +1,5 @@
 """Figure 1(d), and the sizes of the layers before training."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
@@ -10,15 +8,15 @@ from .config import PRESETS
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return mean magnitudes of the scales by kind, layer and stage."""
-    found = group_means(
+    means = group_means(
         both.measured.where(quantity="scale"), ("norm", "stage", "step", "layer")
     )
-    return found
+    return means
 
 
 def sizes(both: PredictedAndMeasured) -> Rows:
     """Return mean squares and deviations at the start, and those of the limit."""
-    found = [
+    means = [
         row
         for quantity in ("square", "deviation")
         for row in group_means(both.measured.where(quantity=quantity), ("layer",))
@@ -28,17 +26,17 @@ def sizes(both: PredictedAndMeasured) -> Rows:
         for row in both.predicted
         if row["quantity"] in ("square", "deviation")
     ]
-    return Rows([*found, *theory])
+    return Rows([*means, *theory])
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """Set squares of the wide limit beside those of wide networks."""
     rows: list[Row] = []
     for row in both.predicted.where(quantity="square"):
-        found = group_means(
+        means = group_means(
             both.measured.where(quantity="square", layer=row["layer"]), ("layer",)
         )
-        for mean in found:
+        for mean in means:
             rows.append(
                 {
                     "label": f"mean square of a unit, layer {row['layer']}",
@@ -50,51 +48,32 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     return rows
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 TITLES = {"scalar": "one scale a layer (eq. 20)", "batch": "ordinary batch norm"}
 
 
-def draw(table: Rows) -> "Figure":
-    """Draw the scales against the layer, a line a stage of training."""
+def draw(table: Rows) -> "figures.Figure":
+    """Draw the scales against the layer, one line per stage of training."""
     figure, panels = figures.new_figure(7.0, 4.2, panels=(1, 2))
     steps = sorted({*table.levels("step"), *PRESETS["paper"].reading_steps})
     for panel, (norm, title) in zip(panels, TITLES.items(), strict=True):
         for step in table.levels("step"):
             rows = table.where(norm=norm, step=step)
-            figures.band(
-                panel,
-                rows.column("layer"),
-                rows.values(),
-                rows.values("error"),
-                style=figures.ordered_style(step, steps),
-                label=f"step {step}",
-            )
-        panel.set_title(title)
-        panel.set_xlabel("layer $l$")
-        panel.set_ylabel(r"$|\lambda_l|$")
+            style = figures.ordered_style(step, steps)
+            figures.row_band(panel, rows, "layer", style=style, label=f"step {step}")
+        panel.set(title=title, xlabel="layer $l$", ylabel=r"$|\lambda_l|$")
     figures.shared_legend(figure, columns=5)
     return figure
 
 
-def draw_sizes(table: Rows) -> "Figure":
+def draw_sizes(table: Rows) -> "figures.Figure":
     """Draw mean squares at the start against the layer, and both recursions."""
     figure, (panel,) = figures.new_figure(5.4, 3.6)
     style = figures.kind_style("measured")
     rows, limit = table.where(quantity="square"), table.where(quantity="square_limit")
-    figures.band(
-        panel,
-        rows.column("layer"),
-        rows.values(),
-        rows.values("spread"),
-        style=style,
-        label="networks",
-        line=False,
+    figures.row_band(
+        panel, rows, "layer", error="spread", style=style, label="networks", line=False
     )
-    figures.curve(
-        panel, limit.column("layer"), limit.values(), style=style, label="wide limit"
-    )
+    figures.row_curve(panel, limit, "layer", style=style, label="wide limit")
     figures.curve(
         panel,
         limit.column("layer"),
@@ -103,7 +82,6 @@ def draw_sizes(table: Rows) -> "Figure":
         label="as printed, $+1$ a layer",
     )
     figures.log_axis(panel, "y")
-    panel.set_xlabel("layer $l$")
-    panel.set_ylabel("$E[N_l(x)_j^2]$ at the start")
+    panel.set(xlabel="layer $l$", ylabel="$E[N_l(x)_j^2]$ at the start")
     figures.legend(panel)
     return figure

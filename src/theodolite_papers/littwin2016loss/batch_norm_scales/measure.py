@@ -23,7 +23,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 def read_scales(network: Any) -> list[Row]:
     """Return the magnitude of every layer's scale, and its sign."""
-    found = networks.layer_scales(network)
+    scales = networks.layer_scales(network)
     return [
         {
             "quantity": "scale",
@@ -32,20 +32,20 @@ def read_scales(network: Any) -> list[Row]:
             "signed": float(scale),
             "error": EPS * float(abs(scale)),
         }
-        for layer, scale in enumerate(found, start=1)
+        for layer, scale in enumerate(scales, start=1)
     ]
 
 
 def _sizes(config: Config, trial: int) -> list[Row]:
     """Return sizes by layer, averaged over wide networks at their start."""
-    found = np.mean(
+    by_layer = np.mean(
         [_sizes_of(config, trial, copy) for copy in range(config.copies)], axis=0
     )
     rows: list[Row] = []
-    for layer, (square, deviation) in enumerate(found, start=1):
+    for layer, (square, deviation) in enumerate(by_layer, start=1):
         sizes = {"square": float(square), "deviation": float(deviation)}
         if layer > 1:
-            sizes["increment"] = float(square - found[layer - 2][0])
+            sizes["increment"] = float(square - by_layer[layer - 2][0])
         rows += [
             {"quantity": q, "layer": layer, "value": v, "error": config.wide * EPS * v}
             for q, v in sizes.items()
@@ -61,11 +61,11 @@ def _sizes_of(config: Config, trial: int, copy: int) -> list[tuple[float, float]
     plan = LayerwiseBlueprint(inputs=n, width=n, depth=config.layers, classes=1)
     network = networks.build(plan, seed=seed)
     x = torch.tensor(stream(seed, "inputs").normal(size=(n, n)))
-    found = []
+    sizes = []
     with torch.no_grad():
         for layer in network.layers:
             made: Any = layer.norm
             deviation = float(made.deviation(layer.weight(x).relu()))
             x = layer(x)
-            found.append((float((x**2).mean()), deviation))
-    return found
+            sizes.append((float((x**2).mean()), deviation))
+    return sizes

@@ -11,15 +11,15 @@ def predict(config: Config) -> Rows:
     sizes = scalar_norm_sizes(config.layers)
     rows: list[Row] = []
     for layer in range(1, config.layers + 1):
-        found = {
+        numbers = {
             "square": sizes.square[layer - 1],
             "deviation": sizes.deviation[layer - 1],
         }
         if layer > 1:
-            found["increment"] = sizes.square[layer - 1] - sizes.square[layer - 2]
+            numbers["increment"] = sizes.square[layer - 1] - sizes.square[layer - 2]
         rows += [
             # The error of Gaussian quadrature over a kink of the deviation.
             {"quantity": q, "layer": layer, "value": float(v), "error": 1e-4 * float(v)}
-            for q, v in found.items()
+            for q, v in numbers.items()
         ]
     return Rows(rows)

@@ -1,68 +1,47 @@
-"""Eq 31, figure 1(f) and theorem 5: how many critical points a spin glass has.
+r"""Eq 31, figure 1(f), theorem 5: numbers of critical points.
+
+The paper takes from the theory of spin glasses that the mean number of critical points
+of index $k$ grows like $e^{\Lambda\theta_k}$, and asks how $\theta_k$ depends on the
+mixture of path lengths. We follow the exact means from dimension 2 to that limit, by
+the formula of Kac and Rice and the eigenvalues of random matrices, and find all
+critical points of sampled glasses by Newton's method from many starts, where the Euler
+characteristic of the sphere tells whether one is missing.
 
 Littwin & Wolf (2016), The Loss Surface of Residual Networks, section 5 and the proof of
 theorem 5 (Eqs 30 to 33 and 46 to 48). The claim in our words: the mean number of
 critical points of low index grows exponentially in dimension, at a rate that rises as
 the ensemble of a residual network gets deeper and is largest for the plain network.
-
-Departures: see ``STUDY.departures``. Cost: 16 seconds of processor time at QUICK; about
-ten minutes at PAPER, most of it in counts at dimension 5.
+Cost: 16 seconds of processor time at QUICK; about ten minutes at PAPER, most of it in
+counts at dimension 5.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import (
-    approach,
-    compare,
-    counts,
-    curves,
-    draw_approach,
-    draw_counts,
-    draw_curves,
-)
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Eq 31, figure 1(f), theorem 5: numbers of critical points",
-    summary=(
-        "The paper takes from the theory of spin glasses that the mean number of "
-        "critical points of index $k$ grows like $e^{\\Lambda\\theta_k}$, and asks how "
-        "$\\theta_k$ depends on the mixture of path lengths. We follow the exact means "
-        "from dimension 2 to that limit, by the formula of Kac and Rice and the "
-        "eigenvalues of random matrices, and find all critical points of sampled "
-        "glasses by Newton's method from many starts, where the Euler characteristic "
-        "of the sphere tells whether one is missing."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     drawings=(
         Drawing(
             "figure_1f",
             "Figure 1(f): the exponent of Eq 31 against the scale of a branch, of "
             "residual networks of several depths without paths of length 1. Dashed: "
             "plain networks of the same depths.",
-            curves,
-            draw_curves,
+            figure.curves,
+            figure.draw_curves,
         ),
         Drawing(
             "counts",
             "Critical points of sampled glasses, mean and standard error. Dashed: "
             "exact means. Crosses: $e^{\\Lambda\\theta}$ of Eq 31, taken for a number.",
-            counts,
-            draw_counts,
+            figure.counts,
+            figure.draw_counts,
         ),
         Drawing(
             "approach",
             "How far the exact means of single orders are from the limit of Eq 31.",
-            approach,
-            draw_approach,
+            figure.approach,
+            figure.draw_approach,
         ),
     ),
     departures=(

@@ -6,8 +6,6 @@ from typing import Any
 
 from theodolite.core import (
     Choice,
-    Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -15,10 +13,11 @@ from theodolite.core import (
     Test,
     above,
     against,
+    at_each,
     below,
+    beyond,
     by_network,
     difference,
-    each,
     every,
     inside,
     known,
@@ -31,6 +30,7 @@ from theodolite.core import (
     predicted,
 )
 
+from ..shared.rows import rescaled
 from .config import LADDER
 
 CLOSE = our_margin(
@@ -50,11 +50,9 @@ def relative(rows: Select, closed: str) -> Read:
         labels = {k: v for k, v in rows.labels.items() if k != "index"}
         labels |= {} if closed in ("asymptotic", "total") else rows.labels
         wanted = both.predicted.only(quantity=closed, **labels)
-        found = by_network(rows(both))
-        bound = wanted["error"] / wanted["value"]
-        values = {t: v / wanted["value"] - 1 for t, v in found.values.items()}
-        errors = {t: e / wanted["value"] + bound for t, e in found.errors.items()}
-        return type(found)(values, errors).mean(f"{rows} over {closed}, less 1")
+        value, bound = wanted["value"], wanted["error"] / wanted["value"]
+        ratios = rescaled(by_network(rows(both)), over=value, less=1, bound=bound)
+        return ratios.mean(f"{rows} over {closed}, less 1")
 
     return read
 
@@ -69,35 +67,21 @@ def from_equal_share(index: int) -> Read:
         if not everything:
             return known(name, math.nan, note="dimension 5 was not counted")
         share = everything.values()[0] / RIVAL["width"]
-        found = by_network(rows(both))
-        values = {t: v / share - 1 for t, v in found.values.items()}
-        errors = {t: e / share for t, e in found.errors.items()}
-        return type(found)(values, errors).mean(name)
+        return rescaled(by_network(rows(both)), over=share, less=1).mean(name)
 
     return read
 
 
 def of_glasses(quantity: str, make: Callable[[Select], Test]) -> Test:
     """A test holds of every mixture and dimension that was counted."""
-    rows = measured(quantity)
-
-    def at(width: int) -> Test:
-        return each(
-            "mixture",
-            measured(quantity, width=width),
-            lambda mixture: make(measured(quantity, width=width, mixture=mixture)),
-        )
-
-    return each("width", rows, at)
+    return at_each(
+        "width", measured(quantity), lambda rows: at_each("mixture", rows, make)
+    )
 
 
 def by_index(make: Callable[[Select], Test]) -> Test:
     """A test holds of every index of every glass."""
-
-    def of(rows: Select) -> Test:
-        return each("index", rows, lambda index: make(rows.at(index=index)))
-
-    return of_glasses("count", of)
+    return of_glasses("count", lambda rows: at_each("index", rows, make))
 
 
 def fewer(first: str, second: str, width: int = 3) -> Test:
@@ -125,16 +109,10 @@ def fewer_foretold(quantity: str, first: str, second: str) -> Read:
     return read
 
 
-def _is_euler(rows: Select) -> Test:
-    wanted = 2.0 if rows.labels["width"] % 2 else 0.0
-    return inside(mean(rows), near(wanted, 0.0))
-
-
 COUNT_CLAIMS = (
-    Claim(
+    beyond(
         name="counts-meet-kac-rice",
         place="Definition 4, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "At every finite dimension $E\\,Crt_k = 2\\sqrt2\\,\\frac{x^{\\Lambda/2}} "
             "{\\sqrt{1+x}}\\,E\\,e^{-\\frac{x-1}{4(x+1)}\\lambda_{(k+1)}^2}$ with "
@@ -148,18 +126,16 @@ COUNT_CLAIMS = (
         ),
         rival="$e^{\\Lambda\\theta}$ of Eq 31, taken for a number at small $\\Lambda$",
     ),
-    Claim(
+    beyond(
         name="counts-within-a-tenth",
         place="Definition 4, made precise",
-        kind=Kind.BEYOND,
         statement="The means of all critical points found are the exact ones to 10 %.",
         test=of_glasses("total", lambda rows: inside(relative(rows, "total"), TENTH)),
         rival="a search that misses or doubles one in ten",
     ),
-    Claim(
+    beyond(
         name="minima-meet-kac-rice",
         place="Definition 4, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "And so many minima, maxima and saddles of each index; at dimension 5 they "
             "are not equally many."
@@ -167,10 +143,8 @@ COUNT_CLAIMS = (
         test=against(
             by_index(lambda rows: inside(relative(rows, "count"), CLOSE)),
             every(
-                *(
-                    inside(from_equal_share(index), below(0))
-                    for index in (0, RIVAL["width"] - 1)
-                )
+                inside(from_equal_share(index), below(0))
+                for index in (0, RIVAL["width"] - 1)
             ),
         ),
         rival="equally many of each index",
@@ -182,10 +156,9 @@ COUNT_CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    beyond(
         name="counts-below-an-energy",
         place="Definition 4, Eq 30",
-        kind=Kind.BEYOND,
         statement=(
             "So many critical points have energies in $\\{\\Lambda X \\mid X \\in "
             "(-\\infty, u)\\}$ as Kac and Rice say, at $u = -1/4$, and not all have."
@@ -203,10 +176,9 @@ COUNT_CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    beyond(
         name="index-on-the-sphere",
         place="Definition of the index, before Definition 4",
-        kind=Kind.BEYOND,
         statement=(
             "The Hessian whose negative eigenvalues are counted is the one along the "
             "sphere, $P\\nabla^2 H P - \\frac{w \\cdot \\nabla H}{\\Lambda} P$: by its "
@@ -214,15 +186,19 @@ COUNT_CLAIMS = (
             "characteristic of the sphere, by that of $\\nabla^2 H$ it is not."
         ),
         test=against(
-            of_glasses("euler", _is_euler),
+            of_glasses(
+                "euler",
+                lambda rows: inside(
+                    mean(rows), near(2.0 if rows.labels["width"] % 2 else 0.0, 0.0)
+                ),
+            ),
             inside(largest(measured("flat_gap")), above(0)),
         ),
         rival="the Hessian of the space around",
     ),
-    Claim(
+    beyond(
         name="counted-mixtures-have-fewer",
         place="After Theorem 5, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "At finite dimension too a mixture of orders 2 and 3 has fewer critical "
             "points than order 3 alone: counted at 3, of every index in the mean at 2 "
@@ -234,10 +210,9 @@ COUNT_CLAIMS = (
         ),
         rival="as many, or more",
     ),
-    Claim(
+    beyond(
         name="counted-residual-has-fewer",
         place="After Theorem 5, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "At dimension 3 too the glass of a residual network of depth 4 has fewer "
             "critical points than that of the plain one."
@@ -257,10 +232,9 @@ COUNT_CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    beyond(
         name="finite-dimensions-rise",
         place="Figure 1(f), made precise",
-        kind=Kind.BEYOND,
         statement=(
             "At finite dimension too the mean number of minima and of saddles of index "
             "1 rises with $v''/v'$."

@@ -108,7 +108,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a sampled glass."""
+    """Return one cell per sampled glass."""
     return [
         {"width": width, "mixture": name, "trial": trial}
         for width, names in sorted(config.glasses, reverse=True)

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 from itertools import cycle
-from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
 
 def curves(both: PredictedAndMeasured) -> Rows:
@@ -17,18 +16,14 @@ def curves(both: PredictedAndMeasured) -> Rows:
 
 def counts(both: PredictedAndMeasured) -> Rows:
     """Return mean counts of all points with their closed forms, by dimension."""
-    found = group_means(both.measured.where(quantity="total"), ("mixture", "width"))
-    labels = [{"mixture": row["mixture"], "width": row["width"]} for row in found]
+    means = group_means(both.measured.where(quantity="total"), ("mixture", "width"))
+    labels = [{"mixture": row["mixture"], "width": row["width"]} for row in means]
     closed = [
-        {
-            **at,
-            "quantity": quantity,
-            "value": both.predicted.value(quantity=name, **at),
-        }
+        {**at, "quantity": quantity, "value": both.predicted.value(quantity=name, **at)}
         for quantity, name in (("closed_form", "total"), ("asymptotic", "asymptotic"))
         for at in labels
     ]
-    return found + Rows(closed)
+    return means + Rows(closed)
 
 
 def approach(both: PredictedAndMeasured) -> Rows:
@@ -46,18 +41,14 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
             which = f"of index {row['index']}" if by else "of all indices"
             told = f"critical points {which}, {row['mixture']}"
             rows.append(
-                {
-                    "label": f"{told}, dimension {row['width']}",
-                    "predicted": both.predicted.value(quantity=quantity, **at),
-                    "measured": row["value"],
-                    "error": row["error"],
-                }
+                compared_row(
+                    f"{told}, dimension {row['width']}",
+                    both.predicted.value(quantity=quantity, **at),
+                    row,
+                )
             )
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 KINDS = {
     "three": "order_three",
@@ -83,57 +74,43 @@ LABELS = {
 DASHES = ("solid", "dashed", "dashdot", "dotted")
 
 
-def draw_curves(table: Rows) -> "Figure":
-    """Draw the exponent against the scale, a curve a depth."""
+def draw_curves(table: Rows) -> "figures.Figure":
+    """Draw the exponent against the scale, one curve per depth."""
     figure, (panel,) = figures.new_figure(6.2, 4.0)
     depths = table.levels("depth")
     for depth in depths:
         style = figures.ordered_style(depth, depths)
         rows = table.where(quantity="exponent", depth=depth)
-        figures.line(
-            panel,
-            rows.column("beta"),
-            rows.values(),
-            style=style,
-            label=f"$p = {depth}$",
-        )
+        figures.row_line(panel, rows, "beta", style=style, label=f"$p = {depth}$")
         plain = table.value(quantity="plain_exponent", depth=depth)
         ends = [min(rows.column("beta")), max(rows.column("beta"))]
         figures.curve(
             panel, ends, [plain] * 2, style=style, means="plain network of that depth"
         )
     figures.log_axis(panel, "x")
-    panel.set_xlabel(r"scale of a branch, $\beta$")
-    panel.set_ylabel(r"exponent $\theta_k$")
+    panel.set(xlabel=r"scale of a branch, $\beta$", ylabel=r"exponent $\theta_k$")
     figures.legend(panel)
     return figure
 
 
-def draw_counts(table: Rows) -> "Figure":
+def draw_counts(table: Rows) -> "figures.Figure":
     """Draw counts against dimension with both formulas."""
     figure, (panel,) = figures.new_figure(6.8, 4.2)
     mixtures = [name for name in COUNTED if name in table.levels("mixture")]
     for name in mixtures:
         style = figures.kind_style(KINDS[name])
         rows = table.where(quantity="total", mixture=name)
-        figures.band(
+        figures.row_band(
             panel,
-            rows.column("width"),
-            rows.values(),
-            rows.values("error"),
+            rows,
+            "width",
             style=style,
             label=LABELS[name],
             kind="bars",
             line=False,
         )
         closed = table.where(quantity="closed_form", mixture=name)
-        figures.curve(
-            panel,
-            closed.column("width"),
-            closed.values(),
-            style=style,
-            means="exact mean",
-        )
+        figures.row_curve(panel, closed, "width", style=style, means="exact mean")
     low = table.where(quantity="asymptotic")
     panel.plot(
         low.column("width"),
@@ -144,13 +121,12 @@ def draw_counts(table: Rows) -> "Figure":
     )
     figures.log_axis(panel, "y")
     panel.set_xticks(table.levels("width"))
-    panel.set_xlabel(r"dimension $\Lambda$")
-    panel.set_ylabel("critical points")
+    panel.set(xlabel=r"dimension $\Lambda$", ylabel="critical points")
     figures.legend(panel, outside=True)
     return figure
 
 
-def draw_approach(table: Rows) -> "Figure":
+def draw_approach(table: Rows) -> "figures.Figure":
     """Draw the excess over Eq 31 against the dimension."""
     figure, (panel,) = figures.new_figure(6.2, 4.0)
     orders, indices = table.levels("order"), table.levels("index")
@@ -158,12 +134,9 @@ def draw_approach(table: Rows) -> "Figure":
         for index, dashes in zip(indices, cycle(DASHES)):
             rows = table.where(order=order, index=index)
             style = figures.ordered_style(order, orders)
-            figures.line(
-                panel,
-                rows.column("width"),
-                rows.values(),
-                style=replace(style, line=dashes),
-                label=f"order {order}, index {index}",
+            style = replace(style, line=dashes)
+            figures.row_line(
+                panel, rows, "width", style=style, label=f"order {order}, index {index}"
             )
     figures.log_axis(panel, "x", base=2, ticks=table.levels("width"))
     figures.log_axis(panel, "y")

@@ -17,7 +17,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     width, mixture = cell["width"], MIXTURES[cell["mixture"]]
     plan = SpinGlassBlueprint(width=width, mixture=mixture)
     glass = networks.build(plan, seed=cell["trial"], device=config.device)
-    found = instruments.critical_points(
+    reading = instruments.critical_points(
         glass,
         dimension=width,
         radius=math.sqrt(width),
@@ -27,17 +27,19 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     level = LEVEL * width
     rows = named_rows(
         {
-            "total": found.total,
-            "euler": found.euler,
-            "flat_gap": abs(_flat_euler(glass, found.points) - found.characteristic),
-            "below": found.below(level).sum(),
+            "total": reading.total,
+            "euler": reading.euler,
+            "flat_gap": abs(
+                _flat_euler(glass, reading.points) - reading.characteristic
+            ),
+            "below": reading.below(level).sum(),
         },
-        found.missing,
-        status=str(found.status),
+        reading.missing,
+        status=str(reading.status),
     )
     by_index = [
-        {"quantity": "count", "index": k, "value": float(n), "error": found.missing}
-        for k, n in enumerate(found.counts)
+        {"quantity": "count", "index": k, "value": float(n), "error": reading.missing}
+        for k, n in enumerate(reading.counts)
     ]
     return Rows(rows + by_index)
 

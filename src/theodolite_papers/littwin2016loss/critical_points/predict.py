@@ -40,8 +40,8 @@ def counts(config: Config) -> list[Row]:
             labels = {"width": width, "mixture": name}
             rows += _row("total", mean_critical_points(plan), **labels)
             for k in range(width):
-                found = mean_critical_points(plan, index=k)
-                rows += _row("count", found, index=k, **labels)
+                count = mean_critical_points(plan, index=k)
+                rows += _row("count", count, index=k, **labels)
             growth = math.exp(width * critical_exponent(MIXTURES[name]))
             rows += named_rows({"asymptotic": growth}, 1e-12 * growth, **labels)
             if name == "two-three" and width == 3:
@@ -51,17 +51,17 @@ def counts(config: Config) -> list[Row]:
 
 def _below(plan: SpinGlassBlueprint, **labels: object) -> list[Row]:
     """Return the mean number of all critical points up to an energy."""
-    found = [
+    counts = [
         mean_critical_points(plan, index=k, below=LEVEL, seed=k)
         for k in range(plan.width)
     ]
-    error = sum(_COVER * part.error * part.value for part in found)
-    return named_rows({"below": sum(part.value for part in found)}, error, **labels)
+    error = sum(_COVER * part.error * part.value for part in counts)
+    return named_rows({"below": sum(part.value for part in counts)}, error, **labels)
 
 
-def _row(name: str, found: MeanCount, **labels: object) -> list[Row]:
-    cover = _COVER if found.method == "sampling" else 1.0
-    return named_rows({name: found.value}, cover * found.error * found.value, **labels)
+def _row(name: str, count: MeanCount, **labels: object) -> list[Row]:
+    cover = _COVER if count.method == "sampling" else 1.0
+    return named_rows({name: count.value}, cover * count.error * count.value, **labels)
 
 
 def approach(config: Config) -> list[Row]:
@@ -72,11 +72,11 @@ def approach(config: Config) -> list[Row]:
         for width in config.limits:
             for k in range(3):
                 plan = SpinGlassBlueprint(width=width, mixture={order: 1.0})
-                found = mean_critical_points(plan, index=k)
-                error = found.error / width
+                count = mean_critical_points(plan, index=k)
+                error = count.error / width
                 labels = {"order": order, "width": width, "index": k}
                 rows += named_rows(
-                    {"excess": found.log / width - limit}, error, **labels
+                    {"excess": count.log / width - limit}, error, **labels
                 )
         rival = math.log(order - 1) / 2 - limit
         rows += named_rows({"rival_excess": rival}, 1e-12, order=order)
@@ -119,11 +119,11 @@ def kept(config: Config) -> list[Row]:
             first = sum(w * r for r, w in mixture.items())
             second = sum(w * r * (r - 1) for r, w in mixture.items())
             x = second / first
-            found = {
+            numbers = {
                 "kept_ratio": x,
                 "kept_exponent": math.log(x) / 2 - (x - 1) / (x + 1),
             }
-            rows += named_rows(found, 1e-12, depth=depth, beta=beta)
+            rows += named_rows(numbers, 1e-12, depth=depth, beta=beta)
     return rows
 
 
@@ -136,12 +136,14 @@ def curves(config: Config) -> list[Row]:
     """Figure 1(f): the exponent against the scale, and its limits."""
     rows: list[Row] = []
     for depth in config.depths:
-        found = [_network(depth, beta) for beta in config.betas]
-        for beta, value in zip(config.betas, found, strict=True):
+        exponents = [_network(depth, beta) for beta in config.betas]
+        for beta, value in zip(config.betas, exponents, strict=True):
             rows += named_rows(
                 {"exponent": value}, 1e-11 * value, depth=depth, beta=beta
             )
-        for beta, low, high in zip(config.betas[1:], found, found[1:], strict=False):
+        for beta, low, high in zip(
+            config.betas[1:], exponents, exponents[1:], strict=False
+        ):
             error = 1e-11 * (low + high)
             rows += named_rows(
                 {"exponent_rise": high - low}, error, depth=depth, beta=beta
@@ -151,7 +153,7 @@ def curves(config: Config) -> list[Row]:
             "shallow_end": _network(depth, _ENDS[0]),
             "deep_end": _network(depth, _ENDS[1]) - plain,
             "plain_exponent": plain,
-            "residual_shortfall": plain - max(found),
+            "residual_shortfall": plain - max(exponents),
         }
         rows += named_rows(ends, 1e-12, depth=depth)
     return rows
@@ -167,7 +169,7 @@ def theorem(config: Config) -> list[Row]:
     for depth in config.depths:
         plain = critical_exponent({depth: 1.0})
         moments = [mixture_moments(m) for m in _mixtures(config, depth)]
-        ratios = np.array([found.ratio for found in moments])
+        ratios = np.array([one.ratio for one in moments])
         shortfall = plain - exponent_of_ratio(ratios)
         # Eq 48: the largest first term less the smallest second one, over r = 2 … p.
         r = np.arange(2, depth + 1)
@@ -175,7 +177,7 @@ def theorem(config: Config) -> list[Row]:
         points = np.linspace(1.0, depth - 1.0, 201)[1:-1]
         step = 1e-4 * points
         low, high = exponent_of_ratio(points), exponent_of_ratio(points + 2 * step)
-        found = {
+        numbers = {
             "shortfall": shortfall.min(),
             "pair_shortfall": plain - _pairs(depth).max(),
             "chain_gap": chain - plain,
@@ -185,7 +187,7 @@ def theorem(config: Config) -> list[Row]:
                 (high - low) / (2 * step) - exponent_slope(points + step)
             ).max(),
         }
-        rows += named_rows(found, 1e-12, depth=depth)
+        rows += named_rows(numbers, 1e-12, depth=depth)
     return rows
 
 
@@ -220,9 +222,9 @@ def gaps(config: Config) -> list[Row]:
         limit = exponent_gap_limit(beta)
         for depth in config.far_depths:
             gap = critical_exponent({depth: 1.0}) - _network(depth, beta)
-            found = {"gap_excess": abs(gap - limit), "gap": gap}
+            numbers = {"gap_excess": abs(gap - limit), "gap": gap}
             # Ratios of sums of 10⁵ terms, and a difference of logarithms.
-            rows += named_rows(found, 1e-10 * math.log(depth), depth=depth, beta=beta)
+            rows += named_rows(numbers, 1e-10 * math.log(depth), depth=depth, beta=beta)
     return rows
 
 

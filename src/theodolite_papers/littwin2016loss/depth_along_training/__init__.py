@@ -1,24 +1,23 @@
-"""Does the path ensemble of a residual network get deeper as it trains?
+"""The path ensemble of residual networks along training.
+
+The paper asserts that the ensemble of networks that a residual network is starts
+shallow and becomes deeper and deeper as scales grow, and shows scales alone. Here the
+ensemble itself is followed: the energy that paths of each length give to output and
+gradient, in networks with one scale a layer, with batch normalisation and with none.
 
 Littwin & Wolf (2016), The Loss Surface of Residual Networks, abstract and section 4,
 claims 1 to 3. The claim in our words: the ensemble starts below half depth and becomes
 deeper as training goes on, because scales grow. The paper measures no ensemble; here it
-is measured, path length by path length, in networks in training.
-
-Departures: see ``STUDY.departures``. Cost: half a minute of processor time at QUICK;
-the paper scale wants a GPU for ten minutes.
+is measured, path length by path length, in networks in training. Cost: half a minute of
+processor time at QUICK; the paper scale wants a GPU for ten minutes.
 """
 
 from functools import partial
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Exhibit, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, Exhibit, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, Config, cells
-from .figure import compare, draw, table
-from .figure_exhibit import exhibit
-from .measure import measure
-from .predict import predict
+from . import figure
+from .config import Config
 
 SHOWN = (
     "Mean share of a network's branches that paths take, weighed by the energy that "
@@ -33,21 +32,8 @@ def _datasets(config: Config) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in named if name != "gaussians"))
 
 
-STUDY = Study(
-    title="The path ensemble of residual networks along training",
-    summary=(
-        "The paper asserts that the ensemble of networks that a residual network is "
-        "starts shallow and becomes deeper and deeper as scales grow, and shows scales "
-        "alone. Here the ensemble itself is followed: the energy that paths of each "
-        "length give to output and gradient, in networks with one scale a layer, with "
-        "batch normalisation and with none."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     datasets=_datasets,
     splits=("train", "test"),
     committed=Committed(
@@ -55,19 +41,19 @@ STUDY = Study(
         ("quantity", "stage", "factor"),
         on="Gaussians, MNIST and CIFAR-10",
     ),
-    exhibits=(Exhibit("path_ensembles", exhibit),),
+    exhibits=(Exhibit("path_ensembles", figure.exhibit),),
     drawings=(
         Drawing(
             "depth_layers",
             f"{SHOWN} Fully connected networks.",
-            partial(table, "layerwise"),
-            draw,
+            partial(figure.table, "layerwise"),
+            figure.draw,
         ),
         Drawing(
             "depth_images",
             f"{SHOWN} Convolutional networks.",
-            partial(table, "images"),
-            draw,
+            partial(figure.table, "images"),
+            figure.draw,
         ),
     ),
     departures=(

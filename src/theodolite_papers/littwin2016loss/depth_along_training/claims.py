@@ -1,33 +1,231 @@
 """What the abstract and section 4 assert of the ensemble of a network in training."""
 
-from theodolite.core import Claim, above, our_margin
+from functools import partial
 
-from .claims_beyond import BEYOND
-from .claims_choices import (
-    BY_INPUT,
-    EARLY,
-    HALF,
-    KIND,
-    MOSTLY,
-    QUARTER,
-    REREAD,
-    STAGES,
-    UNDONE,
-)
-from .claims_exponent import exponents_told, follows
+from theodolite.core import Choice, Claim, Test, above, below, beyond, our_margin
+
 from .claims_tests import (
     GRADIENT,
+    IMAGES,
+    LAYERS,
     NORMED,
+    OUTPUT,
     PLAIN,
     begins_in,
     by_factor,
+    by_scales,
     deeper,
     deeper_and_deeper,
+    exponents_told,
+    follows,
     mediated,
     over_groups,
     starts_in,
 )
 
+HALF = Choice(
+    what="depth: the mean share of a network's branches that paths take, weighed by "
+    "the energy that paths of this length give to the output, or to the gradient",
+    why="the paper measures no ensemble; half depth is then a share of one half",
+)
+MOSTLY = Choice(
+    what="mostly: more than half of the energy that paths give to the output is of "
+    "lengths $r < p/2$, the first layer counted in both",
+    why="the paper weighs lengths by $\\epsilon_r^2$, which add up to one",
+)
+BY_INPUT = Choice(
+    what="the gradient is that of the loss by the input of the first branch",
+    why="the paper's is by the weights, for which no length of a path is single: a "
+    "weight lies on paths of nearly all lengths",
+)
+STAGES = Choice(
+    what="stages: the start and readings evenly spaced in the logarithm of the step, "
+    "the first after one update",
+    why="the paper shows stages and does not say which; late ones change most slowly",
+)
+EARLY = Choice(
+    what="early: the start and the first two readings, a handful of updates",
+    why="the paper says early in training and gives no number",
+)
+UNDONE = Choice(
+    what="main: putting the scales back leaves the depth nearer to its start than to "
+    "its end, so that more than half of the change is undone",
+    why="a main mechanism does more than all others together",
+)
+REREAD = Choice(
+    what="scales are those of the norms, or without norms the weights of the branches; "
+    "weights stay, gates and the norms' deviations are read again",
+    why="a network with other scales has other deviations, as it would in training",
+)
+MIDWAY = Choice(
+    what="midway: the middle one of readings spaced in the logarithm",
+    why="ours, once it was seen that depths fall first",
+)
+KIND = Choice(
+    what="on the paper's own kind of network: fully connected, a skip a layer, with a "
+    "readout; for images there is a claim apart",
+    why="equations 7 and 20 are of these, and the paper extrapolates to others",
+)
+QUARTER = below(
+    0.25, source="ours", why="half of the half depth that a plain binomial has"
+)
+
+
+SHALLOWER = "an ensemble that stays as deep as it began, or becomes shallower"
+ALIGNED = "weights that align with one another at equal scales"
+FIRST = "an ensemble that first becomes shallower"
+
+images = partial(over_groups, families=IMAGES)
+gradients = partial(over_groups, parts=GRADIENT)
+
+
+def _claim(
+    name: str, statement: str, test: Test, rival: str, *choices: Choice, place: str
+) -> Claim:
+    return beyond(
+        name=name,
+        place=place,
+        statement=statement,
+        test=test,
+        rival=rival,
+        choices=choices or (HALF,),
+    )
+
+
+of_images = partial(_claim, place="Beside section 4, for images")
+of_gradients = partial(_claim, place="Beside section 4, for gradients")
+ON_IMAGES = (
+    of_images(
+        "images-initially-below-half",
+        "Networks for images, too, begin mostly below half their depth.",
+        images(starts_in(above(0.5)), parts=("output_below_half",)),
+        "half depth or more",
+        MOSTLY,
+    ),
+    of_images(
+        "images-extremely-shallow",
+        "Networks for images with batch normalisation begin extremely shallow, in "
+        "their output and in early gradients.",
+        images(begins_in(QUARTER, 3), norms=NORMED, parts=OUTPUT + GRADIENT),
+        "a start near half depth",
+        HALF,
+        BY_INPUT,
+        EARLY,
+    ),
+    of_images(
+        "images-deeper-with-batch-norm",
+        "Ensembles of networks for images with batch normalisation become deeper.",
+        images(deeper, norms=NORMED),
+        SHALLOWER,
+    ),
+    of_images(
+        "images-deeper-without-norm",
+        "Ensembles of networks for images without normalisation become deeper.",
+        images(deeper, norms=PLAIN),
+        SHALLOWER,
+    ),
+    of_images(
+        "images-deeper-and-deeper",
+        "Those of networks for images become deeper at every stage.",
+        images(deeper_and_deeper),
+        FIRST,
+        HALF,
+        STAGES,
+    ),
+    of_images(
+        "images-scales-are-the-mechanism",
+        "In networks for images, putting the scales back undoes more than half of the "
+        "change.",
+        images(mediated),
+        ALIGNED,
+        HALF,
+        UNDONE,
+        REREAD,
+    ),
+)
+OF_GRADIENTS = (
+    of_gradients(
+        "gradients-follow-scales",
+        "With larger scales gradients, too, come from deeper paths.",
+        gradients(by_factor),
+        "gradients whose paths do not hang on scales",
+        HALF,
+        BY_INPUT,
+        REREAD,
+    ),
+    of_gradients(
+        "gradients-deeper-with-batch-norm",
+        "As networks of both kinds train with batch normalisation, gradients come "
+        "from deeper paths.",
+        gradients(deeper, norms=NORMED, families=LAYERS + IMAGES),
+        SHALLOWER,
+        HALF,
+        BY_INPUT,
+    ),
+    of_gradients(
+        "gradients-deeper-without-norm",
+        "So do those of networks of both kinds without normalisation.",
+        gradients(deeper, norms=PLAIN, families=LAYERS + IMAGES),
+        SHALLOWER,
+        HALF,
+        BY_INPUT,
+    ),
+    of_gradients(
+        "gradients-deeper-and-deeper",
+        "Gradients of networks of both kinds come from deeper paths at every stage.",
+        gradients(deeper_and_deeper, families=LAYERS + IMAGES),
+        FIRST,
+        HALF,
+        BY_INPUT,
+        STAGES,
+    ),
+    of_gradients(
+        "gradients-moved-by-scales",
+        "For gradients of networks of both kinds, putting the scales back undoes more "
+        "than half of the change.",
+        gradients(mediated, families=LAYERS + IMAGES),
+        ALIGNED,
+        HALF,
+        BY_INPUT,
+        UNDONE,
+        REREAD,
+    ),
+)
+OF_COURSE = (
+    _claim(
+        "deeper-late",
+        "Past its first phase every ensemble becomes deeper, in output and gradient: "
+        "at the end of training more than midway.",
+        over_groups(
+            partial(deeper, late=True),
+            parts=OUTPUT + GRADIENT,
+            families=LAYERS + IMAGES,
+        ),
+        "ensembles that go on becoming shallower",
+        HALF,
+        BY_INPUT,
+        MIDWAY,
+        place="Beside section 4, claim 2",
+    ),
+    _claim(
+        "gains-foretell-depth",
+        "The law of equation 16, at the $\\beta$ that the measured gains of the "
+        "branches lead to, gives the output's effective depth within a tenth of "
+        "all branches, at the start and at the end of training.",
+        over_groups(by_scales("gain_beta"), families=LAYERS + IMAGES),
+        "paths that interfere, so that gains say little of depths",
+        place="Beside equation 16",
+    ),
+    _claim(
+        "paper-s-beta-foretells-depth",
+        "So does $\\beta = \\rho n C/\\sqrt{\\Lambda}$ with $\\Lambda = n$, from "
+        "measured weights, gates and scales, for fully connected networks.",
+        over_groups(by_scales("scale_beta")),
+        "a scale that hangs on more than the weights' size",
+        place="Beside equation 16 and the end of section 3",
+    ),
+)
+BEYOND = (*ON_IMAGES, *OF_GRADIENTS, *OF_COURSE)
 PROPORTIONAL = our_margin(
     0.25, "a doubled scale then multiplies $\\beta$ by 1.7 to 2.4", centre=1.0
 )

@@ -1,27 +1,33 @@
 """Tests of what networks in training show, kind of network by kind of network."""
 
+import math
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from theodolite.core import (
     Judgement,
+    Number,
     PredictedAndMeasured,
+    Region,
     Rows,
     Select,
     Test,
     above,
     all_of,
+    at_each,
     inside,
     mean,
     measured,
-    ordered,
     our_margin,
     renamed,
     undecided,
 )
 
-from .figure import GROUP, foretold, groups, whole
+from ..shared.rows import grown, rising
+from .figure import GROUP, foretold, groups, laws, units_of, whole
 
 Make = Callable[[Mapping[str, Any], str], Test]
 
@@ -66,38 +72,20 @@ def deeper(group: Mapping[str, Any], part: str, *, late: bool = False) -> Test:
     rows = depth(group, part)
 
     def test(both: PredictedAndMeasured) -> Judgement:
-        stages = rows(both).levels("stage")
-        if len(stages) < 2:
-            return undecided("fewer than two stages were read")
-        first = stages[len(stages) // 2 if late else 0]
-        return ordered(rows.at(stage=first), rows.at(stage=stages[-1]))(both)
+        middle = len(rows(both).levels("stage")) // 2
+        return grown(rows, middle if late else 0)(both)
 
     return test
 
 
 def deeper_and_deeper(group: Mapping[str, Any], part: str) -> Test:
     """Judge whether the ensemble is deeper at every stage than at the one before."""
-    return _rising(depth(group, part), "stage")
+    return rising(depth(group, part), "stage")
 
 
 def by_factor(group: Mapping[str, Any], part: str) -> Test:
     """Judge whether larger scales make the ensemble deeper."""
-    return _rising(measured(f"scaled_{part}", **group), "factor")
-
-
-def _rising(rows: Select, label: str) -> Test:
-    def test(both: PredictedAndMeasured) -> Judgement:
-        levels = rows(both).levels(label)
-        if len(levels) < 2:
-            return undecided(f"networks were read at fewer than two values of {label}")
-        return all_of(
-            [
-                ordered(rows.at(**{label: a}), rows.at(**{label: b}))(both)
-                for a, b in pairwise(levels)
-            ]
-        )
-
-    return test
+    return rising(measured(f"scaled_{part}", **group), "factor")
 
 
 def starts_in(region: Any) -> Make:
@@ -107,19 +95,12 @@ def starts_in(region: Any) -> Make:
 
 def begins_in(region: Any, stages: int) -> Make:
     """Make the test that a network is in a region at each of its first stages."""
-
-    def make(group: Mapping[str, Any], part: str) -> Test:
-        rows = depth(group, part)
-
-        def test(both: PredictedAndMeasured) -> Judgement:
-            found = rows(both).levels("stage")[:stages]
-            if not found:
-                return undecided("no stage was read")
-            return all_of([inside(mean(rows.at(stage=s)), region)(both) for s in found])
-
-        return test
-
-    return make
+    return lambda group, part: at_each(
+        "stage",
+        depth(group, part),
+        lambda rows: inside(mean(rows), region),
+        where=lambda stage: stage < stages,
+    )
 
 
 def mediated(group: Mapping[str, Any], part: str) -> Test:
@@ -196,3 +177,80 @@ def _gaps(both: PredictedAndMeasured, quantity: str, rows: Rows) -> Rows:
         for row in rows
         if (_key(row), row["stage"]) in law
     )
+
+
+# Of a straight line between two points of the law's grid, in the logarithm of beta.
+BETWEEN_POINTS = 2e-3
+
+
+def exponents(both: PredictedAndMeasured, part: str) -> Rows:
+    r"""Return by network the slope of $\log\beta$ over the logarithm of the factor.
+
+    $\beta$ is that at which the law of equation 16 has the network's effective depth; a
+    row a step from one factor to the next.
+    """
+    known = laws(both.predicted)
+    networks: dict[tuple, dict[float, Mapping[str, Any]]] = {}
+    for row in both.measured.where(quantity=f"scaled_{part}"):
+        key = (*(row[k] for k in GROUP), row["trial"])
+        networks.setdefault(key, {})[row["factor"]] = row
+    return Rows(
+        {
+            **by_factor[b],
+            "quantity": "exponent",
+            "from_factor": a,
+            "value": (_log_beta(known, by_factor[b]) - _log_beta(known, by_factor[a]))
+            / math.log(b / a),
+            "error": 2 * BETWEEN_POINTS / math.log(b / a),
+        }
+        for by_factor in networks.values()
+        for a, b in pairwise(sorted(by_factor))
+        if units_of(by_factor[b]) in known
+    )
+
+
+def _log_beta(
+    known: Mapping[int, tuple[np.ndarray, np.ndarray]], row: Mapping[str, Any]
+) -> float:
+    logs, depths = known[units_of(row)]
+    return float(np.interp(row["value"], depths, logs))
+
+
+def follows(region: Region) -> Make:
+    """Make the test that the exponent lies in a region at every step of the factor."""
+
+    def make(group: Mapping[str, Any], part: str) -> Test:
+        def test(both: PredictedAndMeasured) -> Judgement:
+            rows = exponents(both, part).where(**group)
+            if not len(rows):
+                return undecided("networks were read with one scale alone")
+            exponent = measured("exponent", **group)
+            judged = at_each(
+                "from_factor", exponent, lambda at: inside(mean(at), region)
+            )
+            return judged(PredictedAndMeasured(both.predicted, rows))
+
+        return test
+
+    return make
+
+
+def exponents_told(
+    norms: tuple[str, ...], part: str
+) -> Callable[[PredictedAndMeasured], dict]:
+    """Make asides: by what a doubling of scales multiplies the scale of the law."""
+
+    def told(both: PredictedAndMeasured) -> dict[str, Number]:
+        rows = exponents(both, part).where(from_factor=1.0)
+        asides = {}
+        for group in groups(both.measured):
+            values = 2 ** rows.where(**group).values()
+            if group["norm"] in norms and len(values) > 1:
+                name = f"{group['task']}, {group['norm']}, depth {group['depth']}"
+                error = float(values.std(ddof=1)) / len(values) ** 0.5
+                asides[f"beta at doubled scales over its own, {name}"] = Number(
+                    float(values.mean()), error
+                )
+        return asides
+
+    return told

@@ -22,7 +22,7 @@ class Config(StudyConfig):
     Attributes:
         tasks: Datasets of the fully connected networks.
         depths: Their ReLU layers.
-        width: Their units a layer.
+        width: Their units per layer.
         samples: Training samples, from the front; 0 for all of a dataset.
         steps: Updates.
         rate: Learning rate of plain SGD.
@@ -156,7 +156,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a network: seed by seed the costliest first, those for images before."""
+    """Return one cell per network: images first, then by seed, costliest first."""
     images = [
         _cell(IMAGES, task, norm, depth, trial)
         for trial in config.seeds

@@ -1,7 +1,7 @@
-"""Effective depth along training, a panel a kind of network."""
+"""Effective depth along training, one panel per kind of network."""
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -25,8 +25,8 @@ def _network(row: Row) -> tuple:
 
 def groups(rows: Rows) -> list[dict]:
     """Return the labels of every kind of network that was read, in one order."""
-    found = {tuple(row[k] for k in GROUP) for row in rows.where(quantity="scale")}
-    return [dict(zip(GROUP, key, strict=True)) for key in sorted(found)]
+    keys = {tuple(row[k] for k in GROUP) for row in rows.where(quantity="scale")}
+    return [dict(zip(GROUP, key, strict=True)) for key in sorted(keys)]
 
 
 def units_of(row: Row) -> int:
@@ -37,16 +37,16 @@ def units_of(row: Row) -> int:
 def laws(predicted: Rows) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     r"""Return by number of units $\log\beta$ and the share of branches taken there."""
     rows = predicted.where(quantity="law_depth")
-    found = {}
+    by_count = {}
     for count in rows.levels("units"):
         law = rows.where(units=count)
-        found[count] = np.log(law.values("beta")), law.values()
-    return found
+        by_count[count] = np.log(law.values("beta")), law.values()
+    return by_count
 
 
 def foretold(both: PredictedAndMeasured, quantity: str) -> Rows:
     """Return the share of branches that the law gives at a measured scale."""
-    known, found = laws(both.predicted), []
+    known, rows = laws(both.predicted), []
     for row in whole(both.measured).where(quantity=quantity):
         if units_of(row) not in known or not row["value"]:
             continue
@@ -57,8 +57,8 @@ def foretold(both: PredictedAndMeasured, quantity: str) -> Rows:
         )
         # Of the scale, and of interpolation between the points of the grid.
         error = abs(more - value) + 1e-4
-        found.append({**row, "quantity": "foretold", "value": value, "error": error})
-    return Rows(found)
+        rows.append({**row, "quantity": "foretold", "value": value, "error": error})
+    return Rows(rows)
 
 
 def table(family: str, both: PredictedAndMeasured) -> Rows:
@@ -95,20 +95,41 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     return rows
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+def exhibit(both: PredictedAndMeasured) -> Rows:
+    """Return effective depth, spread and fitted scale by kind of network and step."""
+    rows = whole(both.measured)
+    return Rows(row for part in ("output", "gradient") for row in _part(rows, part))
 
-NORMS = {
-    "scalar": "one scale a layer",
-    "batch": "batch norm",
-    "none": "no norm",
-}
+
+def _part(rows: Rows, part: str) -> Iterator[Row]:
+    for quantity in ("depth", "spread", "beta"):
+        chosen = rows.where(quantity=f"{part}_{quantity}")
+        for point in group_means(chosen, (*GROUP, "step")):
+            blocks = units_of(point)
+            # Depths are kept as shares of the branches.
+            unit = blocks if quantity == "depth" else 1
+            yield {
+                "quantity": "effective_depth" if quantity == "depth" else quantity,
+                "network": _name(point),
+                "part": part,
+                "blocks": blocks,
+                "step": point["step"],
+                "value": point["value"] * unit,
+                "error": point["error"] * unit,
+            }
+
+
+def _name(row: Row) -> str:
+    norm = NORMS.get(row["norm"], row["norm"])
+    return f"{row['task']}, {row['family']}, depth {row['depth']}, {norm}"
+
+
+NORMS = {"scalar": "one scale a layer", "batch": "batch norm", "none": "no norm"}
 KINDS = {"scalar": "scalar_norm", "batch": "batch_norm", "none": "no_norm"}
 PARTS = {"output_depth": "output", "gradient_depth": "gradient"}
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw shares of branches taken against the step; columns are tasks."""
     tasks = sorted({(row["task"], row["depth"]) for row in table}) or [("", 0)]
     count = len(tasks)
@@ -128,17 +149,13 @@ def draw(table: Rows) -> "Figure":
     return figure
 
 
-def _draw_one(panel: "Axes", table: Rows) -> None:
+def _draw_one(panel: "figures.Axes", table: Rows) -> None:
     for norm, label in NORMS.items():
         rows = table.where(norm=norm)
         if len(rows):
-            figures.band(
-                panel,
-                rows.column("step"),
-                rows.values(),
-                rows.values("spread"),
-                style=figures.kind_style(KINDS[norm]),
-                label=label,
+            style = figures.kind_style(KINDS[norm])
+            figures.row_band(
+                panel, rows, "step", error="spread", style=style, label=label
             )
     figures.reference_line(panel, 0.5)
     figures.count_axis(panel)

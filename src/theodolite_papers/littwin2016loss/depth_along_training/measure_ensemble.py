@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 from theodolite import networks, paths
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 Numbers = dict[str, tuple[float, float]]
 
 
-def held(network: Any, inputs: "torch.Tensor") -> Any:
+def held(network: Any, inputs: "Tensor") -> Any:
     """Return a copy in float64 whose norms keep the statistics of one batch."""
     import torch
     from torch import nn
@@ -26,9 +26,7 @@ def held(network: Any, inputs: "torch.Tensor") -> Any:
     return twin.eval()
 
 
-def ensemble(
-    network: Any, inputs: "torch.Tensor", labels: "torch.Tensor", probes: int
-) -> Numbers:
+def ensemble(network: Any, inputs: "Tensor", labels: "Tensor", probes: int) -> Numbers:
     """Return shares of branches taken and fitted scales, each with its error.
 
     Args:
@@ -45,15 +43,15 @@ def ensemble(
 
     twin = held(network, inputs)
     part = (inputs[:probes].double(), labels[:probes])
-    # Every length of a stack is a shape of its own, for which none is worth a search.
+    # Every length of a stack has its own shape, and a search for it does not pay.
     with torch.backends.cudnn.flags(enabled=True, benchmark=False):
-        found = paths.path_ensemble(
+        reading = paths.path_ensemble(
             twin, part, norm_mode="eval", loss=nn.CrossEntropyLoss(), biases=False
         )
-    units = found.energy.shape[1] - 1
+    units = reading.energy.shape[1] - 1
     numbers: Numbers = {}
     for name in ("output", "gradient"):
-        one = found.of(name)
+        one = reading.of(name)
         residual = one["residual"]
         numbers |= {
             f"{name}_depth": (one["effective_depth"] / units, residual),
@@ -62,7 +60,7 @@ def ensemble(
             f"{name}_distance": (one["distance"], residual),
             f"{name}_below_half": (_below_half(one["share"]), residual),
         }
-    gains = float(found.predicted_beta)
+    gains = float(reading.predicted_beta)
     return numbers | {"gain_beta": (gains, 1e-9 * gains)}
 
 
@@ -76,11 +74,11 @@ def _below_half(share: Any) -> float:
 
 
 def depth_alone(
-    network: Any, inputs: "torch.Tensor", labels: "torch.Tensor", probes: int
+    network: Any, inputs: "Tensor", labels: "Tensor", probes: int
 ) -> Numbers:
     """Return the two effective depths alone."""
-    found = ensemble(network, inputs, labels, probes)
-    return {name: found[name] for name in ("output_depth", "gradient_depth")}
+    numbers = ensemble(network, inputs, labels, probes)
+    return {name: numbers[name] for name in ("output_depth", "gradient_depth")}
 
 
 def scaled(network: Any, factor: float) -> Any:
@@ -141,8 +139,8 @@ def scale_of(network: Any) -> float:
 
     norms = [norm for unit in network.units for norm in _norms(unit)]
     if norms:
-        found = [norm.detach().abs().double().mean() for norm in norms]
-        return float(torch.stack(found).mean())
+        sizes = [norm.detach().abs().double().mean() for norm in norms]
+        return float(torch.stack(sizes).mean())
     weights = [weight for unit in network.units for weight in _weights(unit)]
     total = sum(float(weight.detach().double().square().sum()) for weight in weights)
     return (total / sum(weight.numel() for weight in weights)) ** 0.5
@@ -151,13 +149,13 @@ def scale_of(network: Any) -> float:
 def _norms(unit: Any) -> list[Any]:
     from torch import nn
 
-    found = []
+    scales = []
     for norm in unit.modules():
         if isinstance(norm, networks.ScalarNorm):
-            found.append(norm.scale)
+            scales.append(norm.scale)
         elif isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
-            found.append(norm.weight)
-    return found
+            scales.append(norm.weight)
+    return scales
 
 
 def _weights(unit: Any) -> list[Any]:

@@ -60,13 +60,13 @@ def measure_images(
         at_once=at_once,
         limit_s=limit_s,
     )
-    found = []
+    tables = []
     for place, (cell, run) in enumerate(zip(cells, done, strict=True)):
         rows = _result(cell, run, steps)
         if run.status == "finished":
             rows = rows + _back(config, images, made[place], steps)
-        found.append(rows)
-    return found
+        tables.append(rows)
+    return tables
 
 
 def _back(
@@ -74,11 +74,11 @@ def _back(
 ) -> list[Row]:
     """Read a trained network whose scales are put back to their start."""
     probe = _probe(config, images, network.trial)
-    found = ensembles.depth_alone(ensembles.reset(network), *probe, config.probes)
+    depths = ensembles.depth_alone(ensembles.reset(network), *probe, config.probes)
     labels = {"step": steps[-1], "stage": len(steps) - 1}
     return [
         {"quantity": f"reset_{name}", "value": value, "error": error, **labels}
-        for name, (value, error) in found.items()
+        for name, (value, error) in depths.items()
     ]
 
 
@@ -103,8 +103,8 @@ def _rows(history: Sequence[Mapping[str, float]], steps: tuple[int, ...]) -> lis
         labels = {"step": int(reading["step"]), "stage": stages[int(reading["step"])]}
         for name in (n.removesuffix(ERROR) for n in reading if n.endswith(ERROR)):
             if name in reading:
-                found = {"value": reading[name], "error": reading[name + ERROR]}
-                rows.append({"quantity": name, **labels, **found})
+                number = {"value": reading[name], "error": reading[name + ERROR]}
+                rows.append({"quantity": name, **labels, **number})
         loss = reading["test_loss"]
         rows.append(
             {"quantity": "test_loss", **labels, "value": loss, "error": 1e-6 * loss}
@@ -115,10 +115,10 @@ def _rows(history: Sequence[Mapping[str, float]], steps: tuple[int, ...]) -> lis
 def _read(config: Config, images: Any, network: Any) -> dict[str, float]:
     """Return all that is followed along training, as plain numbers."""
     probe = _probe(config, images, network.trial)
-    found = ensembles.ensemble(network, *probe, config.probes)
-    found["scale"] = ensembles.scale_of(network), 1e-6
-    flat = {name: value for name, (value, _) in found.items()}
-    return flat | {name + ERROR: error for name, (_, error) in found.items()}
+    numbers = ensembles.ensemble(network, *probe, config.probes)
+    numbers["scale"] = ensembles.scale_of(network), 1e-6
+    flat = {name: value for name, (value, _) in numbers.items()}
+    return flat | {name + ERROR: error for name, (_, error) in numbers.items()}
 
 
 def _probe(config: Config, images: Any, trial: int) -> tuple[Any, Any]:
@@ -137,7 +137,7 @@ def images_of(name: str, samples: int, device: str) -> Any:
     """Return a dataset's images on a device, with the statistics of its channels."""
     import torch
 
-    found = []
+    tensors = []
     for split in ("train", "test"):
         loaded = data.load(name, split)
         pixels = np.array(loaded.images)
@@ -145,13 +145,13 @@ def images_of(name: str, samples: int, device: str) -> Any:
         if pixels.dtype != np.uint8:
             pixels = np.round(255 * pixels).astype(np.uint8)
         kept = samples if samples and split == "train" else len(pixels)
-        found += [torch.tensor(pixels[:kept]), torch.tensor(loaded.labels[:kept])]
-    channels = found[0].transpose(0, 1).flatten(1).double()
+        tensors += [torch.tensor(pixels[:kept]), torch.tensor(loaded.labels[:kept])]
+    channels = tensors[0].transpose(0, 1).flatten(1).double()
     centre, scale = channels.mean(1).float(), channels.std(1).float()
     images = training.Images(
-        *found[:2],
-        test_inputs=found[2],
-        test_labels=found[3],
+        *tensors[:2],
+        test_inputs=tensors[2],
+        test_labels=tensors[3],
         centre=centre,
         scale=scale,
     )

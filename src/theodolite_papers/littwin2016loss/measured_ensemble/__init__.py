@@ -1,54 +1,39 @@
-"""Eq 16 against real networks: the path ensembles of random residual networks.
+r"""Eq 16 against real networks: the ensemble of their paths.
+
+With its gates as a forward pass sets them, a residual network is a sum over paths.
+Random networks of several widths and depths are run once, and the exact contribution of
+all paths of each length is carried through them. Eq 16 foretells how their energies are
+spread over lengths: as the square of a binomial with $\beta = \rho n C/\sqrt{\Lambda}$.
+Branches are deleted too, from the real network and from its frozen paths.
 
 Littwin & Wolf (2016), The Loss Surface of Residual Networks, Eq 16, theorem 2, the end
 of section 3 and item 1 of section 4. The claim in our words: at the start, energy lies
-with paths of less than half the depth, in the narrow band of a squared binomial.
-
-Departures: see ``STUDY.departures``. Cost: ten seconds at QUICK.
+with paths of less than half the depth, in the narrow band of a squared binomial. Cost:
+ten seconds at QUICK.
 """
 
-from theodolite.studies import Drawing, Exhibit, Study
+from theodolite.studies import Drawing, Exhibit, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, draw_paths, exhibit, single_paths, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Eq 16 against real networks: the ensemble of their paths",
-    summary=(
-        "With its gates as a forward pass sets them, a residual network is a sum over "
-        "paths. Random networks of several widths and depths are run once, and the "
-        "exact contribution of all paths of each length is carried through them. Eq 16 "
-        "foretells how their energies are spread over lengths: as the square of a "
-        "binomial with $\\beta = \\rho n C/\\sqrt{\\Lambda}$. Branches are deleted "
-        "too, from the real network and from its frozen paths."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
-    exhibits=(Exhibit("path_ensembles", exhibit),),
+STUDY = gather_study(
+    __name__,
+    exhibits=(Exhibit("path_ensembles", figure.exhibit),),
     drawings=(
         Drawing(
             "ensemble",
             "Share of energy by path length in the deepest networks: means and "
             "standard deviations over networks. Dashed: Eq 16 at the foretold "
             "$\\beta$.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
         Drawing(
             "unravelled",
             "Every path through a random network of five layers, as wide as its share "
             "of energy. The first layer has no skip, and is on all of them.",
-            single_paths,
-            draw_paths,
+            figure.single_paths,
+            figure.draw_paths,
         ),
     ),
     departures=(

@@ -8,15 +8,16 @@ from typing import Any
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Region,
     Rows,
     Select,
     Test,
     above,
     against,
+    at_each,
     below,
     between,
+    beyond,
     difference,
     each,
     every,
@@ -56,9 +57,7 @@ MADE_UP = between(0.75, 1, source="ours", why="the quarter of the statement")
 
 def at_each_depth(rows: Select, region: Region) -> Test:
     """Judge the mean over networks at every depth."""
-    return each(
-        "depth", rows, lambda d: inside(mean(rows.at(depth=d)), region), least=3
-    )
+    return at_each("depth", rows, lambda at: inside(mean(at), region), least=3)
 
 
 def _of_one_depth(rows: Rows) -> Rows:
@@ -123,34 +122,27 @@ CLAIMS = (
             "the more so the deeper the network is."
         ),
         test=every(
-            *(
-                trend(measured("spread_share", **s), over="depth", slope_in=below(0))
-                for s in (UNIT, HE)
-            )
+            trend(measured("spread_share", **s), over="depth", slope_in=below(0))
+            for s in (UNIT, HE)
         ),
         rival="a band that takes the same part of the depth",
         choices=(REAL,),
     ),
-    Claim(
+    beyond(
         name="deeper-than-eq-16",
         place="Measured: Eq 16",
-        kind=Kind.BEYOND,
         statement=(
             "Real networks are deeper than Eq 16 with $\\beta = \\rho\\sqrt{n}\\,C$: "
             "the mean length exceeds that of the law at every depth and both scales."
         ),
         test=every(
-            *(
-                at_each_depth(measured("deeper", scale=s), above(0))
-                for s in ("unit", "he")
-            )
+            at_each_depth(measured("deeper", scale=s), above(0)) for s in ("unit", "he")
         ),
         rival="the mean of the law, or less",
     ),
-    Claim(
+    beyond(
         name="width-of-a-squared-binomial",
         place="Measured: Eq 16",
-        kind=Kind.BEYOND,
         statement=(
             "Paths of one length add up coherently: lengths spread as the square of a "
             "binomial of the same mean, not as the binomial of independent paths, "
@@ -158,24 +150,19 @@ CLAIMS = (
         ),
         test=against(
             every(
-                *(
-                    at_each_depth(measured("over_squared", scale=s), NEAR_ONE)
-                    for s in ("unit", "he")
-                )
+                at_each_depth(measured("over_squared", scale=s), NEAR_ONE)
+                for s in ("unit", "he")
             ),
             every(
-                *(
-                    at_each_depth(measured("over_binomial", scale=s), NARROWER)
-                    for s in ("unit", "he")
-                )
+                at_each_depth(measured("over_binomial", scale=s), NARROWER)
+                for s in ("unit", "he")
             ),
         ),
         rival="a binomial, as of independent paths",
     ),
-    Claim(
+    beyond(
         name="width-of-layers-is-no-matter",
         place="Measured: after Eq 16",
-        kind=Kind.BEYOND,
         statement=(
             "At $C = 1/\\sqrt{n}$ wide networks have the $\\beta$ of narrow ones."
         ),
@@ -186,10 +173,9 @@ CLAIMS = (
         ),
         rival="a $\\beta$ that grows with the width, as at a fixed $C$",
     ),
-    Claim(
+    beyond(
         name="norms-overstate",
         place="Measured: Eq 16",
-        kind=Kind.BEYOND,
         statement=(
             "What branches add to the norm overstates $\\beta$: the measured one lies "
             "below what gains of single branches give."
@@ -197,10 +183,9 @@ CLAIMS = (
         test=_deeper(measured("gain_beta", scale="unit"), measured("beta", **UNIT)),
         rival="branches that add up as if they were parallel",
     ),
-    Claim(
+    beyond(
         name="gradient-deeper-than-output",
         place="Measured: section 4",
-        kind=Kind.BEYOND,
         statement=(
             "At the start the gradient comes by slightly longer paths than the output, "
             "at every depth."
@@ -211,10 +196,9 @@ CLAIMS = (
         ),
         rival="a gradient by shorter paths, or by the same",
     ),
-    Claim(
+    beyond(
         name="deletions-add-up",
         place="Measured: lesions",
-        kind=Kind.BEYOND,
         statement=(
             "With gates frozen, what the output loses by single deletions of all "
             "branches adds up to $\\sum_r r\\,c_r$, the ensemble's own number."
@@ -222,10 +206,9 @@ CLAIMS = (
         test=exact(measured("deletion_gap")),
         rival="paths that are counted by a wrong number of branches",
     ),
-    Claim(
+    beyond(
         name="gates-make-up",
         place="Measured: lesions",
-        kind=Kind.BEYOND,
         statement=(
             "Frozen paths foretell what a real network loses with a branch to a "
             "quarter of its size, and overstate it: gates that react make up for some."
@@ -233,10 +216,9 @@ CLAIMS = (
         test=at_each_depth(measured("true_over_frozen", scale="unit"), MADE_UP),
         rival="gates that do not react, or that outweigh the paths that are lost",
     ),
-    Claim(
+    beyond(
         name="no-branch-is-spare",
         place="Measured: section 4",
-        kind=Kind.BEYOND,
         statement=(
             "At the start a branch of a deep network matters as much as one of a "
             "shallow network: the part of the output that is lost with it does not "

@@ -53,12 +53,7 @@ class Config(StudyConfig):
 
 PRESETS = {
     "smoke": Config(
-        n_seeds=3,
-        width=16,
-        depth=6,
-        widths=(8, 16, 32),
-        depths=(3, 6, 12),
-        samples=8,
+        n_seeds=3, width=16, depth=6, widths=(8, 16, 32), depths=(3, 6, 12), samples=8
     ),
     "quick": Config(n_seeds=8, samples=64),
     "paper": Config(
@@ -72,17 +67,17 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network, the deepest first."""
+    """Return one cell per network, the deepest first."""
     sizes = {(config.width, depth) for depth in config.depths}
     sizes |= {(width, config.depth) for width in config.widths}
-    found: list[dict[str, Any]] = [
+    networks: list[dict[str, Any]] = [
         {"scale": scale, "width": width, "depth": depth, "trial": seed, "told": "sums"}
         for width, depth in sorted(sizes, key=lambda size: -size[0] * size[1])
         for scale in SCALES
         for seed in config.seeds
     ]
     single = {"width": config.width, "depth": FEW, "trial": config.seeds[0]}
-    return [*found, {"scale": "unit", **single, "told": "paths"}]
+    return [*networks, {"scale": "unit", **single, "told": "paths"}]
 
 
 def blueprint(scale: str, width: int, depth: int) -> PathBlueprint:

@@ -1,7 +1,6 @@
 """Energy by path length, of networks and by Eq 16."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
@@ -11,25 +10,25 @@ def table(both: PredictedAndMeasured) -> Rows:
     """Return shares by length of the deepest networks, predicted and measured."""
     shares = both.measured.where(quantity="share")
     deepest = max(shares.levels("depth"))
-    found: list[Row] = []
+    rows: list[Row] = []
     for scale in shares.levels("scale"):
         mine = shares.where(scale=scale, depth=deepest)
         for row in group_means(mine, by=("length",)):
-            found.append({**row, "scale": scale, "road": "measured"})
+            rows.append({**row, "scale": scale, "road": "measured"})
         law = both.predicted.where(quantity="share", scale=scale, depth=deepest)
-        found += [{**row, "road": "law"} for row in law]
-    return Rows(found)
+        rows += [{**row, "road": "law"} for row in law]
+    return Rows(rows)
 
 
 def single_paths(both: PredictedAndMeasured) -> Rows:
     """Return the energy of every path of the network of few layers."""
-    found = both.measured.where(quantity="path_energy")
-    return Rows({**row, "quantity": "energy"} for row in found)
+    energies = both.measured.where(quantity="path_energy")
+    return Rows({**row, "quantity": "energy"} for row in energies)
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """Mean and variance of path lengths: Eq 16 beside the networks."""
-    found: list[Row] = []
+    rows: list[Row] = []
     for law in both.predicted:
         if law["quantity"] not in ("length", "variance"):
             continue
@@ -40,7 +39,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
             part="output",
         )
         (point,) = group_means(mine, by=("depth",))
-        found.append(
+        rows.append(
             {
                 "label": f"{law['quantity']}, {law['scale']}, depth {law['depth']}",
                 "predicted": law["value"],
@@ -48,7 +47,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
                 "error": point["spread"],
             }
         )
-    return found
+    return rows
 
 
 GROUP = ("scale", "width", "depth", "part")
@@ -62,8 +61,8 @@ def exhibit(both: PredictedAndMeasured) -> Rows:
 
 def _shares(rows: Rows) -> Iterator[Row]:
     for point in group_means(rows.where(quantity="share"), (*GROUP, "length")):
-        found = {"quantity": "share", "length": point["length"] - 1}
-        yield _row(point, found, point["value"])
+        labels = {"quantity": "share", "length": point["length"] - 1}
+        yield _row(point, labels, point["value"])
 
 
 def _means(rows: Rows) -> Iterator[Row]:
@@ -74,11 +73,11 @@ def _means(rows: Rows) -> Iterator[Row]:
         yield _row(point, {"quantity": "beta"}, point["value"])
 
 
-def _row(point: Row, found: Row, value: float) -> Row:
+def _row(point: Row, labels: Row, value: float) -> Row:
     weights = WEIGHTS.get(point["scale"], point["scale"])
     name = f"random, width {point['width']}, depth {point['depth']}, {weights}"
     return {
-        **found,
+        **labels,
         "network": name,
         "part": point["part"],
         "blocks": point["depth"] - 1,
@@ -87,44 +86,36 @@ def _row(point: Row, found: Row, value: float) -> Row:
     }
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 KINDS = {"unit": "residual", "he": "strong_branch"}
 LABELS = {"unit": r"$C = 1/\sqrt{n}$", "he": r"$C = \sqrt{2/n}$"}
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw shares by length: networks as points, Eq 16 dashed."""
     figure, (panel,) = figures.new_figure(6.6, 3.6)
     for scale in LABELS:
         style = figures.kind_style(KINDS[scale])
         mine = table.where(road="measured", scale=scale)
         law = table.where(road="law", scale=scale)
-        figures.band(
+        figures.row_band(
             panel,
-            mine.column("length"),
-            mine.values(),
-            mine.values("spread"),
+            mine,
+            "length",
+            error="spread",
             style=style,
             label=LABELS[scale],
             kind="bars",
             line=False,
         )
-        figures.curve(
-            panel,
-            law.column("length"),
-            law.values(),
-            style=style,
-            means=r"Eq 16, $\beta = \rho\sqrt{n}\,C$",
+        figures.row_curve(
+            panel, law, "length", style=style, means=r"Eq 16, $\beta = \rho\sqrt{n}\,C$"
         )
-    panel.set_xlabel("path length $r$ (layers taken)")
-    panel.set_ylabel("share of energy")
+    panel.set(xlabel="path length $r$ (layers taken)", ylabel="share of energy")
     panel.set_ylim(bottom=0)
     figures.legend(panel)
     return figure
 
 
-def draw_paths(table: Rows) -> "Figure":
+def draw_paths(table: Rows) -> "figures.Figure":
     """Draw the unravelled view: every path, as wide as its share of energy."""
     return figures.draw_unravelled(table)

@@ -50,9 +50,9 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 def _single(network: Any, x: Any) -> Rows:
     """Tell every path of a network of few layers."""
-    found = paths.unravel(network, x, norm_mode="eval")
-    labels = {"quantity": "path_energy", "norm_mode": str(found.norm_mode)}
-    energies = zip(found.paths, found.energy, found.energy_error, strict=True)
+    reading = paths.unravel(network, x, norm_mode="eval")
+    labels = {"quantity": "path_energy", "norm_mode": str(reading.norm_mode)}
+    energies = zip(reading.paths, reading.energy, reading.energy_error, strict=True)
     return Rows(
         {**labels, "path": path, "value": float(value), "error": float(error)}
         for path, value, error in energies
@@ -63,7 +63,7 @@ def _moments(held: Mapping[str, Any], depth: int, part: str) -> list[Row]:
     """Return moments of path lengths, which count the first layer too."""
     mean, spread = held["effective_depth"] + 1, held["spread"]
     error, wide = held["effective_depth_error"], held["spread_error"]
-    found = {
+    numbers = {
         "length": (mean, error),
         "length_share": (mean / depth, error / depth),
         "variance": (spread**2, 2 * spread * wide),
@@ -72,18 +72,15 @@ def _moments(held: Mapping[str, Any], depth: int, part: str) -> list[Row]:
         "distance": (held["distance"], EPS * depth),
         "peak_share": ((float(np.argmax(held["share"])) + 1) / depth, EPS),
     }
-    return [
-        {"quantity": name, "part": part, "value": float(value), "error": float(error)}
-        for name, (value, error) in found.items()
-    ]
+    return named_rows(numbers, part=part)
 
 
 def _lesions(network: Any, x: Any, count: int) -> list[Row]:
     """Delete every branch alone."""
-    found = paths.lesion(network, x, norm_mode="eval")
-    rows = named_rows({"deletion_gap": found.residual[0]}, EPS * count)
-    true, frozen = found.true_change.mean(), found.frozen_change.mean()
-    errors = found.true_change_error.mean(), found.frozen_change_error.mean()
+    reading = paths.lesion(network, x, norm_mode="eval")
+    rows = named_rows({"deletion_gap": reading.residual[0]}, EPS * count)
+    true, frozen = reading.true_change.mean(), reading.frozen_change.mean()
+    errors = reading.true_change_error.mean(), reading.frozen_change_error.mean()
     rows += named_rows({"true_change": true}, float(errors[0]))
     rows += named_rows({"frozen_change": frozen}, float(errors[1]))
     # Both are of the same inputs, so that their errors go together.

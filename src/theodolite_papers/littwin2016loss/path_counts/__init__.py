@@ -1,47 +1,32 @@
-"""Eqs 1 to 13: a network's output as a sum over paths, and the model made of it.
+r"""Eqs 1 to 13: a residual network as a sum over paths.
+
+A path takes a layer or passes it by its skip, so that a residual network of depth $p$
+has $\binom{p-1}{r-1} n^r$ paths of length $r$ from each input. Small networks are run
+once with their gates recorded, and every path of them is listed: how many there are,
+what they add up to, and how often the same product of weights occurs where weights are
+shared. The model's chain from there to a sum of normal variables is followed step by
+step at the same weights, and its assumptions are checked.
 
 Littwin & Wolf (2016), The Loss Surface of Residual Networks, Eqs 1, 2, 4 and 7 to 13,
 definitions 1 and 2, assumptions A1 to A4, lemmas 1 and 2. The claim in our words: the
 output of a fully connected residual network is a sum over paths of all lengths, which
-gathers into products of few different weights, each with a normal variable.
-
-Departures: see ``STUDY.departures``. Cost: seconds at QUICK.
+gathers into products of few different weights, each with a normal variable. Cost:
+seconds at QUICK.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Eqs 1 to 13: a residual network as a sum over paths",
-    summary=(
-        "A path takes a layer or passes it by its skip, so that a residual network of "
-        "depth $p$ has $\\binom{p-1}{r-1} n^r$ paths of length $r$ from each input. "
-        "Small networks are run once with their gates recorded, and every path of them "
-        "is listed: how many there are, what they add up to, and how often the same "
-        "product of weights occurs where weights are shared. The model's chain from "
-        "there to a sum of normal variables is followed step by step at the same "
-        "weights, and its assumptions are checked."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     drawings=(
         Drawing(
             "paths",
             "Paths by length of the deepest residual network: listed one by one, and "
             "by the formula.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

@@ -3,13 +3,14 @@
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Region,
     Test,
     above,
     against,
+    at_each,
     below,
-    each,
+    beyond,
+    erratum,
     every,
     exact,
     inside,
@@ -53,13 +54,8 @@ def _counted(
 
 def _many_open(network: str) -> Test:
     """Networks of every depth have more than one open path an input."""
-    rows = measured("open_paths", network=network)
-    return each(
-        "depth",
-        rows,
-        lambda depth: inside(mean(rows.at(depth=depth)), above(1)),
-        least=2,
-    )
+    paths = measured("open_paths", network=network)
+    return at_each("depth", paths, lambda rows: inside(mean(rows), above(1)), least=2)
 
 
 CLAIMS = (
@@ -106,8 +102,7 @@ CLAIMS = (
             "each input, and $\\psi_r = d\\,\\gamma_r$ from all."
         ),
         test=every(
-            _counted("mass", "residual"),
-            _counted("total", "residual", by=("depth",)),
+            _counted("mass", "residual"), _counted("total", "residual", by=("depth",))
         ),
         rival="$\\binom{p}{r}$ in place of $\\binom{p-1}{r-1}$",
     ),
@@ -133,19 +128,14 @@ CLAIMS = (
         statement="The assumptions do not hold of networks as they are.",
         test=against(
             every(
-                *(
-                    inside(largest(measured(f"{name}_holds", network="residual")), NONE)
-                    for name in ("A1", "A2", "A3")
-                )
+                inside(largest(measured(f"{name}_holds", network="residual")), NONE)
+                for name in ("A1", "A2", "A3")
             ),
             every(
-                *(
-                    inside(
-                        smallest(measured(f"{name}_holds", network="cyclic")),
-                        near(1, 0),
-                    )
-                    for name in ("A2", "A3")
+                inside(
+                    smallest(measured(f"{name}_holds", network="cyclic")), near(1, 0)
                 )
+                for name in ("A2", "A3")
             ),
         ),
         rival="a network with shared weights, for which A2 and A3 are made to hold",
@@ -200,11 +190,9 @@ CLAIMS = (
         ),
         test=against(
             every(
-                *(
-                    _counted(f"repeats_{end}", network, "repeats")
-                    for end in ("least", "most")
-                    for network in ("cyclic", "by_input")
-                )
+                _counted(f"repeats_{end}", network, "repeats")
+                for end in ("least", "most")
+                for network in ("cyclic", "by_input")
             ),
             inside(smallest(measured("repeats_spread", network="uneven")), above(0)),
         ),
@@ -219,19 +207,16 @@ CLAIMS = (
             "(\\psi_r/\\Lambda^r)^2$ for every product of weights."
         ),
         test=every(
-            *(
-                inside(lowest(measured(end, network=network)), NOT_BELOW)
-                for end in ("above_floor", "below_ceiling")
-                for network in ("cyclic", "by_input")
-            )
+            inside(lowest(measured(end, network=network)), NOT_BELOW)
+            for end in ("above_floor", "below_ceiling")
+            for network in ("cyclic", "by_input")
         ),
         rival="a second moment outside of the bounds",
         choices=(EVEN,),
     ),
-    Claim(
+    erratum(
         name="least-square-norm",
         place="Proof of Lemma 2, Eq 34",
-        kind=Kind.ERRATUM,
         statement="The least $E[\\xi^2]$ is the least norm of the multiplicities.",
         printed=(
             "$\\min E[\\xi^2] = \\min \\|\\beta\\|_2$, with $\\beta = "
@@ -247,17 +232,13 @@ CLAIMS = (
             ONE,
         ),
         corrected_test=every(
-            *(
-                inside(
-                    pick(
-                        measured("over_square", network="cyclic").called(
-                            "E ξ² over ‖β‖²"
-                        )
-                    ),
-                    ONE,
-                )
-                for pick in (largest, smallest)
+            inside(
+                pick(
+                    measured("over_square", network="cyclic").called("E ξ² over ‖β‖²")
+                ),
+                ONE,
             )
+            for pick in (largest, smallest)
         ),
         rival="the norm itself, which is the square's root",
     ),
@@ -269,17 +250,13 @@ CLAIMS = (
             "\\frac{\\psi_r}{\\sqrt d} \\sum \\tilde x_{i_1 \\dots i_r} \\prod_k "
             "w_{i_k}$."
         ),
-        test=exact(
-            measured("approximate_gap"),
-            rival=measured("unnormalised_gap"),
-        ),
+        test=exact(measured("approximate_gap"), rival=measured("unnormalised_gap")),
         rival="the largest value of Eq 12, which is $\\sqrt d$ times as much",
         choices=(EVEN,),
     ),
-    Claim(
+    beyond(
         name="one-variable",
         place="Eqs 11 to 13, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "Where the least value of Eq 12 is attained all $\\tilde x$ are one and "
             "the same variable, $d^{-1/2}\\sum_i x_i$: their correlations are 1, which "
@@ -293,10 +270,9 @@ CLAIMS = (
         ),
         rival="sharing by inputs, where products that begin differently share none",
     ),
-    Claim(
+    beyond(
         name="largest-value-too",
         place="Lemma 2, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "A2 and A3 do not choose the least value: where the first layer's weights "
             "go by inputs, and $d = \\Lambda$, every $E[\\xi^2]$ is the largest value."
@@ -308,10 +284,9 @@ CLAIMS = (
         ),
         rival="the least value, $1/d$ of it",
     ),
-    Claim(
+    beyond(
         name="inputs-independent",
         place="Below Eq 11, Lemma 2",
-        kind=Kind.BEYOND,
         statement=(
             "Lemma 2 needs independent inputs: with $x_2 = -x_1$ and so on, also "
             "centred and normal, $E[\\xi^2]$ falls below the lower bound."
@@ -321,10 +296,9 @@ CLAIMS = (
         ),
         rival="a bound for centred normal inputs, dependent or not",
     ),
-    Claim(
+    beyond(
         name="output-has-a-sign",
         place="Eqs 7, 10 and 13",
-        kind=Kind.BEYOND,
         statement=(
             "The output of Eq 7 is never negative, being a sum of ReLUs; averaged over "
             "gates that do not know the weights it is negative at some inputs."

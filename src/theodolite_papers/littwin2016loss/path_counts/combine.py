@@ -35,11 +35,11 @@ def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
         average = model.mean_terms(x).sum(axis=1)
     else:
         average = GATE**plan.depth * free.sum(axis=1)
-    found = {
+    gaps = {
         "mean_gap": _gap(truth, average, scale),
         "one_chance_gap": _gap(truth, GATE * free.sum(axis=1), scale),
     }
-    return Rows(named_rows(found, EPS * len(paths)))
+    return Rows(named_rows(gaps, EPS * len(paths)))
 
 
 def _chain(model: PathModel, x: np.ndarray, paths: Any) -> list[Row]:
@@ -51,12 +51,12 @@ def _chain(model: PathModel, x: np.ndarray, paths: Any) -> list[Row]:
     )
     scale = np.abs(weighted).sum(axis=1)[:, None]
     closed = model.approximate_terms(x)
-    found = {
+    gaps = {
         "mean_terms_gap": _gap(truth, model.mean_terms(x), scale),
         "approximate_gap": _gap(truth, closed, scale),
         "unnormalised_gap": _gap(truth, closed * np.sqrt(inputs), scale),
     }
-    return named_rows(found, EPS * len(paths))
+    return named_rows(gaps, EPS * len(paths))
 
 
 def _gap(first: np.ndarray, second: np.ndarray, scale: np.ndarray) -> float:

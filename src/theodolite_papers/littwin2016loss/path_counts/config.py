@@ -53,14 +53,14 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network, and one for each network of coins."""
-    found = [
+    """Return one cell per network, and one per network of coins."""
+    networks = [
         {"network": network, "depth": depth, "trial": seed}
         for network in NETWORKS
         for depth in config.depths
         for seed in config.seeds
     ]
-    return found + [
+    return networks + [
         {"network": network, "depth": COINS["depth"], "trial": seed}
         for network in ("coins", "plain_coins")
         for seed in config.seeds

@@ -1,7 +1,5 @@
 """How many paths there are of each length."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows
 
@@ -11,11 +9,11 @@ def table(both: PredictedAndMeasured) -> Rows:
     deepest = max(both.measured.where(network="residual").levels("depth"))
     chosen = {"quantity": "mass", "network": "residual", "depth": deepest}
     first = min(both.measured.where(**chosen).levels("trial"))
-    found = [
+    listed = [
         {**row, "road": "listed"} for row in both.measured.where(**chosen, trial=first)
     ]
     return Rows(
-        [*found, *({**r, "road": "formula"} for r in both.predicted.where(**chosen))]
+        [*listed, *({**r, "road": "formula"} for r in both.predicted.where(**chosen))]
     )
 
 
@@ -34,33 +32,29 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     ]
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw paths by length: listed ones as points, the formula dashed."""
     figure, (panel,) = figures.new_figure(6.6, 3.2)
     style = figures.kind_style("measured")
     listed, formula = table.where(road="listed"), table.where(road="formula")
-    figures.band(
+    figures.row_band(
         panel,
-        listed.column("length"),
-        listed.values(),
+        listed,
+        "length",
+        error=None,
         style=style,
         label="listed one by one",
         line=False,
     )
-    figures.curve(
+    figures.row_curve(
         panel,
-        formula.column("length"),
-        formula.values(),
+        formula,
+        "length",
         style=style,
         label=r"$\psi_r = d\,\binom{p-1}{r-1}\,n^r$",
     )
     figures.log_axis(panel, "y")
     panel.set_xticks(listed.levels("length"))
-    panel.set_xlabel("path length $r$")
-    panel.set_ylabel("paths")
+    panel.set(xlabel="path length $r$", ylabel="paths")
     figures.legend(panel)
     return figure

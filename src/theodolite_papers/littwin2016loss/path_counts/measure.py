@@ -8,9 +8,15 @@ import numpy as np
 
 from theodolite.core import PathBlueprint, Row, Rows, named_rows
 
-from ..shared.coins import coin_outputs
-from ..shared.enumeration import Paths, enumerate_paths, propagated
-from ..shared.recording import Recorded, built, recorded
+from ..shared.enumeration import (
+    Paths,
+    Recorded,
+    built,
+    coin_outputs,
+    enumerate_paths,
+    propagated,
+    recorded,
+)
 from ..shared.rows import EPS
 from .config import GATE, Config, blueprint, inputs
 
@@ -52,9 +58,9 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
         some = paths.of_length(length)
         rows += named_rows({"mass": len(some)}, 0.0, length=length)
         if plan.unique:
-            found = some.repeats(plan.inputs, plan.unique)
-            rows += named_rows(_repeats(found), 0.0, length=length)
-            rows += named_rows(_second_moments(found), 4 * EPS, length=length)
+            repeats = some.repeats(plan.inputs, plan.unique)
+            rows += named_rows(_repeats(repeats), 0.0, length=length)
+            rows += named_rows(_second_moments(repeats), 4 * EPS, length=length)
     rows += named_rows({"total": len(paths) / plan.inputs}, 0.0)
     if plan.unique and cell["network"] != "uneven":
         rows += named_rows(_correlations(paths, plan), 8 * EPS)
@@ -79,7 +85,7 @@ def _sums(plan: PathBlueprint, x: np.ndarray, seen: Recorded) -> list[Row]:
             other = propagated(seen.matrices, gates, point)
             gaps[sample, 2] = np.abs(lengths - other).max() / scale
     worst = gaps.max(axis=0)
-    found = {
+    named = {
         "output_gap": worst[0],
         "ungated_gap": worst[1],
         "coefficient_gap": worst[2],
@@ -91,7 +97,7 @@ def _sums(plan: PathBlueprint, x: np.ndarray, seen: Recorded) -> list[Row]:
         "open_paths": opened.mean(),
     }
     rounding = EPS * len(listed(plan, seen)) ** 0.5
-    return named_rows(found, rounding) + named_rows(signs, 0.0)
+    return named_rows(named, rounding) + named_rows(signs, 0.0)
 
 
 def _repeats(repeats: np.ndarray) -> dict[str, float]:
@@ -132,16 +138,16 @@ def _correlations(paths: Paths, plan: PathBlueprint) -> dict[str, float]:
         ]
     ).astype(np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    found = vectors @ vectors.T
+    correlations = vectors @ vectors.T
     # Dependent inputs, every second of them the first with its sign turned.
     turned = np.where(np.arange(plan.inputs) % 2, -1.0, 1.0)
     return {
-        "correlation_least": found.min(),
+        "correlation_least": correlations.min(),
         "dependent_over_floor": ((vectors @ turned) ** 2).max(),
     }
 
 
 def coin_means(plan: PathBlueprint, x: np.ndarray, seen: Recorded) -> np.ndarray:
-    """Average the output over all states of the gates, each a coin of its own."""
+    """Average the output over all states of the gates, each with its own coin."""
     outputs, chances = coin_outputs(seen.matrices, x, chance=GATE, skip=plan.skip)
     return chances @ outputs

@@ -162,8 +162,7 @@ PRINTED = (
         choices=(
             LIMIT,
             Choice(
-                what="four scales, with one band each",
-                why="the theorem is for any",
+                what="four scales, with one band each", why="the theorem is for any"
             ),
         ),
     ),

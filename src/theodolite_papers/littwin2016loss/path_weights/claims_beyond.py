@@ -1,12 +1,11 @@
 """What we ask of the weights beyond the paper."""
 
 from theodolite.core import (
-    Claim,
-    Kind,
     Row,
     above,
     against,
     below,
+    beyond,
     every,
     exact,
     highest,
@@ -39,10 +38,9 @@ def _elsewhere(row: Row) -> bool:
 
 
 BEYOND = (
-    Claim(
+    beyond(
         name="tie-under-the-hypothesis",
         place="Theorem 1, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "Where $\\frac{\\beta}{1+\\beta}p = x \\in N$, as the theorem assumes, the "
             "greatest weight is not at one length: $\\epsilon_x = \\epsilon_{x+1}$ "
@@ -61,10 +59,9 @@ BEYOND = (
         ),
         rival="one length of greatest weight",
     ),
-    Claim(
+    beyond(
         name="mirror-turns-the-scale",
         place="Proof of Theorem 2, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "The mirror $r \\to p+1-r$ sends $\\beta$ to $1/\\beta$, so that upper "
             "tails at $\\beta < 1$ are lower tails at $\\beta > 1$, which the sketch "
@@ -92,10 +89,9 @@ BEYOND = (
         ),
         rival="weights that are their own mirror at the same scale",
     ),
-    Claim(
+    beyond(
         name="normaliser-asymptotic",
         place="Proof of Theorem 2, carried out",
-        kind=Kind.BEYOND,
         statement=(
             "With Legendre's asymptotic $\\sum_{r=0}^p \\binom{p}{r}^2\\beta^{2r} "
             "\\sim (1+\\beta)^{2p+1}/\\sqrt{4\\pi p\\beta}$, at $\\beta = 1$ and "
@@ -110,10 +106,9 @@ BEYOND = (
         ),
         rival="the same without the root of $4\\pi p\\beta$",
     ),
-    Claim(
+    beyond(
         name="depth-less-one-suffices",
         place="Proof of Lemma 4, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "The greatest weight is at $p$ from $\\beta = p - 1$ on, where $p$ and "
             "$p - 1$ tie; $\\binom{p}{p/2}$ is far more than it takes."
@@ -125,10 +120,9 @@ BEYOND = (
         ),
         rival="a scale below $p - 1$ that does as well",
     ),
-    Claim(
+    beyond(
         name="multiplier-with-normaliser",
         place="Below Eq 19, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "With $z$ the multiplier is $r - \\sum_s s\\,\\epsilon_s^2$: the "
             "derivative weighs longer paths than the loss at $\\beta < 1$, and shorter "
@@ -140,10 +134,9 @@ BEYOND = (
         ),
         rival="longer paths at every scale, as with the multiplier $r$",
     ),
-    Claim(
+    beyond(
         name="band-of-root-depth",
         place="Theorem 2, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "The band is of width $O(\\sqrt{p})$: under $\\epsilon_r^2$ the variance "
             "of the length tends to half of the binomial one, $p\\beta/2(1+\\beta)^2$, "
@@ -173,25 +166,20 @@ BEYOND = (
         ),
         rival="the binomial law itself, of twice the variance",
     ),
-    Claim(
+    beyond(
         name="normaliser-by-legendre",
         place="Eq 37, made right for Eq 16",
-        kind=Kind.BEYOND,
         statement=(
             "For the weights of Eq 16 $z^2 = \\beta^2(1-\\beta^2)^{p-1}P_{p-1}("
             "\\frac{1+\\beta^2}{1-\\beta^2})$, also for $\\beta > 1$, and "
             "$\\binom{2p-2}{p-1}$ at $\\beta = 1$."
         ),
-        test=every(
-            exact(measured("legendre_z_gap")),
-            exact(measured("direct_z_gap")),
-        ),
+        test=every(exact(measured("legendre_z_gap")), exact(measured("direct_z_gap"))),
         rival="a sum of squares that the polynomial misses beyond $\\beta = 1$",
     ),
-    Claim(
+    beyond(
         name="losses-are-not-affine",
         place="Lemma 3, Eq 15",
-        kind=Kind.BEYOND,
         statement=(
             "The form $C_1 + C_2\\hat Y$ is a model of the losses, and no identity: "
             "averaged over gates as coins, neither the hinge nor the absolute loss is "

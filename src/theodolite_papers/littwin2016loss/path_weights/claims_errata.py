@@ -4,12 +4,11 @@ import math
 
 from theodolite.core import (
     Choice,
-    Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
     Test,
+    erratum,
     every,
     exact,
     inside,
@@ -71,16 +70,17 @@ def _first_term(both: PredictedAndMeasured) -> Quantity:
         divisor = two.value(length=row["length"])
         ratios.setdefault(row["length"], []).append(row["value"] / divisor)
         errors.append(row["error"] / divisor)
-    rest = [value for length, found in ratios.items() if length > 1 for value in found]
+    rest = [
+        value for length, values in ratios.items() if length > 1 for value in values
+    ]
     gap = max(abs(value / rest[0] - 1) for value in ratios.get(1, [math.nan]))
     return known("first term of line one over line two", gap, max(errors))
 
 
 ERRATA = (
-    Claim(
+    erratum(
         name="sum-from-one",
         place="Eq 14, second line",
-        kind=Kind.ERRATUM,
         statement="The second line begins at $r = 2$ and equals the first.",
         printed="$z \\sum_{r=2}^p \\epsilon_r \\dots$, the first line from $r = 1$",
         corrected=(
@@ -94,10 +94,9 @@ ERRATA = (
         corrected_test=inside(_first_term, QUOTIENT),
         rival="a first term that weighs nothing",
     ),
-    Claim(
+    erratum(
         name="factor-of-the-lines",
         place="Eq 14, second line",
-        kind=Kind.ERRATUM,
         statement="The second line has the factor $z$.",
         printed="$z \\sum_r \\epsilon_r \\Lambda^{-(r-1)/2} \\dots$",
         corrected=(
@@ -107,10 +106,9 @@ ERRATA = (
         corrected_test=inside(_lines(EXPECTED, "largest"), QUOTIENT),
         rival="$z$ alone, which is the same where $d = \\Lambda$",
     ),
-    Claim(
+    erratum(
         name="legendre-from-zero",
         place="Proof of Theorem 2, Eq 37",
-        kind=Kind.ERRATUM,
         statement="Legendre's polynomial gives the sum from $r = 1$.",
         printed=(
             "$\\sum_{r=1}^p \\binom{p}{r}^2\\beta^{2r} = "
@@ -131,10 +129,9 @@ ERRATA = (
         ),
         rival="the sum from 1",
     ),
-    Claim(
+    erratum(
         name="intervals-of-scale",
         place="Proof of Lemma 4",
-        kind=Kind.ERRATUM,
         statement=(
             "With $\\binom{p}{r}$ for simplicity, as the proof has it, the greatest "
             "weight at $\\beta = 1$ is at $p/2$."
@@ -168,10 +165,9 @@ ERRATA = (
             ),
         ),
     ),
-    Claim(
+    erratum(
         name="normaliser-depends-on-scale",
         place="Section 4, above Eq 19; Eq 24 and the proof of Theorem 4 with Eq 16",
-        kind=Kind.ERRATUM,
         statement="$\\partial\\epsilon_r/\\partial C = r\\,\\epsilon_r/C$.",
         printed="$\\partial\\epsilon_r/\\partial C = r\\,\\epsilon_r/C$",
         corrected=(
@@ -183,10 +179,9 @@ ERRATA = (
         corrected_test=_slopes("slope"),
         rival="weights that all grow with the scale",
     ),
-    Claim(
+    erratum(
         name="derivative-lacks-the-scale",
         place="Eq 19",
-        kind=Kind.ERRATUM,
         statement="$\\partial L/\\partial C = \\sum_r r\\,L_r$, $L_r$ of degree $r$.",
         printed="$\\partial L/\\partial C = \\sum_r r\\,L_r$",
         corrected="$\\partial L/\\partial C = \\frac{1}{C}\\sum_r r\\,L_r$",
@@ -199,10 +194,9 @@ ERRATA = (
         ),
         rival="a factor of 1, which is right at $C = 1$ alone",
     ),
-    Claim(
+    erratum(
         name="wide-is-not-deep",
         place="Section 3, below Eq 16",
-        kind=Kind.ERRATUM,
         statement="$\\beta$ rises with the width $n$.",
         printed="'for wide networks, where $n$ and, therefore, $\\beta$ are large'",
         corrected=(

@@ -16,8 +16,8 @@ from theodolite.theory import (
     scale_for_path_length,
 )
 
+from ..shared.enumeration import built
 from ..shared.exact_weights import ExactWeights
-from ..shared.recording import built
 from ..shared.rows import EPS
 from .config import BETAS, CHANCE, SETTINGS, WIDTHS, Config, wide
 
@@ -38,17 +38,15 @@ def _exact(depth: int, beta: float) -> list[Row]:
     moments = path_length_moments(depth, exact)
     mean, variance = (float(m) for m in weights.moments())
     z = _log(weights.square_sum) / 2
-    whole = {
-        "peaks_apart": list(path_peak(depth, exact)) != weights.maximisers,
-    }
-    found = {
+    whole = {"peaks_apart": list(path_peak(depth, exact)) != weights.maximisers}
+    gaps = {
         "moment_gap": abs(moments.mean / mean - 1)
         + abs(moments.variance / variance - 1),
         "direct_z_gap": abs(log_path_normaliser(depth, exact) - z) / max(1, abs(z)),
         "legendre_z_gap": abs(log_legendre_normaliser(depth, exact) - z)
         / max(1, abs(z)),
     }
-    rows = named_rows(whole, 0.0, beta=beta) + named_rows(found, 4 * EPS, beta=beta)
+    rows = named_rows(whole, 0.0, beta=beta) + named_rows(gaps, 4 * EPS, beta=beta)
     rows += _sum_asymptotic(depth, beta)
     return rows + (_asymptotic(depth, beta) if beta < 1 else [])
 
@@ -59,11 +57,11 @@ def _sum_asymptotic(depth: int, beta: float) -> list[Row]:
     # The term of length 0 is 1, which is not among the weights.
     gap = _log(weights.square_sum + 1) - (2 * depth + 1) * math.log1p(beta)
     root = math.log(4 * math.pi * depth * beta) / 2
-    found = {
+    numbers = {
         "sum_asymptotic_scaled": abs(gap + root) * depth,
         "sum_without_root_scaled": abs(gap) * depth,
     }
-    return named_rows(found, 4 * EPS * depth**2, beta=beta)
+    return named_rows(numbers, 4 * EPS * depth**2, beta=beta)
 
 
 def _asymptotic(depth: int, beta: float) -> list[Row]:
@@ -73,8 +71,8 @@ def _asymptotic(depth: int, beta: float) -> list[Row]:
     tends = (depth + 0.5) * math.log(x + root) - math.log(root) / 2
     tends -= math.log(2 * math.pi * depth) / 2
     legendre = log_legendre_sum(depth, beta) - depth * math.log(1 - beta**2)
-    found = {"asymptotic_scaled": abs(legendre - tends) * depth}
-    return named_rows(found, 4 * EPS * depth**2, beta=beta)
+    numbers = {"asymptotic_scaled": abs(legendre - tends) * depth}
+    return named_rows(numbers, 4 * EPS * depth**2, beta=beta)
 
 
 def _small(depth: int, beta: float) -> list[Row]:
@@ -82,11 +80,11 @@ def _small(depth: int, beta: float) -> list[Row]:
     printed = ExactWeights(depth=depth, beta=BETAS[beta], shift=0).square_sum
     legendre = math.exp(log_legendre_sum(depth, BETAS[beta]))
     error = 16 * EPS * depth * legendre
-    found = {
+    gaps = {
         "legendre_less_sum": legendre - float(printed),
         "legendre_less_whole_sum": legendre - float(printed + 1),
     }
-    return named_rows(found, error, beta=beta)
+    return named_rows(gaps, error, beta=beta)
 
 
 def _every_length(depth: int) -> list[Row]:
@@ -98,14 +96,14 @@ def _every_length(depth: int) -> list[Row]:
         return ExactWeights(depth=depth, beta=beta).maximisers
 
     for k in range(1, depth + 1):
-        found = scale_for_path_length(depth, k)
-        missed["inside_missed"] += peaks(found.middle) != [k]
+        interval = scale_for_path_length(depth, k)
+        missed["inside_missed"] += peaks(interval.middle) != [k]
         if k > 1:
-            missed["ends_missed"] += peaks(found.low) != [k - 1, k]
-            missed["outside_missed"] += k in peaks(found.low * (1 - step))
-        if isinstance(found.high, Fraction):
-            missed["ends_missed"] += peaks(found.high) != [k, k + 1]
-            missed["outside_missed"] += k in peaks(found.high * (1 + step))
+            missed["ends_missed"] += peaks(interval.low) != [k - 1, k]
+            missed["outside_missed"] += k in peaks(interval.low * (1 - step))
+        if isinstance(interval.high, Fraction):
+            missed["ends_missed"] += peaks(interval.high) != [k, k + 1]
+            missed["outside_missed"] += k in peaks(interval.high * (1 + step))
     return named_rows(missed, 0.0)
 
 
@@ -117,8 +115,8 @@ def _scales(trial: int) -> list[Row]:
             plan = wide(setting, width)
             weights = built(plan, seed=trial).weights.detach().numpy()
             beta = PathModel(blueprint=plan, weights=weights, gate=CHANCE).beta
-            found = {"beta": beta, "beta_less_chance": beta - CHANCE}
-            rows += named_rows(found, 64 * EPS, setting=setting, width=width)
+            numbers = {"beta": beta, "beta_less_chance": beta - CHANCE}
+            rows += named_rows(numbers, 64 * EPS, setting=setting, width=width)
     return rows
 
 

@@ -8,12 +8,7 @@ from theodolite.core import ConfigError, PathBlueprint
 from theodolite.studies import StudyConfig
 
 # Figure 1(a–c) has 1/10, 1/2 and 2; at 1 the formulas of the proofs have no meaning.
-BETAS = {
-    0.1: Fraction(1, 10),
-    0.5: Fraction(1, 2),
-    1.0: Fraction(1),
-    2.0: Fraction(2),
-}
+BETAS = {0.1: Fraction(1, 10), 0.5: Fraction(1, 2), 1.0: Fraction(1), 2.0: Fraction(2)}
 # Bands around β/(1+β), as shares of the depth, whole lengths at every depth used.
 BANDS = {
     0.1: (Fraction(1, 20), Fraction(1, 5)),
@@ -79,14 +74,14 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a depth, small depth and network."""
-    found: list[dict[str, Any]] = [
-        {"part": "exact", "depth": depth, "trial": 0} for depth in config.depths
+    """Return one cell per depth, small depth and network."""
+    parts = {"exact": config.depths, "small": config.small_depths}
+    computed = [
+        {"part": part, "depth": depth, "trial": 0}
+        for part, depths in parts.items()
+        for depth in depths
     ]
-    found += [
-        {"part": "small", "depth": depth, "trial": 0} for depth in config.small_depths
-    ]
-    return found + [
+    return computed + [
         {"part": "network", "depth": NETWORK["depth"], "trial": seed}
         for seed in config.seeds
     ]

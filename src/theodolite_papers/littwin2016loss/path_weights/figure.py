@@ -1,7 +1,5 @@
 """Figure 1(a–c) from rows of weights."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows
 
@@ -39,12 +37,8 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     return rows
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-def draw(table: Rows) -> "Figure":
-    """Draw a bar a length for each scale, and the closed form over it."""
+def draw(table: Rows) -> "figures.Figure":
+    """Draw one bar per length for each scale, and the closed form over it."""
     betas = table.levels("beta")
     figure, panels = figures.new_figure(
         7.0, 2.6, panels=(1, len(betas)), share_x=True, share_y=True
@@ -63,15 +57,9 @@ def draw(table: Rows) -> "Figure":
             linewidth=0,
             label="exact",
         )
-        figures.curve(
-            panel,
-            line.column("length"),
-            line.values(),
-            style=figures.kind_style("measured"),
-            label="closed form",
-        )
-        panel.set_title(f"({letter})  $\\beta = {name}$")
-        panel.set_xlabel("path length $r$")
+        style = figures.kind_style("measured")
+        figures.row_curve(panel, line, "length", style=style, label="closed form")
+        panel.set(title=f"({letter})  $\\beta = {name}$", xlabel="path length $r$")
     panels[0].set_ylabel(r"weight $\epsilon_r$")
     figures.shared_legend(figure)
     return figure

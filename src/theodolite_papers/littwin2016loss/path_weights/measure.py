@@ -9,10 +9,8 @@ import numpy as np
 
 from theodolite.core import PathBlueprint, Row, Rows, named_rows, stream
 
-from ..shared.coins import coin_outputs
-from ..shared.enumeration import propagated
+from ..shared.enumeration import built, coin_outputs, propagated, recorded
 from ..shared.exact_weights import ExactWeights
-from ..shared.recording import built, recorded
 from ..shared.rows import EPS, by_length
 from .config import (
     BANDS,
@@ -72,11 +70,11 @@ def _scale_slope(
     terms = propagated(matrices, gates, x[0])
     by_degree = float(terms @ np.arange(1, plan.depth + 1))
     size = float(np.abs(terms) @ np.arange(1, plan.depth + 1))
-    found: dict[str, Any] = {
+    numbers: dict[str, Any] = {
         "slope_gap": abs(float(slope) - by_degree) / size,
         "slope_times_scale_gap": abs(plan.rms * float(slope) - by_degree) / size,
     }
-    return named_rows(found, EPS * plan.width * plan.depth)
+    return named_rows(numbers, EPS * plan.width * plan.depth)
 
 
 def _losses(trial: int) -> list[Row]:
@@ -126,13 +124,13 @@ def _exact(depth: int, beta: float) -> list[Row]:
     }
     mirrored = ExactWeights(depth=depth, beta=1 / exact).shares[::-1]
     shares = np.array(weights.shares)
-    found = {
+    numbers = {
         "first_share": shares[0],
         "mirror_gap": np.abs(shares - mirrored).max(),
         "same_scale_gap": np.abs(shares - shares[::-1]).max(),
         "tail_over_bound": _tail_over_bound(depth, exact, BANDS[beta][0]),
     }
-    rows = named_rows(whole, 0.0, beta=beta) + named_rows(found, 2 * EPS, beta=beta)
+    rows = named_rows(whole, 0.0, beta=beta) + named_rows(numbers, 2 * EPS, beta=beta)
     return rows + named_rows(_influence(weights), EPS * depth, beta=beta)
 
 
@@ -162,14 +160,14 @@ def _small(depth: int) -> list[Row]:
 
     # As the proof of lemma 4 has it, for simplicity.
     at_one = ExactWeights(depth=depth, beta=Fraction(1), shift=0).maximisers
-    found = {
+    numbers = {
         "half_off_by": min(abs(r - depth / 2) for r in at_one),
         "last_missed": depth not in peaks(Fraction(depth - 1)),
         "tie_at_last_missed": depth - 1 not in peaks(Fraction(depth - 1)),
         "depth_less_peak_large": depth - peaks(Fraction(depth))[0],
         "depth_less_peak_below": depth - peaks(Fraction(2 * depth - 3, 2))[-1],
     }
-    rows = named_rows(found, 0.0) + _slopes(depth) + _printed_ends(depth)
+    rows = named_rows(numbers, 0.0) + _slopes(depth) + _printed_ends(depth)
     for beta, exact in BETAS.items():
         share = ExactWeights(depth=depth, beta=exact).shares[0]
         rows += named_rows({"first_share": share}, 2 * EPS, beta=beta)
@@ -185,11 +183,11 @@ def _printed_ends(depth: int) -> list[Row]:
     def peaks(beta: Fraction) -> list[int]:
         return ExactWeights(depth=depth, beta=beta, shift=0).maximisers
 
-    found = {
+    missed = {
         "printed_last_missed": depth not in peaks(star),
         "printed_first_missed": 1 not in peaks(1 / star),
     }
-    return named_rows(found, 0.0)
+    return named_rows(missed, 0.0)
 
 
 def _influence(weights: ExactWeights) -> dict[str, float]:
@@ -215,5 +213,5 @@ def _slopes(depth: int) -> list[Row]:
     lengths = torch.arange(1, depth + 1, dtype=torch.float64)
     weights = choose.double() * (0.5 * ones.exp()) ** lengths
     epsilon = weights / weights.square().sum().sqrt()
-    found = [torch.autograd.grad(e, ones, retain_graph=True)[0] for e in epsilon]
-    return by_length("slope", [float(s) for s in found], 1e-14, beta=0.5)
+    slopes = [torch.autograd.grad(e, ones, retain_graph=True)[0] for e in epsilon]
+    return by_length("slope", [float(s) for s in slopes], 1e-14, beta=0.5)

@@ -32,9 +32,9 @@ def predict(config: Config) -> Rows:
     """Weights of figure 1, and what theorems 1 and 2 say of deep networks."""
     rows: list[Row] = []
     for beta in FIGURE_BETAS:
-        found = path_weights(FIGURE_DEPTH, BETAS[beta])
+        weights = path_weights(FIGURE_DEPTH, BETAS[beta])
         labels = {"depth": FIGURE_DEPTH, "beta": beta}
-        rows += by_length("weight", found, 1e-13, **labels)
+        rows += by_length("weight", weights, 1e-13, **labels)
     for depth in config.deep:
         for beta in BETAS:
             rows += _deep(depth, beta)
@@ -62,7 +62,7 @@ def _deep(depth: int, beta: float) -> list[Row]:
     band = (float(low), float(high))
     missing = missing_mass(depth, exact, *band)
     bound = log_missing_mass_bound(depth, exact, *band)
-    found = {
+    numbers = {
         "variance_over_half": moments.variance / half,
         "log_spread": math.log10(moments.variance) / 2,
         "mean_off_by": moments.mean - float(share * depth),
@@ -72,7 +72,7 @@ def _deep(depth: int, beta: float) -> list[Row]:
         "missing_over_bound": math.exp(math.log(missing) - bound) if missing else 0.0,
     }
     labels = {"depth": depth, "beta": beta}
-    rows = named_rows(whole, 0.0, **labels) + named_rows(found, 1e-9, **labels)
+    rows = named_rows(whole, 0.0, **labels) + named_rows(numbers, 1e-9, **labels)
     for name, value in outside.items():
         rows += named_rows({name: value}, 1e-9 * value, **labels)
     return rows

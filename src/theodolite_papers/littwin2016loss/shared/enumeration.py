@@ -2,8 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 import numpy as np
+
+from theodolite import networks
+from theodolite.core import PathBlueprint
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,8 +36,8 @@ class Paths:
 
     def terms(self, x: np.ndarray, *, gated: bool = True) -> np.ndarray:
         """Return what each path contributes to the output at an input."""
-        found = x[self.start] * self.product
-        return found * self.open if gated else found
+        terms = x[self.start] * self.product
+        return terms * self.open if gated else terms
 
     def of_length(self, length: int) -> "Paths":
         """Return the paths of one length."""
@@ -46,9 +51,9 @@ class Paths:
             Shape (words, inputs), words that do not occur included.
         """
         words = unique ** int(self.length[0])
-        found = np.zeros((words, inputs), dtype=np.int64)
-        np.add.at(found, (self.word, self.start), 1)
-        return found
+        counts = np.zeros((words, inputs), dtype=np.int64)
+        np.add.at(counts, (self.word, self.start), 1)
+        return counts
 
 
 def enumerate_paths(
@@ -63,8 +68,8 @@ def enumerate_paths(
 
     Args:
         matrices: Weights of the layers, units in columns.
-        gates: Which units are open, an array a layer; all by default.
-        indices: Which different weight is on each edge, a matrix a layer.
+        gates: Which units are open, one array per layer; all by default.
+        indices: Which different weight is on each edge, one matrix per layer.
         unique: Number of different weights.
         skip: Whether layers from the second on have a skip.
     """
@@ -115,7 +120,7 @@ def propagated(
 ) -> np.ndarray:
     """Return the output by path length, without listing the paths.
 
-    A vector a length is carried through the layers: each is passed by its skip, or
+    One vector per length is carried through the layers: each takes its skip, or
     taken, which makes it one longer.
     """
     terms = np.zeros((len(matrices), matrices[0].shape[1]))
@@ -123,3 +128,73 @@ def propagated(
     for matrix, gate in zip(matrices[1:], gates[1:], strict=True):
         terms[1:] += (terms[:-1] @ matrix) * gate
     return terms.sum(axis=1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recorded:
+    """What one pass through a network showed.
+
+    Attributes:
+        matrices: Weights of the layers, units in columns.
+        gates: Which units were open, a layer each, shape (samples, width).
+        output: The outputs, shape (samples,).
+    """
+
+    matrices: list[np.ndarray]
+    gates: list[np.ndarray]
+    output: np.ndarray
+
+
+def recorded(network: "networks.PathNetwork", x: np.ndarray) -> Recorded:
+    """Run a network on inputs, shape (samples, inputs), and keep its gates."""
+    import torch
+
+    gates: list[np.ndarray] = []
+
+    def keep(module: Any, given: Any, out: Any) -> None:
+        gates.append((out > 0).cpu().numpy())
+
+    hooks = [gate.register_forward_hook(keep) for gate in network.gates]
+    try:
+        with torch.no_grad():
+            device = network.weights.device
+            output = network(torch.as_tensor(x, device=device)).cpu().numpy()
+            layers = range(network.blueprint.depth)
+            matrices = [network.matrix(layer).cpu().numpy() for layer in layers]
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return Recorded(matrices=matrices, gates=gates, output=output)
+
+
+def built(
+    blueprint: PathBlueprint, *, seed: int, device: str = "cpu"
+) -> "networks.PathNetwork":
+    """Build a network in double precision."""
+    return networks.build(blueprint, seed=seed, device=device)
+
+
+def coin_outputs(
+    matrices: Sequence[np.ndarray], x: np.ndarray, *, chance: float, skip: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the output in every state of the gates, and how probable each is.
+
+    Args:
+        matrices: Weights of the layers, units in columns, all of one width.
+        x: Inputs, shape (samples, inputs).
+        chance: That a gate is open.
+        skip: Whether layers from the second on have a skip.
+
+    Returns:
+        Outputs, shape (states, samples), and probabilities, shape (states,).
+    """
+    depth, width = len(matrices), matrices[0].shape[1]
+    states = np.array(list(product((0.0, 1.0), repeat=depth * width)))
+    number = states.sum(axis=1)
+    chances = chance**number * (1 - chance) ** (states.shape[1] - number)
+    gates = states.reshape(-1, depth, 1, width)
+    signal = (x @ matrices[0]) * gates[:, 0]
+    for layer, matrix in enumerate(matrices[1:], start=1):
+        branch = (signal @ matrix) * gates[:, layer]
+        signal = branch + signal if skip else branch
+    return signal.sum(axis=2), chances

@@ -68,5 +68,5 @@ def spaced(steps: int, readings: int) -> tuple[int, ...]:
         >>> spaced(1000, 4)
         (0, 1, 10, 100, 1000)
     """
-    found = np.round(np.geomspace(1, steps, readings)).astype(int)
-    return (0, *dict.fromkeys(int(step) for step in found))
+    chosen = np.round(np.geomspace(1, steps, readings)).astype(int)
+    return (0, *dict.fromkeys(int(step) for step in chosen))

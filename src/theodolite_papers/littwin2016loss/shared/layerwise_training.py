@@ -16,7 +16,7 @@ Read = Callable[[Any], list[Row]]
 
 def gaussians(config: LayerwiseConfig, split: str = "train") -> tuple[Any, Any]:
     """Return inputs and classes of the mixture that all trials share."""
-    found = data.load(
+    samples = data.load(
         "gaussians",
         split,
         n_samples=config.samples,
@@ -25,7 +25,7 @@ def gaussians(config: LayerwiseConfig, split: str = "train") -> tuple[Any, Any]:
         separation=config.separation,
         seed=config.seed,
     )
-    return np.array(found.inputs), np.array(found.labels)
+    return np.array(samples.inputs), np.array(samples.labels)
 
 
 def train_layerwise(

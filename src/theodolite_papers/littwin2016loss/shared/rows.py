@@ -1,18 +1,25 @@
 """Rows of numbers that no norm layer takes part in, and what is read off them."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from theodolite.core import (
     ROUNDING,
+    ByNetwork,
+    Judgement,
     PredictedAndMeasured,
     Quantity,
     Read,
     Row,
     Select,
+    Test,
     above,
+    every,
     known,
+    ordered,
+    undecided,
 )
 
 EPS = float(np.finfo(np.float64).eps)
@@ -20,7 +27,7 @@ MORE_THAN_ROUNDING = above(ROUNDING.high, source="rounding", why=ROUNDING.why)
 
 
 def by_length(name: str, values: Any, error: float, **labels: Any) -> list[Row]:
-    """Return a row a path length, from 1 up."""
+    """Return one row per path length, from 1 up."""
     return [
         {"quantity": name, **labels, "length": r, "value": float(v), "error": error}
         for r, v in enumerate(values, start=1)
@@ -41,3 +48,46 @@ def growth(rows: Select, over: str, *, name: str = "") -> Read:
         return known(told, float(lever @ table.values()), error)
 
     return read
+
+
+def grown(rows: Select, since: int = 0) -> Test:
+    """Judge whether means are greater at the last stage than at an earlier one.
+
+    Args:
+        rows: Rows with the label ``stage``.
+        since: Place of the earlier stage in the list of all.
+    """
+
+    def test(both: PredictedAndMeasured) -> Judgement:
+        stages = rows(both).levels("stage")
+        if len(stages) < 2:
+            return undecided("fewer than two stages were read")
+        return ordered(rows.at(stage=stages[since]), rows.at(stage=stages[-1]))(both)
+
+    return test
+
+
+def rising(rows: Select, label: str, name: str = "") -> Test:
+    """Judge whether means are greater at each value of a label than at the last."""
+
+    def test(both: PredictedAndMeasured) -> Judgement:
+        levels = rows(both).levels(label)
+        if len(levels) < 2:
+            return undecided(f"networks were read at fewer than two values of {label}")
+        pairs = [(rows.at(**{label: x}), x) for x in levels]
+        tests = (
+            ordered(low, high, name=f"rise of {rows} from {label} {a} to {b}")
+            for (low, a), (high, b) in pairwise(pairs)
+        )
+        return every(tests, name=name)(both)
+
+    return test
+
+
+def rescaled(
+    rows: ByNetwork, *, over: float = 1.0, less: float = 0.0, bound: float = 0.0
+) -> ByNetwork:
+    """Return the values over a number, less another; the bound adds to each error."""
+    values = {network: value / over - less for network, value in rows.values.items()}
+    errors = {network: error / over + bound for network, error in rows.errors.items()}
+    return ByNetwork(values, errors)

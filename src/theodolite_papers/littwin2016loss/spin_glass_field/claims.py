@@ -5,7 +5,6 @@ from collections.abc import Callable
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -13,13 +12,16 @@ from theodolite.core import (
     Test,
     above,
     against,
+    at_each,
     below,
+    beyond,
     by_network,
-    each,
+    erratum,
     every,
     exact,
     inside,
     largest,
+    mean,
     measured,
     near,
     our_margin,
@@ -27,7 +29,7 @@ from theodolite.core import (
     smallest,
 )
 
-from ..shared.rows import MORE_THAN_ROUNDING
+from ..shared.rows import MORE_THAN_ROUNDING, rescaled
 
 # Second moments are known to a few hundredths; what they are told from is further off.
 CLOSE = our_margin(
@@ -38,90 +40,62 @@ NONE = near(0, 1e-12, source="rounding", why="sums of a few products")
 PURE, MIXED = ("three",), ("two-three", "two-four")
 
 
-def over_closed(quantity: str, closed: str, mixture: str, width: int) -> Read:
+def over_closed(rows: Select, closed: str) -> Read:
     """Read the mean over trials of a second moment over its closed form."""
-    rows = measured(quantity, mixture=mixture, width=width)
 
     def read(both: PredictedAndMeasured) -> Quantity:
-        wanted = both.predicted.value(quantity=closed, mixture=mixture, width=width)
-        found = by_network(rows(both))
-        scaled = {trial: value / wanted for trial, value in found.values.items()}
-        bounds = {trial: error / wanted for trial, error in found.errors.items()}
-        return type(found)(scaled, bounds).mean(f"{rows} over closed form")
+        wanted = both.predicted.value(quantity=closed, **rows.labels)
+        ratios = rescaled(by_network(rows(both)), over=wanted)
+        return ratios.mean(f"{rows} over closed form")
 
     return read
+
+
+def for_each_glass(
+    quantity: str,
+    make: Callable[[Select], Test],
+    mixtures: tuple[str, ...] = PURE + MIXED,
+    name: str = "",
+) -> Test:
+    """A test holds of every mixture and dimension."""
+    selected = [measured(quantity, mixture=mixture) for mixture in mixtures]
+    return every((at_each("width", rows, make) for rows in selected), name=name)
 
 
 def is_closed_form(
     quantity: str, closed: str = "", mixtures: tuple[str, ...] = PURE + MIXED
 ) -> Test:
     """A second moment is that of a closed form, for each mixture and dimension."""
-    told = closed or quantity
-
-    def of(mixture: str) -> Test:
-        rows = measured(quantity, mixture=mixture)
-        return each(
-            "width",
-            rows,
-            lambda width: inside(over_closed(quantity, told, mixture, width), CLOSE),
-        )
-
-    return every(*(of(mixture) for mixture in mixtures), name=quantity)
+    return for_each_glass(
+        quantity,
+        lambda rows: inside(over_closed(rows, closed or quantity), CLOSE),
+        mixtures,
+        name=quantity,
+    )
 
 
 def centred(mixtures: tuple[str, ...]) -> Test:
     """The mean energy is zero."""
-
-    def of(mixture: str) -> Test:
-        rows = measured("centre", mixture=mixture)
-        return each("width", rows, lambda width: inside(_mean(rows, width), ZERO))
-
-    return every(*(of(mixture) for mixture in mixtures))
-
-
-def _mean(rows: Select, width: int) -> Read:
-    chosen = rows.at(width=width)
-    return lambda both: by_network(chosen(both)).mean(str(chosen))
+    return for_each_glass("centre", lambda rows: inside(mean(rows), ZERO), mixtures)
 
 
 def off_the_sphere(mixtures: tuple[str, ...]) -> Test:
     """Off the sphere the variance is another: what the constraint is for."""
     far = above(CLOSE.high, source="ours", why=CLOSE.why)
-
-    def of(mixture: str) -> Test:
-        rows = measured("variance_off", mixture=mixture)
-        return each("width", rows, lambda width: inside(_mean(rows, width), far))
-
-    return every(*(of(mixture) for mixture in mixtures))
+    return for_each_glass(
+        "variance_off", lambda rows: inside(mean(rows), far), mixtures
+    )
 
 
-def covariance_gap(mixture: str, width: int) -> Read:
+def covariance_gap(rows: Select) -> Read:
     """Read how far the covariance is from its closed form, over the variance."""
-    rows = measured("covariance", mixture=mixture, width=width)
 
     def read(both: PredictedAndMeasured) -> Quantity:
-        wanted = both.predicted.value(
-            quantity="covariance", mixture=mixture, width=width
-        )
-        found = by_network(rows(both))
-        values = {trial: value - wanted for trial, value in found.values.items()}
-        return type(found)(values, found.errors).mean(f"{rows} less closed form")
+        wanted = both.predicted.value(quantity="covariance", **rows.labels)
+        gaps = rescaled(by_network(rows(both)), less=wanted)
+        return gaps.mean(f"{rows} less closed form")
 
     return read
-
-
-def of_pairs(make: Callable[[str, int], Test]) -> Test:
-    """A test holds of every mixture and dimension."""
-    return every(
-        *(
-            each(
-                "width",
-                measured("covariance", mixture=name),
-                lambda width, name=name: make(name, width),
-            )
-            for name in PURE + MIXED
-        )
-    )
 
 
 CLAIMS = (
@@ -158,10 +132,9 @@ CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    erratum(
         name="one-factor-short",
         place="Eqs 26 and 29",
-        kind=Kind.ERRATUM,
         statement=(
             "The field of Eq 26 has the $v'$ and $v''$ of definition 3: variances of "
             "its tangent gradient and, times $\\Lambda$, of its tangent Hessian."
@@ -195,20 +168,15 @@ CLAIMS = (
                 exact(measured("euler_gap", mixture="three")),
             ),
             every(
-                *(
-                    inside(
-                        smallest(predicted("spread", mixture=name)), MORE_THAN_ROUNDING
-                    )
-                    for name in MIXED
-                )
+                inside(smallest(predicted("spread", mixture=name)), MORE_THAN_ROUNDING)
+                for name in MIXED
             ),
         ),
         rival="a spread, as of mixtures",
     ),
-    Claim(
+    beyond(
         name="radial-variance",
         place="Definition 3, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "$w \\cdot \\nabla H / \\sqrt{\\Lambda}$ has variance $v' + v''$: of one "
             "order it is $p H/\\sqrt{\\Lambda}$ itself, of a mixture it leaves a share "
@@ -217,32 +185,30 @@ CLAIMS = (
         test=against(
             is_closed_form("radial_square"),
             every(
-                *(
-                    inside(
-                        smallest(measured("euler_gap", mixture=name)),
-                        MORE_THAN_ROUNDING,
-                    )
-                    for name in MIXED
+                inside(
+                    smallest(measured("euler_gap", mixture=name)), MORE_THAN_ROUNDING
                 )
+                for name in MIXED
             ),
         ),
         rival="a radial derivative that is a multiple of the energy",
     ),
-    Claim(
+    beyond(
         name="covariance-by-overlap",
         place="Eq 28, made precise",
-        kind=Kind.BEYOND,
         statement=(
             "Energies at two points of overlap $q = w \\cdot w'/\\Lambda$ have "
             "covariance $\\Lambda \\sum \\epsilon_r^2 q^r$."
         ),
         test=against(
-            of_pairs(lambda name, width: inside(covariance_gap(name, width), ZERO)),
-            of_pairs(
-                lambda name, width: inside(
-                    _mean(measured("covariance", mixture=name), width),
-                    below(CLOSE.low, source="ours", why=CLOSE.why),
-                )
+            for_each_glass(
+                "covariance", lambda rows: inside(covariance_gap(rows), ZERO)
+            ),
+            for_each_glass(
+                "covariance",
+                lambda rows: inside(
+                    mean(rows), below(CLOSE.low, source="ours", why=CLOSE.why)
+                ),
             ),
         ),
         rival="one variable at all points",

@@ -53,7 +53,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a dimension, mixture and trial."""
+    """Return one cell per dimension, mixture and trial."""
     return [
         {"width": width, "mixture": mixture, "trial": trial}
         for width in config.widths

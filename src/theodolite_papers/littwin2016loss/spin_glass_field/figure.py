@@ -1,9 +1,7 @@
 """Second moments over their closed forms."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
 # What is averaged, by what it is called.
 MOMENTS = {
@@ -20,10 +18,10 @@ def table(both: PredictedAndMeasured) -> Rows:
     rows: list[Row] = []
     for quantity in MOMENTS:
         for name in (quantity, f"printed_{quantity}"):
-            found = group_means(
+            means = group_means(
                 both.measured.where(quantity=name), ("mixture", "width")
             )
-            for row in found:
+            for row in means:
                 labels = {"mixture": row["mixture"], "width": row["width"]}
                 closed = both.predicted.value(quantity=quantity, **labels)
                 scaled = {key: row[key] / closed for key in ("value", "error")}
@@ -36,24 +34,20 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     """Closed forms beside the means over trials."""
     rows: list[Row] = []
     for quantity, told in MOMENTS.items():
-        found = group_means(
+        means = group_means(
             both.measured.where(quantity=quantity), ("mixture", "width")
         )
-        for row in found:
+        for row in means:
             labels = {"mixture": row["mixture"], "width": row["width"]}
             rows.append(
-                {
-                    "label": f"{told}, {row['mixture']}, dimension {row['width']}",
-                    "predicted": both.predicted.value(quantity=quantity, **labels),
-                    "measured": row["value"],
-                    "error": row["error"],
-                }
+                compared_row(
+                    f"{told}, {row['mixture']}, dimension {row['width']}",
+                    both.predicted.value(quantity=quantity, **labels),
+                    row,
+                )
             )
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LABELS = {
     "variance": "energy",
@@ -75,8 +69,8 @@ NAMES = {
 APART = 0.16
 
 
-def draw(table: Rows) -> "Figure":
-    """Draw every second moment over its closed form, a series a mixture."""
+def draw(table: Rows) -> "figures.Figure":
+    """Draw every second moment over its closed form, one series per mixture."""
     figure, (panel,) = figures.new_figure(6.6, 4.0)
     mixtures = [name for name in KINDS if name in table.levels("mixture")]
     width = max(table.levels("width"))

@@ -11,7 +11,7 @@ from theodolite.core import Rows, SpinGlassBlueprint, derive, named_rows, stream
 
 from .config import MIXTURES, OFF, OVERLAP, Config
 
-# Energies of many glasses, each at points of its own: (draws, points, width) to
+# Energies of many glasses, each at its own points: (draws, points, width) to
 # (draws, points).
 Energies = Callable[[Any], Any]
 
@@ -25,12 +25,12 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     frames = torch.from_numpy(_frames(config, width, cell["trial"]))
     frames = frames.expand(config.draws, *frames.shape)
     sampled = _sampled(SpinGlassBlueprint(width=width, mixture=mixture), seeds)
-    found = _moments(sampled, frames, width, max(mixture))
-    found |= _pairs(sampled, frames, width)
+    numbers = _moments(sampled, frames, width, max(mixture))
+    numbers |= _pairs(sampled, frames, width)
     printed = _moments(_printed(width, mixture, seeds), frames, width, max(mixture))
-    found |= {f"printed_{name}": value for name, value in printed.items()}
+    numbers |= {f"printed_{name}": value for name, value in printed.items()}
     # What is averaged has no error but rounding; chance is in the spread over trials.
-    return Rows(named_rows(found, 1e-12))
+    return Rows(named_rows(numbers, 1e-12))
 
 
 def _frames(config: Config, width: int, trial: int) -> np.ndarray:

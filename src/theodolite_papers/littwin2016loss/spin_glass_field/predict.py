@@ -15,7 +15,7 @@ def predict(config: Config) -> Rows:
         for width in config.widths:
             glass = SpinGlassBlueprint(width=width, mixture=mixture)
             at = energy_covariance(glass, [1.0, OVERLAP, OFF**2]) / width
-            found = {
+            numbers = {
                 "variance": at[0],
                 "covariance": at[1],
                 "variance_off": at[2],
@@ -24,5 +24,5 @@ def predict(config: Config) -> Rows:
                 "radial_square": moments.first + moments.second,
                 "spread": moments.spread,
             }
-            rows += named_rows(found, 8 * EPS, width=width, mixture=name)
+            rows += named_rows(numbers, 8 * EPS, width=width, mixture=name)
     return Rows(rows)

@@ -1,36 +1,22 @@
-"""Theorems 3 and 4: what drives scales and norms in losses of two degrees.
+r"""Theorems 3 and 4: the driving force behind growing scales.
+
+A network with one skip over $p - m$ layers has a loss of two homogeneous parts, $L_m +
+L_p$. If a scale $\lambda_l$ or the weights' size $C$ is at rest, which way does it go
+after one step of the weights? Closed forms meet autodiff on random losses brought to
+such points.
 
 Littwin & Wolf (2016), The Loss Surface of Residual Networks, section 4.2, equations 21
 to 25 and 38 to 45. The claim in our words: where the derivative by a scale vanishes, a
 step of the weights makes the scale grow, for layers without a skip always, for others
-where the deeper paths' gradient is the longer one.
-
-Departures: see ``STUDY.departures``. Cost: seconds at every scale.
+where the deeper paths' gradient is the longer one. Cost: seconds at every scale.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import draw
-from .measure import measure
-from .predict import predict
-from .tables import compare, table
+from . import figure
 
-STUDY = Study(
-    title="Theorems 3 and 4: the driving force behind growing scales",
-    summary=(
-        "A network with one skip over $p - m$ layers has a loss of two homogeneous "
-        "parts, $L_m + L_p$. If a scale $\\lambda_l$ or the weights' size $C$ is at "
-        "rest, which way does it go after one step of the weights? Closed forms meet "
-        "autodiff on random losses brought to such points."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     drawings=(
         Drawing(
             "norm_force",
@@ -38,8 +24,8 @@ STUDY = Study(
             "ratio of the gradients; above zero the weights grow. "
             "Dashed: the least force over all angles, "
             "$(1-s)(m-ps)/(m+ps^2)$ at ratio $s$.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

@@ -4,7 +4,6 @@ from theodolite.core import (
     ROUNDING,
     Choice,
     Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -12,15 +11,17 @@ from theodolite.core import (
     above,
     against,
     below,
+    beyond,
+    erratum,
     every,
     exact,
     highest,
     inside,
     known,
     largest,
-    largest_distance,
     lowest,
     measured,
+    meets,
     near,
     predicted,
     smallest,
@@ -42,17 +43,9 @@ def grows(layer: str, kind: str) -> Test:
     return inside(lowest(rows), above(0))
 
 
-def meets(quantity: str, kind: str, printed: str = "") -> Read:
-    """Read how far autodiff is from a formula, over its size."""
-    formula = predicted(printed or quantity, kind=kind)
-    return largest_distance(formula, measured(quantity, kind=kind), BY)
-
-
-def _euler(found: str) -> Read:
-    """Read how far a derivative by the size is from Euler's identity."""
-    return largest_distance(
-        predicted("euler", kind="free"), measured(found, kind="free"), BY
-    )
+def by_autodiff(quantity: str, kind: str, formula: str = "") -> Test:
+    """Judge whether autodiff gives what a formula says."""
+    return meets(quantity, BY, EXACT, formula=formula, kind=kind)
 
 
 def stationary(quantity: str, kind: str) -> Test:
@@ -72,8 +65,8 @@ def pull(*, over_gradient: bool) -> Read:
             right = theory[tuple(row[k] for k in BY)] if over_gradient else 1.0
             gaps.append(abs(row["value"] - right) / right)
             bounds.append(row["error"] / right)
-        found = max(gaps) if len(gaps) > 1 else float("nan")
-        return known(name, found, max(bounds))
+        gap = max(gaps) if len(gaps) > 1 else float("nan")
+        return known(name, gap, max(bounds))
 
     return read
 
@@ -89,15 +82,14 @@ CLAIMS = (
         ),
         test=every(
             stationary("unskipped_derivative", "unskipped"),
-            inside(meets("unskipped_force", "unskipped"), EXACT),
+            by_autodiff("unskipped_force", "unskipped"),
             grows("unskipped", "unskipped"),
         ),
         rival="a scale that shrinks for some loss",
     ),
-    Claim(
+    erratum(
         name="growth-is-strict",
         place="Theorem 3, equations 22 and 23",
-        kind=Kind.ERRATUM,
         statement="The growth is strict at every stationary point.",
         printed=(
             "$|\\lambda_l - \\mu\\,\\partial L/\\partial\\lambda_l| > |\\lambda_l|$"
@@ -123,31 +115,29 @@ CLAIMS = (
         ),
         test=every(
             stationary("skipped_derivative", "dominant"),
-            inside(meets("skipped_force", "dominant"), EXACT),
+            by_autodiff("skipped_force", "dominant"),
             grows("skipped", "dominant"),
         ),
         rival="a scale that shrinks although deep paths pull more",
     ),
-    Claim(
+    beyond(
         name="deep-dominance-not-needed",
         place="Beside theorem 3, item 2",
-        kind=Kind.BEYOND,
         statement=(
             "$\\|g_p\\| > \\|g_m\\|$ is enough and not needed: some skipped layers "
             "whose deep gradient is the shorter one grow as well, and some shrink; the "
             "sign is that of $g_p^T (g_m + g_p)$."
         ),
         test=every(
-            inside(meets("skipped_force", "weak"), EXACT),
+            by_autodiff("skipped_force", "weak"),
             inside(highest(measured("skipped_growth", kind="weak")), above(0)),
             inside(lowest(measured("skipped_growth", kind="weak")), below(0)),
         ),
         rival="a condition that is needed, or growth without any condition",
     ),
-    Claim(
+    erratum(
         name="sign-of-the-derivative",
         place="Proof of theorem 3, equation 39",
-        kind=Kind.ERRATUM,
         statement="After the step the derivative by the scale is negative.",
         printed="$-\\mu\\,\\|g_m + g_p\\|^2/\\lambda_l < 0$",
         corrected="its sign is opposite to that of $\\lambda_l$, which may be either",
@@ -157,10 +147,9 @@ CLAIMS = (
         ),
         rival="a sign that hangs on neither",
     ),
-    Claim(
+    erratum(
         name="gradient-left-out",
         place="Proof of theorem 3, equation 41",
-        kind=Kind.ERRATUM,
         statement=(
             "The new scale is $|\\lambda_l|(1 + \\mu^2/\\lambda_l^2)$ to second order."
         ),
@@ -170,10 +159,9 @@ CLAIMS = (
         corrected_test=inside(pull(over_gradient=True), EXACT),
         rival="growth that does not hang on the gradient",
     ),
-    Claim(
+    beyond(
         name="deviations-held",
         place="Beside equation 21, which holds the deviations",
-        kind=Kind.BEYOND,
         statement=(
             "In a batch-normalised network "
             "$\\lambda_l\\,\\partial L/\\partial\\lambda_l = L$ for a layer that no "
@@ -194,36 +182,37 @@ CLAIMS = (
             "to $-\\frac{\\mu}{C}(m\\|g_m\\|^2 + p\\|g_p\\|^2 + (m+p)\\,g_p^T g_m)$."
         ),
         test=every(
-            stationary("norm_derivative", "norm"),
-            inside(meets("norm_force", "norm"), EXACT),
+            stationary("norm_derivative", "norm"), by_autodiff("norm_force", "norm")
         ),
         rival="equation 45, which weighs the deep gradient alone",
     ),
-    Claim(
+    erratum(
         name="deep-square-twice",
         place="Proof of theorem 4, equation 45",
-        kind=Kind.ERRATUM,
         statement="The force on the norm is made of the deep gradient's square twice.",
         printed=("$-\\frac{\\mu}{C}(m\\|g_p\\|^2 + p\\|g_p\\|^2 + (m+p)\\,g_p^T g_m)$"),
         corrected="$m\\|g_m\\|^2$ in the first place, as in equation 25",
-        test=inside(meets("norm_force", "norm", "printed_norm_force"), EXACT),
-        corrected_test=inside(meets("norm_force", "norm"), EXACT),
+        test=by_autodiff("norm_force", "norm", "printed_norm_force"),
+        corrected_test=by_autodiff("norm_force", "norm"),
         rival="equal gradients, for which both are the same",
     ),
-    Claim(
+    erratum(
         name="inverse-size-turns",
         place="Proof of theorem 4, equation 44",
-        kind=Kind.ERRATUM,
         statement=(
             "The directional derivative of $\\sqrt{\\Lambda}/\\|w\\|$ along $g$ is "
             "$w^T g/C^{3/2}$; in the proof it is multiplied by zero."
         ),
         printed="$+\\,w^T g/C^{3/2}$",
         corrected="$-\\,w^T g/(\\Lambda C^3)$",
-        test=inside(
-            meets("inverse_size_turn", "free", "printed_inverse_size_turn"), ROUNDING
+        test=meets(
+            "inverse_size_turn",
+            BY,
+            ROUNDING,
+            formula="printed_inverse_size_turn",
+            kind="free",
         ),
-        corrected_test=inside(meets("inverse_size_turn", "free"), EXACT),
+        corrected_test=by_autodiff("inverse_size_turn", "free"),
         rival="another power of the size",
     ),
     Claim(
@@ -239,10 +228,9 @@ CLAIMS = (
         ),
         rival="a scale that shrinks where the gradients are opposite",
     ),
-    Claim(
+    beyond(
         name="shallow-gradients-stretch-too",
         place="Made precise: theorem 4",
-        kind=Kind.BEYOND,
         statement=(
             "$C$ is sure to increase if and only if $\\|g_p\\| > \\|g_m\\|$ or "
             "$\\|g_p\\| < \\frac{m}{p}\\|g_m\\|$: the worst case is "
@@ -256,22 +244,20 @@ CLAIMS = (
         ),
         rival="a sign that the deep gradient alone decides",
     ),
-    Claim(
+    beyond(
         name="norm-grows-anyway",
         place="Beside theorem 4",
-        kind=Kind.BEYOND,
         statement=(
             "Where $\\partial L/\\partial C = 0$ the gradient is orthogonal to the "
             "weights, so that their norm grows in the very first step, "
             "$\\|w - \\mu g\\|^2 = \\|w\\|^2 + \\mu^2\\|g\\|^2$, whichever part pulls."
         ),
-        test=inside(
-            largest_distance(
-                predicted("gradient_square", kind="norm"),
-                measured("norm_growth", kind="norm"),
-                BY,
-            ),
+        test=meets(
+            "norm_growth",
+            BY,
             near(0, 1e-6, source="rounding", why="a difference over a step squared"),
+            formula="gradient_square",
+            kind="norm",
         ),
         rival="a norm that only grows where deep gradients dominate",
     ),
@@ -280,10 +266,10 @@ CLAIMS = (
         place="Proof of theorem 4",
         statement="$\\partial L/\\partial C = \\frac{1}{C}(m L_m + p L_p)$.",
         test=against(
-            inside(_euler("euler_free"), EXACT),
-            inside(_euler("euler_tied"), APART),
+            by_autodiff("euler_free", "free", "euler"),
+            meets("euler_tied", BY, APART, formula="euler", kind="free"),
         ),
-        rival="parts whose coefficients are normalised anew at every $C$",
+        rival="parts whose coefficients are normalised again at every $C$",
         choices=(
             Choice(
                 what="parts are homogeneous in $w$, without the factor $1/z(C)$",

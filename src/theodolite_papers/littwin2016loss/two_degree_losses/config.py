@@ -1,9 +1,12 @@
 """Degrees, sizes and step of the losses of two degrees."""
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
-from theodolite.core import ConfigError
+import numpy as np
+
+from theodolite.core import ConfigError, stream
 from theodolite.studies import StudyConfig
 
 
@@ -41,6 +44,86 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a pair of degrees, and one of networks."""
+    """Return one cell per pair of degrees, and one of networks."""
     pairs = [{"shallow": m, "deep": p} for m, p in config.degrees]
     return [*pairs, {"shallow": 0, "deep": 0}]
+
+
+# Where a loss is looked at: no derivative vanishes (free); that by a scale of a layer
+# without skip (unskipped) or with one, the deep gradient being longer (dominant) or
+# shorter (weak); that by the norm (norm); opposite gradients of three ratios; none.
+OPPOSITE: tuple[str, ...] = ("deep_opposite", "middle_opposite", "shallow_opposite")
+KINDS = ("free", "unskipped", "dominant", "weak", "norm", "flat", *OPPOSITE)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Instance:
+    """A loss of two degrees and a point.
+
+    Attributes:
+        shallow: Tensor of the lower degree.
+        deep: Tensor of the higher degree.
+        scales: Scale over deviation of every layer, of either sign.
+        weights: The point.
+    """
+
+    shallow: np.ndarray
+    deep: np.ndarray
+    scales: np.ndarray
+    weights: np.ndarray
+
+
+def instance(config: Config, kind: str, m: int, p: int, trial: int) -> Instance:
+    """Draw the loss of a trial and bring it to where its kind wants it."""
+    rng = stream(config.seed, "two degrees", kind, m, p, trial)
+    size = config.weights
+    w = rng.normal(size=size)
+    shallow, deep = (rng.normal(size=(size,) * r) / size ** (r / 2) for r in (m, p))
+    scales = rng.uniform(0.5, 1.5, p) * rng.choice([-1.0, 1.0], p)
+    top = float(np.prod(scales[m:]))  # what the deep part has on top of the shallow
+    if kind in ("unskipped", "norm"):
+        share = 1.0 if kind == "unskipped" else m / p
+        wanted = -share * _value(shallow, w) / top
+        deep = deep + (wanted - _value(deep, w)) * _power(w / (w @ w), p)
+    elif kind in ("dominant", "weak"):
+        deep = deep - _value(deep, w) * _power(w / (w @ w), p)
+        ratio = rng.uniform(1.05, 3.0) if kind == "dominant" else rng.uniform(0.1, 0.95)
+        deep = deep * (ratio * _length(shallow, w) / (abs(top) * _length(deep, w)))
+    elif kind == "flat" or kind in OPPOSITE:
+        shallow, deep = _tangents(rng, w, m, p, kind, top)
+    return Instance(shallow=shallow, deep=deep, scales=scales, weights=w)
+
+
+def _tangents(
+    rng: np.random.Generator, w: np.ndarray, m: int, p: int, kind: str, top: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return tensors of vanishing value with opposite gradients, or with none."""
+    unit = w / np.linalg.norm(w)
+    side = rng.normal(size=w.shape)
+    side -= (side @ unit) * unit
+    if kind == "flat":
+        return tuple(_power(side, 2, unit, r - 2) for r in (m, p))  # type: ignore[return-value]
+    ratio = dict(zip(OPPOSITE, (1.5, (1 + m / p) / 2, m / p / 2), strict=True))[kind]
+    shallow, deep = (_power(side, 1, unit, r - 1) for r in (m, p))
+    return shallow, deep * (-ratio * _length(shallow, w) / (top * _length(deep, w)))
+
+
+def _power(
+    first: np.ndarray, times: int, second: np.ndarray | None = None, rest: int = 0
+) -> np.ndarray:
+    """Return the outer product of vectors, each repeated."""
+    vectors = [first] * times + ([] if second is None else [second] * rest)
+    return reduce(np.multiply.outer, vectors)
+
+
+def _value(tensor: np.ndarray, w: np.ndarray) -> float:
+    return float(reduce(lambda rest, _: rest @ w, range(tensor.ndim), tensor))
+
+
+def _length(tensor: np.ndarray, w: np.ndarray) -> float:
+    """Return the length of a form's gradient."""
+    sides = (
+        reduce(lambda rest, _: rest @ w, range(tensor.ndim - 1), moved)
+        for moved in (np.moveaxis(tensor, axis, 0) for axis in range(tensor.ndim))
+    )
+    return float(np.linalg.norm(np.sum(list(sides), axis=0)))

@@ -1,33 +1,58 @@
 """The force on the norm against the ratio of the two gradients."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
-from theodolite.core import Rows
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-LABELS = {
-    "norm": "random losses",
-    "opposite": "opposite gradients",
-}
-KINDS = {"norm": "beside", "opposite": "opposite_gradients"}
 SHOWN = {
     "norm": ("norm",),
     "opposite": ("deep_opposite", "middle_opposite", "shallow_opposite"),
 }
 
 
-def draw(table: Rows) -> "Figure":
+def table(both: PredictedAndMeasured) -> Rows:
+    """Return the force on the norm against the ratio of the gradients, one pair."""
+    pairs = {(row["shallow"], row["deep"]) for row in both.measured if row["shallow"]}
+    m, p = min(pairs, key=lambda pair: (-pair[1] / pair[0], pair))
+    here = both.measured.where(shallow=m, deep=p)
+    kinds = {kind for group in SHOWN.values() for kind in group}
+    brackets = here.where(lambda row: row["kind"] in kinds, quantity="bracket")
+    return brackets + both.predicted.where(quantity="envelope", shallow=m, deep=p)
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Forces of the first trial of every pair of degrees."""
+    rows: list[Row] = []
+    for quantity, kind in (
+        ("unskipped_force", "unskipped"),
+        ("skipped_force", "dominant"),
+        ("norm_force", "norm"),
+    ):
+        for row in both.measured.where(quantity=quantity, kind=kind, trial=0):
+            m, p = row["shallow"], row["deep"]
+            labels = {"kind": kind, "trial": 0, "shallow": m, "deep": p}
+            theory = both.predicted.value(quantity=quantity, **labels)
+            rows.append(
+                compared_row(
+                    f"{quantity.replace('_', ' ')}, degrees {m} and {p}", theory, row
+                )
+            )
+    return rows
+
+
+LABELS = {"norm": "random losses", "opposite": "opposite gradients"}
+KINDS = {"norm": "beside", "opposite": "opposite_gradients"}
+
+
+def draw(table: Rows) -> "figures.Figure":
     """Draw every loss as a point over the least force that its ratio allows."""
     figure, (panel,) = figures.new_figure(6.0, 3.8)
     for name, kinds in SHOWN.items():
         rows = table.where(lambda row, k=kinds: row.get("kind") in k)
-        figures.band(
+        figures.row_band(
             panel,
-            rows.column("ratio"),
-            rows.values(),
+            rows,
+            "ratio",
+            error=None,
             style=figures.kind_style(KINDS[name]),
             label=LABELS[name],
             line=False,
@@ -35,9 +60,7 @@ def draw(table: Rows) -> "Figure":
         )
     bound = table.where(quantity="envelope")
     style = figures.kind_style("opposite_gradients")
-    figures.curve(
-        panel, bound.column("ratio"), bound.values(), style=style, label="least force"
-    )
+    figures.row_curve(panel, bound, "ratio", style=style, label="least force")
     figures.reference_line(panel, 0.0)
     figures.log_axis(panel, "x")
     panel.set_xlabel(r"$\|g_p\| \,/\, \|g_m\|$")

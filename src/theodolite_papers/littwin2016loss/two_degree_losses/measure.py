@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from theodolite import networks
-from theodolite.core import LayerwiseBlueprint, Row, Rows, stream
+from theodolite.core import LayerwiseBlueprint, Row, Rows, named_rows, stream
 
-from .config import Config
-from .config_instances import KINDS, Instance, instance
+from .config import KINDS, Config, Instance, instance
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 EPS = 1e-14
 
@@ -26,18 +25,9 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     rows: list[Row] = []
     for kind in KINDS:
         for trial in config.seeds:
-            found = _after_a_step(config, instance(config, kind, m, p, trial))
-            rows += [
-                {
-                    "quantity": name,
-                    "kind": kind,
-                    "trial": trial,
-                    "value": value,
-                    "error": error,
-                    "ratio": found["gradient_ratio"][0],
-                }
-                for name, (value, error) in found.items()
-            ]
+            numbers = _after_a_step(config, instance(config, kind, m, p, trial))
+            ratio, _ = numbers["gradient_ratio"]
+            rows += named_rows(numbers, kind=kind, trial=trial, ratio=ratio)
     return Rows(rows)
 
 
@@ -50,7 +40,7 @@ def _after_a_step(config: Config, drawn: Instance) -> dict[str, tuple[float, flo
     low, high = (torch.tensor(t) for t in (drawn.shallow, drawn.deep))
     m = low.ndim
 
-    def loss(at: "torch.Tensor", by: "torch.Tensor") -> "torch.Tensor":
+    def loss(at: "Tensor", by: "Tensor") -> "Tensor":
         return by[:m].prod() * _form(low, at) + by.prod() * _form(high, at)
 
     value = loss(w, scales)
@@ -59,17 +49,17 @@ def _after_a_step(config: Config, drawn: Instance) -> dict[str, tuple[float, flo
     size = w.detach().norm() / math.sqrt(len(w))
     radial = w.detach() / size
 
-    def by_scales(mu: "torch.Tensor") -> "torch.Tensor":
+    def by_scales(mu: "Tensor") -> "Tensor":
         made = loss(w.detach() - mu * g, scales)
         return torch.autograd.grad(made, scales, create_graph=True)[0]
 
-    def by_norm(mu: "torch.Tensor") -> "torch.Tensor":
+    def by_norm(mu: "Tensor") -> "Tensor":
         moved = w.detach() - mu * g
         ray = torch.ones((), dtype=torch.float64, requires_grad=True)
         made = torch.autograd.grad(loss(ray * moved, scales), ray, create_graph=True)
         return made[0] / (moved.norm() / math.sqrt(len(w)))
 
-    found: dict[str, tuple[float, float]] = {}
+    numbers: dict[str, tuple[float, float]] = {}
     reach = EPS * (1 + float(g @ g) + abs(float(value.detach())))
     turned = by_scales(rate)
     forces = [
@@ -82,32 +72,29 @@ def _after_a_step(config: Config, drawn: Instance) -> dict[str, tuple[float, flo
     ):
         here = float(drawn.scales[place])
         grown = abs(here - config.step * float(moved[place])) - abs(here)
-        found[f"{name}_derivative"] = float(turned[place].detach()), reach / abs(here)
-        found[f"{name}_force"] = float(force), reach / abs(here)
+        numbers[f"{name}_derivative"] = float(turned[place].detach()), reach / abs(here)
+        numbers[f"{name}_force"] = float(force), reach / abs(here)
         # In units of the second order, which is what the theorem is about.
         lost = 1e-15 * abs(here) / config.step**2
-        found[f"{name}_growth"] = grown / config.step**2, lost
-        found[f"{name}_pull"] = -here * float(force), 10 * reach
-        found[f"{name}_signed"] = math.copysign(1.0, here) * float(force), reach
+        numbers[f"{name}_growth"] = grown / config.step**2, lost
+        numbers[f"{name}_pull"] = -here * float(force), 10 * reach
+        numbers[f"{name}_signed"] = math.copysign(1.0, here) * float(force), reach
     norm = by_norm(rate)
     force = float(torch.autograd.grad(norm, rate)[0])
-    found["norm_force"] = force, 10 * reach
-    found["norm_derivative"] = float(norm.detach()), reach
+    numbers["norm_force"] = force, 10 * reach
+    numbers["norm_derivative"] = float(norm.detach()), reach
     moved_by = -config.step * g.detach()
     away = float(moved_by @ (moved_by + 2 * w.detach()))
     lost = 1e-15 * float(w.detach() @ w.detach()) / config.step
-    found["norm_growth"] = away / config.step**2, lost
-    found |= _bracket(w, scales, (low, high), -force * float(size))
-    return found | _along_the_ray(
+    numbers["norm_growth"] = away / config.step**2, lost
+    numbers |= _bracket(w, scales, (low, high), -force * float(size))
+    return numbers | _along_the_ray(
         loss, w, scales, (low, high), radial, float(size), g.detach()
     )
 
 
 def _bracket(
-    w: "torch.Tensor",
-    scales: "torch.Tensor",
-    tensors: tuple["torch.Tensor", "torch.Tensor"],
-    pull: float,
+    w: "Tensor", scales: "Tensor", tensors: tuple["Tensor", "Tensor"], pull: float
 ) -> dict[str, tuple[float, float]]:
     """Return the force on the norm in units of both gradients, and their ratio."""
     import torch
@@ -128,12 +115,12 @@ def _bracket(
 
 def _along_the_ray(
     loss: Any,
-    w: "torch.Tensor",
-    scales: "torch.Tensor",
-    tensors: tuple["torch.Tensor", "torch.Tensor"],
-    radial: "torch.Tensor",
+    w: "Tensor",
+    scales: "Tensor",
+    tensors: tuple["Tensor", "Tensor"],
+    radial: "Tensor",
     size: float,
-    g: "torch.Tensor",
+    g: "Tensor",
 ) -> dict[str, tuple[float, float]]:
     """Differentiate by the weights' size, with free and with normalised mixtures."""
     import torch
@@ -165,7 +152,7 @@ def _along_the_ray(
     }
 
 
-def _form(tensor: "torch.Tensor", w: "torch.Tensor") -> "torch.Tensor":
+def _form(tensor: "Tensor", w: "Tensor") -> "Tensor":
     for _ in range(tensor.ndim):
         tensor = tensor @ w
     return tensor

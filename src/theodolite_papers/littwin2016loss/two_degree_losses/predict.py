@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from theodolite.core import Row, Rows
+from theodolite.core import Row, Rows, named_rows
 from theodolite.theory import TwoDegreeLoss, least_norm_force
 
-from .config import Config
-from .config_instances import KINDS, instance
+from .config import KINDS, Config, instance
 
 EPS = 1e-14
 
@@ -18,11 +17,8 @@ def predict(config: Config) -> Rows:
         for kind in KINDS:
             for trial in config.seeds:
                 labels = {"kind": kind, "shallow": m, "deep": p, "trial": trial}
-                found = _forces(config, kind, m, p, trial)
-                rows += [
-                    {"quantity": name, **labels, "value": value, "error": error}
-                    for name, (value, error) in found.items()
-                ]
+                forces = _forces(config, kind, m, p, trial)
+                rows += named_rows(forces, **labels)
         rows += _envelope(m, p)
     return Rows(rows)
 
@@ -56,7 +52,7 @@ def _forces(
     # Forces are sums of products of gradients, whatever may cancel in them.
     scale = EPS * float((a + b) ** 2) * p
     along = float(drawn.weights @ g)
-    found = {
+    forces = {
         "unskipped_force": parts.scale_force(inner, skipped=False),
         "skipped_force": parts.scale_force(outer, skipped=True),
         "gradient_square": float(g @ g),
@@ -69,4 +65,4 @@ def _forces(
         "least_bracket": least_norm_force(float(a), float(b), shallow=m, deep=p),
     }
     bound = scale / min(1.0, abs(inner), abs(outer), float(size) ** 3)
-    return {name: (value, bound) for name, value in found.items()}
+    return {name: (value, bound) for name, value in forces.items()}

@@ -1,34 +1,21 @@
 """Figure 1(e): the norm of the weights without batch normalisation.
 
+Without batch normalisation, does the size $C$ of the weights grow, and steadily?
+Residual networks of ten layers learn to tell 50 Gaussians apart, and every change of
+their squared norm is split into its two orders.
+
 Littwin & Wolf (2016), The Loss Surface of Residual Networks, section 4.2 and figure
 1(e). The claim in our words: without batch normalisation the norm of the weights takes
-the part of the scales and increases steadily.
-
-Departures: see ``STUDY.departures``. Cost: a quarter of a minute of processor time at
-QUICK.
+the part of the scales and increases steadily. Cost: a quarter of a minute of processor
+time at QUICK.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Figure 1(e): the norm of the weights without batch normalisation",
-    summary=(
-        "Without batch normalisation, does the size $C$ of the weights grow, and "
-        "steadily? Residual networks of ten layers learn to tell 50 Gaussians apart, "
-        "and every change of their squared norm is split into its two orders."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     committed=Committed(
         CommittedRun("theodolite_papers.littwin2016loss", "weight_norm_growth"),
         ("quantity", "stage", "layer"),
@@ -39,8 +26,8 @@ STUDY = Study(
             "Left: norm of all layers' weights over its start, mean and standard "
             "deviation over networks. Right: what its square was changed by since the "
             "start, by the order of the change, of the larger start.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

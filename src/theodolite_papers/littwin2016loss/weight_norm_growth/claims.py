@@ -1,67 +1,29 @@
 """What figure 1(e) and section 4.2 claim of weights without batch normalisation."""
 
 from collections.abc import Callable
-from itertools import pairwise
 
 from theodolite.core import (
     Choice,
     Claim,
-    Judgement,
-    Kind,
-    PredictedAndMeasured,
     Rows,
     Select,
     Test,
     above,
-    all_of,
-    each,
+    at_each,
+    beyond,
     inside,
     mean,
     measured,
-    ordered,
-    undecided,
 )
+
+from ..shared.rows import grown, rising
 
 NORM = measured("norm")
 
 
-def _stages(rows: Select, both: PredictedAndMeasured) -> list[int]:
-    return rows(both).levels("stage")
-
-
-def grown(rows: Select) -> Test:
-    """Judge whether norms are greater at the end than at the start."""
-
-    def test(both: PredictedAndMeasured) -> Judgement:
-        stages = _stages(rows, both)
-        if len(stages) < 2:
-            return undecided("fewer than two stages were read")
-        return ordered(rows.at(stage=stages[0]), rows.at(stage=stages[-1]))(both)
-
-    return test
-
-
-def steadily(rows: Select) -> Test:
-    """Judge whether norms are greater at every stage than at the one before."""
-
-    def test(both: PredictedAndMeasured) -> Judgement:
-        stages = _stages(rows, both)
-        if len(stages) < 2:
-            return undecided("fewer than two stages were read")
-        pieces = [
-            ordered(
-                rows.at(stage=a), rows.at(stage=b), name=f"rise from stage {a} to {b}"
-            )(both)
-            for a, b in pairwise(stages)
-        ]
-        return all_of(pieces)
-
-    return test
-
-
 def for_each_start(make: Callable[[Select], Test], rows: Select = NORM) -> Test:
     """Judge the networks of every starting size."""
-    return each("init_scale", rows, lambda scale: make(rows.at(init_scale=scale)))
+    return at_each("init_scale", rows, make)
 
 
 def _last(rows: Rows) -> Rows:
@@ -111,27 +73,23 @@ CLAIMS = (
         name="norm-grows-steadily",
         place="Section 4.2",
         statement="The increase of the norm is steady.",
-        test=for_each_start(steadily),
+        test=for_each_start(lambda rows: rising(rows, "stage")),
         rival="a norm that falls first",
         choices=(STARTS, STAGES),
     ),
-    Claim(
+    beyond(
         name="every-layer-grows",
         place="Beside figure 1(e)",
-        kind=Kind.BEYOND,
         statement="The norm of every single layer ends above its start.",
-        test=each(
-            "layer",
-            measured("layer_norm"),
-            lambda layer: for_each_start(grown, measured("layer_norm", layer=layer)),
+        test=at_each(
+            "layer", measured("layer_norm"), lambda rows: for_each_start(grown, rows)
         ),
         rival="growth of the first and last layers alone",
         choices=(STARTS,),
     ),
-    Claim(
+    beyond(
         name="growth-is-first-order",
         place="Beside theorem 4",
-        kind=Kind.BEYOND,
         statement=(
             "The growth comes from gradients along the weights, $-2\\mu\\,w^T g$, more "
             "than from the second order $\\mu^2\\|g\\|^2$ that is all there is where "

@@ -36,7 +36,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a network."""
+    """Return one cell per network."""
     return [
         {"init_scale": scale, "trial": trial}
         for scale in config.init_scales

@@ -1,7 +1,5 @@
 """Figure 1(e) from rows of points."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
@@ -13,13 +11,13 @@ def table(both: PredictedAndMeasured) -> Rows:
         (row["init_scale"], row["trial"]): row["value"]
         for row in rows.where(quantity="norm", stage=0)
     }
-    found: list[Row] = []
+    relative: list[Row] = []
     for row in rows:
         first = start[row["init_scale"], row["trial"]]
         power = 1 if row["quantity"] == "norm" else 2
-        found.append({**row, "value": row["value"] / first**power})
+        relative.append({**row, "value": row["value"] / first**power})
     return Rows.joined(
-        group_means(Rows(found).where(quantity=quantity), ("init_scale", "step"))
+        group_means(Rows(relative).where(quantity=quantity), ("init_scale", "step"))
         for quantity in SHOWN
     )
 
@@ -31,7 +29,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     """Set starting norms beside those of the draw."""
     rows: list[Row] = []
     for row in both.predicted:
-        found = group_means(
+        means = group_means(
             both.measured.where(
                 quantity=row["quantity"], init_scale=row["init_scale"], stage=0
             ),
@@ -44,13 +42,10 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
                 "measured": mean["value"],
                 "error": mean["error"] if mean["n"] > 1 else row["error"],
             }
-            for mean in found
+            for mean in means
         ]
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 KINDS = {"radial": "measured", "tangential": "beside"}
 PARTS = {
@@ -59,31 +54,21 @@ PARTS = {
 }
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw the norm over its start, and what its square was changed by."""
     figure, (norms, parts) = figures.new_figure(7.0, 3.8, panels=(1, 2))
     scales = table.levels("init_scale")
     for scale in scales:
         rows = table.where(quantity="norm", init_scale=scale)
-        figures.band(
-            norms,
-            rows.column("step"),
-            rows.values(),
-            rows.values("spread"),
-            style=figures.ordered_style(scale, scales),
-            label=f"start × {scale:g}",
+        style = figures.ordered_style(scale, scales)
+        figures.row_band(
+            norms, rows, "step", error="spread", style=style, label=f"start × {scale:g}"
         )
     figures.reference_line(norms, 1.0)
     for quantity, label in PARTS.items():
         rows = table.where(quantity=quantity, init_scale=scales[-1])
-        figures.band(
-            parts,
-            rows.column("step"),
-            rows.values(),
-            rows.values("spread"),
-            style=figures.kind_style(KINDS[quantity]),
-            label=label,
-        )
+        style = figures.kind_style(KINDS[quantity])
+        figures.row_band(parts, rows, "step", error="spread", style=style, label=label)
     figures.reference_line(parts, 0.0)
     for panel in (norms, parts):
         figures.count_axis(panel)

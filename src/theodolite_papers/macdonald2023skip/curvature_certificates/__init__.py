@@ -1,41 +1,25 @@
-"""Sections 2 and 4, appendices A and B: curvature and regularity, certified.
+r"""Sections 2 and 4: curvature and regularity from layers, certified.
+
+A loss has a Lipschitz gradient if every layer and its derivatives are bounded and
+Lipschitz, and constants of the whole follow from those of the layers. We make every
+constant explicit, so that a network has a number $\beta$ that no Hessian may pass and a
+number that the least eigenvalue of its tangent kernel may not fall below, and look for
+networks and weights that break them. Formulas of the appendices meet automatic
+differentiation.
 
 MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation, definitions 2.1 and 2.2, theorems 2.3, 2.4, 4.5 and 4.7, propositions 4.2,
 4.3 and 4.6, corollary 4.4, examples A.1 to A.4, lemmas B.1 to B.5, equations 1 to 12
-and 16 to 35. The claim in our words: bounds of layers make bounds of networks,
-normalised weights make them global, and skips keep the tangent kernel regular.
-
-Departures: see ``STUDY.departures``. Cost: a quarter of a minute of processor time at
-QUICK, four minutes at PAPER.
+and 16 to 35. Cost: a quarter of a minute of processor time at QUICK, four minutes at
+PAPER.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Sections 2 and 4: curvature and regularity from layers, certified",
-    summary=(
-        "A loss has a Lipschitz gradient if every layer and its derivatives are "
-        "bounded and Lipschitz, and constants of the whole follow from those of the "
-        "layers. We make every constant explicit, so that a network has a number "
-        "$\\beta$ that no Hessian may pass and a number that the least eigenvalue of "
-        "its tangent kernel may not fall below, and look for networks and weights "
-        "that break them. Formulas of the appendices meet automatic differentiation."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     drawings=(
         Drawing(
             "certified_and_true",
@@ -43,8 +27,8 @@ STUDY = Study(
             "certified smoothness over the largest Hessian norm of three points. "
             "Right: the least eigenvalue of the tangent kernel, and the part of its "
             "bound that is the first layer's, as all weights grow.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

@@ -39,7 +39,7 @@ def systems(config: Config) -> list[Row]:
 
 
 def _behind_norm(config: Config, trial: int) -> list[Row]:
-    """Plain weights of any size in front of a batch norm, on few fixed samples."""
+    """Return a Hessian norm over its bound, plain weights before a batch norm."""
     rng = stream(config.seed, "behind", trial)
     eps = float(10 ** rng.uniform(-0.5, 0.5))
     plan = SystemBlueprint(
@@ -70,20 +70,23 @@ def looseness(config: Config) -> list[Row]:
                 _hessian_norm(drawn, network_of(drawn, seed, factor))
                 for seed, factor in ((trial, 0.1), (trial, 1.0), (trial + 1, 1.0))
             )
-            found = {"looseness": beta / norm}
+            numbers = {"looseness": beta / norm}
             rows += named_rows(
-                found, TINY * beta / norm, trial=trial, layers=blocks + 1
+                numbers, TINY * beta / norm, trial=trial, layers=blocks + 1
             )
     return rows
 
 
 def _system(config: Config, trial: int) -> list[Row]:
+    import torch
+    from torch.nn.utils import vector_to_parameters
+
     drawn = instance(config, trial)
     rng = stream(config.seed, "points", trial)
     bounds = system_bounds(drawn.plan, extent_of(drawn.inputs))
     cost = cost_bounds("cross_entropy", bounds.outputs)
     beta = bounds.smoothness(cost.gradient, cost.curvature)
-    found = {name: 0.0 for name in _RATIOS}
+    numbers = {name: 0.0 for name in _RATIOS}
     for place in range(POINTS):
         network = network_of(drawn, trial + place, float(10 ** rng.uniform(-1, 0.5)))
         here, there = _jacobian(drawn, network), None
@@ -94,20 +97,20 @@ def _system(config: Config, trial: int) -> list[Row]:
             "hessian_ratio": _hessian_norm(drawn, network) / beta,
         }
         step = rng.normal(size=len(theta)) * 10 ** rng.uniform(-3, 1)
-        _move(network, theta + step)
+        vector_to_parameters(torch.tensor(theta + step), list(network.parameters()))
         there, after = _jacobian(drawn, network), _loss(drawn, network)[0]
         length = float(np.linalg.norm(step))
         moved = np.linalg.norm(here - there, 2) / length
         ratio["derivative_constant_ratio"] = moved / bounds.derivative_lipschitz
         above = after - loss - slope @ step
         ratio["descent_ratio"] = 2 * above / (beta * length**2)
-        found = {name: max(found[name], ratio[name]) for name in found}
+        numbers = {name: max(numbers[name], ratio[name]) for name in numbers}
     # A difference of losses over a square of the step keeps fewer digits.
-    errors = dict.fromkeys(found, TINY)
+    errors = dict.fromkeys(numbers, TINY)
     errors |= {"descent_ratio": 1e-7, "assembled_gap": 1e-13}
     return [
         row
-        for name, value in found.items()
+        for name, value in numbers.items()
         for row in named_rows({name: value}, errors[name], trial=trial)
     ]
 
@@ -132,10 +135,10 @@ def weights_of(network: Any) -> list[Any]:
     return [of(layer) for layer in network.layers]
 
 
-def _assembled(drawn: Instance, network: Any, found: np.ndarray) -> float:
+def _assembled(drawn: Instance, network: Any, jacobian: np.ndarray) -> float:
     plan: SystemBlueprint = drawn.plan
     formula = system_jacobian(plan, weights_of(network), drawn.inputs)
-    return float(np.abs(formula - found).max() / max(np.abs(found).max(), 1e-300))
+    return float(np.abs(formula - jacobian).max() / max(np.abs(jacobian).max(), 1e-300))
 
 
 def _jacobian(drawn: Instance, network: Any) -> np.ndarray:
@@ -144,11 +147,11 @@ def _jacobian(drawn: Instance, network: Any) -> np.ndarray:
 
     x, parameters = torch.tensor(drawn.inputs), list(network.parameters())
     outputs = network(x).T.reshape(-1)
-    found = []
+    rows = []
     for one in outputs:
         parts = torch.autograd.grad(one, parameters, retain_graph=True)
-        found.append(torch.cat([part.reshape(-1) for part in parts]))
-    return torch.stack(found).numpy()
+        rows.append(torch.cat([part.reshape(-1) for part in parts]))
+    return torch.stack(rows).numpy()
 
 
 def _loss(drawn: Instance, network: Any) -> tuple[float, np.ndarray, np.ndarray]:
@@ -165,18 +168,14 @@ def _loss(drawn: Instance, network: Any) -> tuple[float, np.ndarray, np.ndarray]
     return float(loss.detach()), flat, at
 
 
-def _move(network: Any, theta: np.ndarray) -> None:
-    import torch
-
-    torch.nn.utils.vector_to_parameters(torch.tensor(theta), list(network.parameters()))
-
-
 def _hessian_norm(drawn: Instance, network: Any) -> float:
     import torch
 
     from theodolite.instruments import hessian
 
     batch = torch.tensor(drawn.inputs), torch.tensor(drawn.classes)
-    found = hessian(network, batch, loss=torch.nn.CrossEntropyLoss(), norm_mode="batch")
-    norm = float(np.linalg.norm(found.matrix, 2))
+    reading = hessian(
+        network, batch, loss=torch.nn.CrossEntropyLoss(), norm_mode="batch"
+    )
+    norm = float(np.linalg.norm(reading.matrix, 2))
     return norm if math.isfinite(norm) else math.inf

@@ -50,7 +50,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a part."""
+    """Return one cell per part."""
     del config
     return [{"part": part} for part in PARTS]
 

@@ -20,6 +20,6 @@ def predict(config: Config) -> Rows:
         # z becomes -z: 2z = 3/2 rate √z.
         rows += named_rows({"cycle": (0.75 * rate) ** 2}, TINY, rate=rate)
     for gate in GATES:
-        found = {"slope_constant": nonlinearity_bounds(gate).curvature}
-        rows += named_rows(found, TINY, activation=gate)
+        numbers = {"slope_constant": nonlinearity_bounds(gate).curvature}
+        rows += named_rows(numbers, TINY, activation=gate)
     return Rows(rows)

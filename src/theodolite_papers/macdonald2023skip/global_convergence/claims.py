@@ -1,17 +1,19 @@
 """Theorem 5.1: where it fails, and what is left of it under which hypotheses."""
 
+from functools import partial
+
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     above,
     against,
     below,
+    beyond,
     counted,
+    erratum,
     every,
-    highest,
     inside,
     largest,
     largest_distance,
@@ -24,7 +26,7 @@ from theodolite.core import (
     trend,
 )
 
-from ..shared.signed_rows import most_over
+from ..shared.reads import most_over, never_above, never_below
 from .claims_proof import ARRIVED, LAW, PROOF_CLAIMS, late
 
 STILL = near(0, 0.0)
@@ -32,6 +34,7 @@ FALLS = below(
     1e-20, source="rounding", why="losses that have fallen to the rounding of outputs"
 )
 GENERIC = {"start": "unit", "multiple": 1.0}
+two_layers = partial(beyond, place="Beside theorem 5.1, $L = 2$")
 ONE_LAYER = ("trial", "start", "step")
 CERTIFIED = Choice(
     what="the step is $1/\\beta$ with the certified $\\beta$ of the network",
@@ -54,54 +57,42 @@ GUARANTEED = inside(
     below(1),
 )
 FITS = every(
-    inside(
-        highest(measured("path_over_room").called("longest path over the ball")),
-        below(1),
-    ),
-    inside(
-        lowest(measured("fall_over_kernel").called("fall over its bound")), above(1)
-    ),
-    inside(
-        lowest(measured("kernel_over_floor").called("kernel over its bound")), above(1)
-    ),
+    never_above("path_over_room", region=below(1), called="longest path over the ball"),
+    never_below("fall_over_kernel", region=above(1), called="fall over its bound"),
+    never_below("kernel_over_floor", region=above(1), called="kernel over its bound"),
 )
 STALLED = every(
     inside(largest(measured("branch_motion").called("motion of a branch")), STILL),
-    inside(highest(measured("over_law", multiple=8.0, layers=2)), LAW),
-    inside(lowest(measured("over_law", multiple=8.0, layers=2)), LAW),
+    never_above("over_law", multiple=8.0, layers=2, region=LAW),
+    never_below("over_law", multiple=8.0, layers=2, region=LAW),
 )
 
 
 def _shares(both: PredictedAndMeasured) -> dict[str, Number]:
     """Return the share that reaches by start and step, with standard errors."""
     rows = both.measured.where(quantity="reached")
-    found = {}
+    shares = {}
     for start in rows.levels("start"):
         for multiple in rows.levels("multiple"):
             name = f"{start} starts, {multiple:g} times the certified step"
             some = measured("reached", start=start, multiple=multiple)
             told = mean(some)(both)
-            found[name] = Number(told.value, told.error)
-    return found
+            shares[name] = Number(told.value, told.error)
+    return shares
 
 
 CLAIMS = (
-    Claim(
+    erratum(
         name="theorem-5-1",
         place="Theorem 5.1",
-        kind=Kind.ERRATUM,
-        statement=(
-            "Gradient descent on a normalised residual network with linearly "
-            "independent data and any $C^1$ convex cost converges from any "
-            "initialisation to a global minimum."
-        ),
+        statement="Gradient descent on a normalised residual network with linearly "
+        "independent data and any $C^1$ convex cost converges from any initialisation "
+        "to a global minimum.",
         printed="'converges from **any** initialisation to a global minimum'",
-        corrected=(
-            "one layer: the infimum, at $t^{-1/2}$, from any start and for any data; "
-            "more layers: a linear rate where first-layer weights stay bounded and "
-            "the cost is PL; otherwise it can stall above the infimum, from single "
-            "points, from open sets, and from normal starts of tanh networks"
-        ),
+        corrected="one layer: the infimum, at $t^{-1/2}$, from any start and for any "
+        "data; more layers: a linear rate where first-layer weights stay bounded and "
+        "the cost is PL; otherwise it can stall above the infimum, from single "
+        "points, from open sets, and from normal starts of tanh networks",
         test=every(
             inside(largest(measured("stalled_excess", multiple=1.0)), ARRIVED),
             inside(
@@ -119,19 +110,15 @@ CLAIMS = (
         name="every-step-descends",
         place="Proof of theorem 5.1, beginning",
         statement="For $\\eta < 2\\beta^{-1}$ the loss decreases with every step.",
-        test=inside(
-            highest(measured("rise", multiple=1.0).called("largest rise")), FALLS
-        ),
+        test=never_above("rise", multiple=1.0, region=FALLS, called="largest rise"),
         rival="a bound that is not one",
         choices=(CERTIFIED,),
     ),
     Claim(
         name="kernel-never-singular",
         place="Proof of theorem 5.1, and theorem 4.7",
-        statement=(
-            "$\\lambda(DF) > 0$ at all parameters of a normalised residual network on "
-            "linearly independent data."
-        ),
+        statement="$\\lambda(DF) > 0$ at all parameters of a normalised residual "
+        "network on linearly independent data.",
         test=against(
             every(
                 inside(
@@ -145,7 +132,7 @@ CLAIMS = (
                     ),
                     above(1),
                 ),
-                inside(lowest(measured("kernel", network="theorem")), above(1e-9)),
+                never_below("kernel", network="theorem", region=above(1e-9)),
             ),
             inside(
                 largest(measured("kernel", network="rival").called("rival's kernel")),
@@ -154,21 +141,16 @@ CLAIMS = (
         ),
         rival="no skip, a branch of norm 1.2 a matrix, or dependent data",
     ),
-    Claim(
+    erratum(
         name="first-case-needs-pl",
         place="Proof of theorem 5.1, first case",
-        kind=Kind.ERRATUM,
-        statement=(
-            "While first-layer weights stay in a ball, gradient descent converges at a "
-            "linear rate to a global minimum, for any $C^1$ convex cost."
-        ),
+        statement="While first-layer weights stay in a ball, gradient descent "
+        "converges at a linear rate to a global minimum, for any $C^1$ convex cost.",
         printed="'so that gradient descent converges in this case at a linear rate'",
-        corrected=(
-            "theorem 2.4 needs a PL cost. With the square cost the rate is linear; "
-            "with $(F - y)^4$ weights stay bounded and the loss falls like $t^{-2}$. "
-            "Under cross-entropy the case is empty, since gradients of bounded "
-            "outputs do not vanish"
-        ),
+        corrected="theorem 2.4 needs a PL cost. With the square cost the rate is "
+        "linear; with $(F - y)^4$ weights stay bounded and the loss falls like "
+        "$t^{-2}$. Under cross-entropy the case is empty, since gradients of bounded "
+        "outputs do not vanish",
         test=trend(
             measured("quartic", late).called("fourth power"),
             over="step",
@@ -179,9 +161,13 @@ CLAIMS = (
         ),
         corrected_test=every(
             FITS,
-            inside(
-                highest(measured("fitted", multiple=64.0).called("loss left")),
-                below(1e-3, source="ours", why="a thousandth, and falling as fast"),
+            never_above(
+                "fitted",
+                multiple=64.0,
+                region=below(
+                    1e-3, source="ours", why="a thousandth, and falling as fast"
+                ),
+                called="loss left",
             ),
             trend(
                 measured("quartic", late).called("fourth power"),
@@ -189,9 +175,10 @@ CLAIMS = (
                 slope_in=our_margin(0.2, "a tenth of the power", centre=-2.0),
                 points=2,
             ),
-            inside(
-                highest(measured("quartic_weight").called("first-layer weight")),
-                below(5, source="ours", why="they start near 1"),
+            never_above(
+                "quartic_weight",
+                region=below(5, source="ours", why="they start near 1"),
+                called="first-layer weight",
             ),
         ),
         rival="a rate that every convex cost has",
@@ -203,25 +190,19 @@ CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    beyond(
         name="one-layer-reaches",
         place="Beside theorem 5.1, $L = 1$",
-        kind=Kind.BEYOND,
-        statement=(
-            "One layer reaches the infimum of cross-entropy from tiny, unit, huge and "
-            "adversarial starts, within a bound that any start has."
-        ),
+        statement="One layer reaches the infimum of cross-entropy from tiny, unit, "
+        "huge and adversarial starts, within a bound that any start has.",
         test=GUARANTEED,
         rival="starts at the wrong corner that stay there",
     ),
-    Claim(
+    beyond(
         name="one-layer-rate",
         place="Beside theorem 5.1, $L = 1$",
-        kind=Kind.BEYOND,
-        statement=(
-            "One layer does so at the rate $\\frac14\\sqrt{\\epsilon/\\eta t}\\,"
-            "\\sum|g_{ij}|^{1/2}$, not linearly, and follows its mirror flow."
-        ),
+        statement="One layer does so at the rate $\\frac14\\sqrt{\\epsilon/\\eta "
+        "t}\\,\\sum|g_{ij}|^{1/2}$, not linearly, and follows its mirror flow.",
         test=every(
             *(
                 inside(
@@ -253,20 +234,18 @@ CLAIMS = (
         ),
         rival="a linear rate",
     ),
-    Claim(
+    beyond(
         name="open-sets-stall",
         place="Beside theorem 5.1, $L = 2$ and $3$",
-        kind=Kind.BEYOND,
-        statement=(
-            "With a nonlinearity that vanishes on a half-line, even a smooth one, an "
-            "open set of starts never reaches the infimum; of normal starts more than "
-            "a quarter do not."
-        ),
+        statement="With a nonlinearity that vanishes on a half-line, even a smooth "
+        "one, an open set of starts never reaches the infimum; of normal starts more "
+        "than a quarter do not.",
         test=every(
             *(
-                inside(
-                    lowest(measured("stalled_excess", gate=gate)),
-                    above(
+                never_below(
+                    "stalled_excess",
+                    gate=gate,
+                    region=above(
                         0.01, source="ours", why="nearer losses would pass for arriving"
                     ),
                 )
@@ -284,14 +263,10 @@ CLAIMS = (
         ),
         rival="stalls from single points alone",
     ),
-    Claim(
+    two_layers(
         name="zero-branches-stay-one-layer",
-        place="Beside theorem 5.1, $L = 2$",
-        kind=Kind.BEYOND,
-        statement=(
-            "Two layers whose branch starts at zero end at the infimum of one, above "
-            "that of two."
-        ),
+        statement="Two layers whose branch starts at zero end at the infimum of one, "
+        "above that of two.",
         test=every(
             inside(
                 largest_distance(
@@ -302,41 +277,33 @@ CLAIMS = (
                 ),
                 below(1e-4, source="ours", why="ends settle to this"),
             ),
-            inside(
-                lowest(measured("below_one_layer").called("best below one layer")),
-                above(1e-3, source="ours", why="ten times what ends settle to"),
+            never_below(
+                "below_one_layer",
+                region=above(1e-3, source="ours", why="ten times what ends settle to"),
+                called="best below one layer",
             ),
         ),
         rival="branches that rounding sets in motion",
     ),
-    Claim(
+    two_layers(
         name="local-infima-at-infinity",
-        place="Beside theorem 5.1, $L = 2$",
-        kind=Kind.BEYOND,
-        statement=(
-            "Tanh networks under cross-entropy have strict local infima at infinity, "
-            "to which a share of normal starts is lost."
-        ),
+        statement="Tanh networks under cross-entropy have strict local infima at "
+        "infinity, to which a share of normal starts is lost.",
         test=every(
             inside(mean(measured("lost", **GENERIC).called("share lost")), above(0)),
-            inside(
-                lowest(
-                    measured("curvature_of_lost").called("least curvature where lost")
-                ),
-                above(0),
+            never_below(
+                "curvature_of_lost",
+                region=above(0),
+                called="least curvature where lost",
             ),
         ),
         rival="saddles, which normal starts pass",
         choices=(CERTIFIED, BEST),
     ),
-    Claim(
+    two_layers(
         name="most-normal-starts-reach",
-        place="Beside theorem 5.1, $L = 2$",
-        kind=Kind.BEYOND,
-        statement=(
-            "Most normal starts of tanh networks reach the infimum at the certified "
-            "step."
-        ),
+        statement="Most normal starts of tanh networks reach the infimum at the "
+        "certified step.",
         test=inside(
             mean(measured("reached", **GENERIC).called("share that reaches")),
             above(0.5),
@@ -345,27 +312,19 @@ CLAIMS = (
         choices=(CERTIFIED, BEST),
         asides=_shares,
     ),
-    Claim(
+    beyond(
         name="eight-times-the-step",
         place="Beside theorem 5.1",
-        kind=Kind.BEYOND,
-        statement=(
-            "At eight times the certified step the loss still falls at every step, "
-            "from every start and in every network."
-        ),
-        test=inside(
-            highest(measured("rise", multiple=8.0).called("largest rise")), FALLS
-        ),
+        statement="At eight times the certified step the loss still falls at every "
+        "step, from every start and in every network.",
+        test=never_above("rise", multiple=8.0, region=FALLS, called="largest rise"),
         rival="a certified step near the edge of stability",
     ),
-    Claim(
+    beyond(
         name="cross-entropy-stays-positive",
         place="Beside theorem 5.1",
-        kind=Kind.BEYOND,
-        statement=(
-            "Outputs of normalised networks are bounded, so the infimum of "
-            "cross-entropy is positive: what lies at infinity is not its zero."
-        ),
+        statement="Outputs of normalised networks are bounded, so the infimum of "
+        "cross-entropy is positive: what lies at infinity is not its zero.",
         test=every(
             inside(lowest(predicted("loss_floor")), above(0)),
             inside(

@@ -1,14 +1,21 @@
 """Descents at certified steps, which theory gives and networks take."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from theodolite.core import Row, Rows, named_rows, stream
+from theodolite.core import Cell, Row, Rows, named_rows, stream
 from theodolite.theory import descent_gain, kernel_floor, longest_path, worst_growth
 
+from ..shared.descent import (
+    Descended,
+    Followed,
+    descend,
+    follow,
+    least_curvature,
+    settle,
+)
 from ..shared.normalised_stack import (
     Loss,
     NormalisedStack,
@@ -16,8 +23,6 @@ from ..shared.normalised_stack import (
     least_kernel,
     square,
 )
-from ..shared.plain_descent import Descended, Followed, descend, follow
-from ..shared.settled_ends import least_curvature, settle
 from .combine_stalls import stalls
 from .config import (
     BRANCH_NORM,
@@ -60,7 +65,7 @@ def bounded(config: Config) -> list[Row]:
     betas = [
         smoothness(
             config, inputs(config, trial), (config.samples,) * 2, "square",
-            target_norm=float(one.norm()),
+            target_norm=float(one.norm())
         )
         for (trial, _), one in zip(runs, targets, strict=True)
     ]  # fmt: skip
@@ -173,9 +178,9 @@ def generic(config: Config) -> list[Row]:
             "layers": 2,
         }  # fmt: skip
         above = limits[place] - best[trial]
-        found = {"limit": limits[place], "limit_above": above}
-        found |= {"reached": above < REACHED, "lost": above >= REACHED}
-        rows += named_rows(found, 1e-6, **labels)
+        numbers = {"limit": limits[place], "limit_above": above}
+        numbers |= {"reached": above < REACHED, "lost": above >= REACHED}
+        rows += named_rows(numbers, 1e-6, **labels)
         rows += named_rows({"rise": done.rise[place]}, 0.0, **labels)
         if start == "unit" and multiple == config.multiples[-1]:
             for mark, losses in zip(config.near_marks, done.losses, strict=True):
@@ -185,8 +190,8 @@ def generic(config: Config) -> list[Row]:
             for stage, one in enumerate(carried):
                 time += float(one.time[place]) * betas[trial]
                 value = float(one.losses[place]) - best[trial]
-                found = {"carried_excess": value, "carried_time": time}
-                rows += named_rows(found, 1e-6, stage=stage, **labels)
+                numbers = {"carried_excess": value, "carried_time": time}
+                rows += named_rows(numbers, 1e-6, stage=stage, **labels)
     for trial, value in best.items():
         rows += named_rows({"best": value}, 1e-6, trial=trial, layers=2)
         one = layer_of(config, trial).infimum()
@@ -209,12 +214,12 @@ def _carried(
     config: Config, loss: Loss, done: Descended, rates: "Tensor"
 ) -> list[Followed]:
     """Go on by steps that grow, in stages."""
-    found: list[Followed] = []
+    stages: list[Followed] = []
     here, steps = done.weights, rates
     for _ in range(_STAGES):
-        found.append(follow(loss, here, steps, config.carried // _STAGES))
-        here, steps = found[-1].weights, found[-1].rates
-    return found
+        stages.append(follow(loss, here, steps, config.carried // _STAGES))
+        here, steps = stages[-1].weights, stages[-1].rates
+    return stages
 
 
 EPS = 1e-14
@@ -249,17 +254,17 @@ def one_layer(config: Config) -> list[Row]:
     rows: list[Row] = []
     for place, (trial, start, multiple) in enumerate(runs):
         labels = {"trial": trial, "start": start, "multiple": multiple, "layers": 1}
-        found = least[trial]
-        error = found.error + EPS
+        infimum = least[trial]
+        error = infimum.error + EPS
         rows += named_rows({"rise": done.rise[place]}, 0.0, **labels)
         for mark, losses in zip(config.marks, done.losses, strict=True):
-            excess = {"excess": float(losses[place]) - found.value}
+            excess = {"excess": float(losses[place]) - infimum.value}
             rows += named_rows(excess, error, step=mark, **labels)
         if multiple == 1 and start in ("tiny", "unit"):
             rows += _growth(config, done, place, weights[place], labels)
         if multiple == 1:
             law = layers[trial].rate_constant(float(rates[place])) / config.long**0.5
-            last = float(done.losses[-1][place]) - found.value
+            last = float(done.losses[-1][place]) - infimum.value
             rows += named_rows({"over_law": last / law}, 1e-6, **labels)
     return rows
 
@@ -281,8 +286,8 @@ def _growth(
     rows: list[Row] = []
     for mark, size in zip(config.marks, done.noted, strict=True):
         bound = worst[mark + int(np.searchsorted(worst, away))]
-        found = {"weight_over_growth": float(size[place]) / bound}
-        rows += named_rows(found, EPS, step=mark, **labels)
+        numbers = {"weight_over_growth": float(size[place]) / bound}
+        rows += named_rows(numbers, EPS, step=mark, **labels)
     return rows
 
 
@@ -294,7 +299,7 @@ PARTS = {
 }
 
 
-def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
+def combine(config: Config, cell: Cell) -> Rows:
     """Return one group of descents."""
     part = PARTS.get(cell["part"])
     return Rows([] if part is None else part(config))

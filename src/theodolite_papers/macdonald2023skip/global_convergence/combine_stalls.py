@@ -9,8 +9,8 @@ import numpy as np
 from theodolite.core import Row, named_rows, stream
 from theodolite.theory import StalledNetwork
 
+from ..shared.descent import Descended, descend
 from ..shared.normalised_stack import NormalisedStack, least_kernel, logistic, square
-from ..shared.plain_descent import Descended, descend
 from .config import BRANCH_NORM, COSTS, STALLS, Config
 from .predict import stalled, stalled_rate
 
@@ -139,6 +139,6 @@ def _rows(
         config.stall_marks, done.losses, done.noted, strict=True
     ):
         excess = float(losses[place]) - network.infimum
-        found = {"kernel": kernel[place], "excess": excess}
-        rows += named_rows(found, EPS, step=mark, **of)
+        numbers = {"kernel": kernel[place], "excess": excess}
+        rows += named_rows(numbers, EPS, step=mark, **of)
     return rows

@@ -126,18 +126,18 @@ def _ladder(last: int) -> tuple[int, ...]:
 PRESETS = {
     "smoke": Config(
         n_seeds=4, copies=6, steps=300, carried=200, settled=300, long=2000,
-        stalled=500, layers=(2,), flows=1, gaussians=24,
+        stalled=500, layers=(2,), flows=1, gaussians=24
     ),
     "quick": Config(n_seeds=12),
     "paper": Config(
         n_seeds=48, copies=48, steps=20_000, carried=4000, settled=4000, long=200_000,
-        stalled=200_000, flows=12, gaussians=1000,
+        stalled=200_000, flows=12, gaussians=1000
     ),
 }  # fmt: skip
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a group of numbers."""
+    """Return one cell per group of numbers."""
     del config
     return [{"part": part} for part in PARTS]
 
@@ -170,8 +170,8 @@ def two_layer_start(
     """Return the weights of a start of two layers."""
     rng = stream(config.seed, "two layers", start, trial, copy)
     size = SIZES.get(start, 1.0)
-    found = [size * rng.normal(size=shape) for shape in shapes(config)]
-    return [found[0], *(0 * w for w in found[1:])] if start == "still" else found
+    weights = [size * rng.normal(size=shape) for shape in shapes(config)]
+    return [weights[0], *(0 * w for w in weights[1:])] if start == "still" else weights
 
 
 def copies_of(config: Config, start: str) -> int:

@@ -1,27 +1,91 @@
 """Autodiff of what needs no certified step; no theory."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from theodolite.core import Row, Rows, named_rows, stream
+from theodolite.core import Cell, Row, Rows, named_rows, stream
 
-from ..shared.normalised_stack import NormalisedStack
-from ..shared.plain_descent import descend
+from ..shared.descent import descend
+from ..shared.normalised_stack import NormalisedStack, least_kernel
 from .config import (
     BRANCH_NORM,
     FORCE,
     GROWTH_RATES,
+    KERNEL_SCALES,
     LINE,
+    LONG_BRANCH,
     QUADRATICS,
     QUARTIC_RATE,
     QUARTIC_TARGET,
+    RIVALS,
     Config,
+    inputs,
+    kernel_weights,
+    shapes,
 )
-from .measure_kernels import kernels
 
 EPS = 1e-12
+KERNEL_EPS = 1e-15
+
+
+def kernels(config: Config) -> list[Row]:
+    """Return eigenvalues at random weights, and where rivals lose theirs."""
+    import torch
+
+    data = np.stack([inputs(config, trial).T for trial in config.seeds])
+    stack = NormalisedStack(
+        inputs=torch.tensor(data), branch_norm=BRANCH_NORM, epsilon=config.epsilon
+    )
+    rows: list[Row] = []
+    for scale in KERNEL_SCALES:
+        drawn = [kernel_weights(config, trial, scale) for trial in config.seeds]
+        weights = [torch.tensor(np.stack(parts)) for parts in zip(*drawn, strict=True)]
+        rows += _rows(config, least_kernel(stack, weights), scale=scale)
+    for rival in RIVALS:
+        weights = [torch.tensor(w) for w in _where_lost(config, rival)]
+        for kind, one in (("theorem", stack), ("rival", _rival(config, rival, data))):
+            least = least_kernel(one, weights)
+            rows += _rows(config, least, rival=rival, network=kind)
+    return rows
+
+
+def _rival(config: Config, rival: str, data: np.ndarray) -> NormalisedStack:
+    import torch
+
+    if rival == "dependent data":
+        data = data.copy()
+        data[:, :, 1] = 2 * data[:, :, 0]
+    return NormalisedStack(
+        inputs=torch.tensor(data),
+        branch_norm=LONG_BRANCH if rival == "long branch" else BRANCH_NORM,
+        epsilon=config.epsilon,
+        skip=rival != "no skip",
+    )
+
+
+def _where_lost(config: Config, rival: str) -> list[np.ndarray]:
+    """Return weights at which the rival's kernel is singular, one network per set.
+
+    Without skips and with dependent data branches of zero do. A branch that may be
+    longer than its skip undoes it in one direction, at outputs of zero.
+    """
+    first, inner, outer = (np.zeros((config.n_seeds, *s)) for s in shapes(config))
+    if rival == "long branch":
+        # All rows lie along one direction and have the length that makes both
+        # matrices of norm 1, so that the branch is minus that direction's projection.
+        length = 1 / LONG_BRANCH
+        weight = length * np.sqrt(config.epsilon / (1 - length**2))
+        inner += weight / np.sqrt(config.samples)
+        outer -= weight / np.sqrt(config.samples)
+    return [first, inner, outer]
+
+
+def _rows(config: Config, kernels: object, **labels: object) -> list[Row]:
+    rows: list[Row] = []
+    for trial, value in zip(config.seeds, kernels, strict=True):  # pyright: ignore
+        rows += named_rows({"kernel": value}, KERNEL_EPS, trial=trial, **labels)
+    return rows
+
+
 _SHORT = 12
 
 
@@ -51,7 +115,7 @@ def _line() -> list[Row]:
 
 
 def _losses(spectrum: tuple[float, ...], rate: float, steps: int) -> np.ndarray:
-    """Descend from each axis of a quadratic loss; a column an axis."""
+    """Return losses of descent from each axis of a quadratic, one column per axis."""
     import torch
 
     curvatures = torch.tensor(spectrum, dtype=torch.float64)
@@ -79,8 +143,8 @@ def _growth(config: Config) -> list[Row]:
         lambda w: w[0][:, 0, 0].clone(),
     )
     rows: list[Row] = []
-    for mark, found in zip(config.stall_marks, done.noted, strict=True):
-        for rate, value in zip(GROWTH_RATES, found.tolist(), strict=True):
+    for mark, weights in zip(config.stall_marks, done.noted, strict=True):
+        for rate, value in zip(GROWTH_RATES, weights.tolist(), strict=True):
             rows += named_rows({"growth": value}, EPS, step=mark, rate=rate)
     return rows
 
@@ -131,15 +195,15 @@ def quartic(config: Config) -> list[Row]:
         config.near_marks, done.losses, done.noted, strict=True
     ):
         for place, trial in enumerate(config.seeds):
-            found = {"quartic": losses[place], "quartic_weight": sizes[place]}
-            rows += named_rows(found, 1e-18, step=mark, trial=trial)
+            numbers = {"quartic": losses[place], "quartic_weight": sizes[place]}
+            rows += named_rows(numbers, 1e-18, step=mark, trial=trial)
     return rows
 
 
 PARTS = {"arithmetic": arithmetic, "kernels": kernels, "bounded": quartic}
 
 
-def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+def measure(config: Config, cell: Cell) -> Rows:
     """Measure one group of numbers; predictions use descents at certified steps too."""
     part = PARTS.get(cell["part"])
     return Rows([] if part is None else part(config))

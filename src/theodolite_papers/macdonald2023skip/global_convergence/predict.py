@@ -62,10 +62,10 @@ def smoothness(
     )
     bounds = system_bounds(plan, extent_of(inputs))
     known = cost_bounds(cost, bounds.outputs, target_norm=target_norm)
-    found = bounds.smoothness(known.gradient, known.curvature)
+    beta = bounds.smoothness(known.gradient, known.curvature)
     # Costs of the room are halved squares, ours are whole ones.
-    found = 2 * found if cost == "square" else found
-    return _BUMP * found if gate == "bump" else found
+    beta = 2 * beta if cost == "square" else beta
+    return _BUMP * beta if gate == "bump" else beta
 
 
 EPS = 1e-12
@@ -115,22 +115,22 @@ def _arithmetic(config: Config) -> list[Row]:
     rows: list[Row] = []
     for case, (spectrum, rate) in enumerate(QUADRATICS):
         regular, beta = 2 * min(spectrum), max(spectrum)
-        found = {
+        numbers = {
             "factor": 1 - regular * descent_gain(rate, beta),
             "printed_factor": 1 - regular * rate * (1 - 2 * rate / beta),
         }
-        rows += named_rows(found, EPS, case=case)
+        rows += named_rows(numbers, EPS, case=case)
     curvature, rate = LINE
     step = 1 - 2 * curvature * descent_gain(rate, curvature)
     for t in range(6):
-        found = {"left": step**t, "printed_left": step ** (t + 1)}
-        rows += named_rows(found, EPS, step=t)
+        numbers = {"left": step**t, "printed_left": step ** (t + 1)}
+        rows += named_rows(numbers, EPS, step=t)
     for rate in GROWTH_RATES:
         marks = np.array(config.stall_marks, dtype=float)
         laws = growth_law(marks, rate, FORCE), growth_law(marks, 1.0, FORCE)
         for mark, law, printed in zip(config.stall_marks, *laws, strict=True):
-            found = {"growth": law, "printed_growth": printed}
-            rows += named_rows(found, EPS, step=mark, rate=rate)
+            numbers = {"growth": law, "printed_growth": printed}
+            rows += named_rows(numbers, EPS, step=mark, rate=rate)
     exponents = {"square": kernel_exponent(3.0), "printed": 0.75}
     for name, exponent in exponents.items():
         rows += named_rows({"vanishing": exponent}, EPS, of=name)
@@ -171,8 +171,8 @@ def _one_layer(config: Config, trial: int) -> Iterable[Row]:
         if trial - config.seed < config.flows:
             losses = layer.integrate(w, rate * np.array(config.marks))
             for mark, loss in zip(config.marks, losses, strict=True):
-                found = {"flow_excess": loss - least.value}
-                yield from named_rows(found, FLOW_ERROR, start=start, step=mark, **of)
+                numbers = {"flow_excess": loss - least.value}
+                yield from named_rows(numbers, FLOW_ERROR, start=start, step=mark, **of)
 
 
 def _stalls(config: Config) -> list[Row]:
@@ -182,6 +182,6 @@ def _stalls(config: Config) -> list[Row]:
             for layers in config.layers:
                 of = {"gate": gate, "cost": cost, "layers": layers}
                 network = stalled(config, gate, cost, layers)
-                found = {"stall": network.stall, "infimum": network.infimum}
-                rows += named_rows(found, EPS, **of)
+                numbers = {"stall": network.stall, "infimum": network.infimum}
+                rows += named_rows(numbers, EPS, **of)
     return rows

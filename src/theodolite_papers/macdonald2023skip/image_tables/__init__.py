@@ -1,67 +1,49 @@
-"""Table 1 and figures 3 and 4: does an added identity train ResNets faster?
+"""Table 1 and figures 3, 4: original and modified ResNets on CIFAR-10.
+
+Hypothesis 6.1 says that skips with singular values 1 speed up training. PreAct-ResNet18
+has three skips that are projections $A$. The modified one has $I + A$ there, with $I$
+an average pool scaled to singular values 1. Both start at the same weights and see the
+same batches; losses are compared epoch by epoch, and no run is left out.
 
 MacDonald et al. (2023), On skip connections and normalisation layers in deep
-optimisation, section 6.3 and appendix C. The claim in our words: where a ResNet's skip
-is a projection A, putting I + A in its place, I an average pool with singular values 1,
-makes it train faster and leaves its accuracy.
-
-Departures: see ``STUDY.departures``. Cost: 10 s of processor time at QUICK; a network
-at PAPER takes 84 s of an H200 when four share it.
+optimisation, section 6.3 and appendix C. Cost: 10 s of processor time at QUICK; a
+network at PAPER takes 84 s of an H200 when four share it.
 """
 
-from theodolite.studies import Committed, Drawing, Study
+from theodolite.studies import Committed, Drawing, gather_study
 
 from ..shared.image_config import ORIGINAL, image_cells
-from ..shared.image_figure import draw_curves
-from .claims import CLAIMS
+from ..shared.image_figure import CURVES
+from ..shared.image_training import measure_cell
+from ..shared.printed_tables import predict_table
+from . import figure
 from .config import PRESETS, RUN
-from .figure import cell_table, compare, curve_table, draw_cells
-from .measure import measure
-from .predict import predict
 
 
 def _committed_pairs() -> str:
-    """Say how many networks there are in place of the paper's ten trials."""
+    """Return a sentence on how many networks stand for the paper's ten trials."""
     rows = RUN.rows().where(quantity="reached", added_identity=ORIGINAL)
     counts = [f"{len(rows.where(rate=r))} at {r:g}" for r in PRESETS["paper"].rates]
     return f"The committed run has these pairs in place of ten: {', '.join(counts)}."
 
 
-STUDY = Study(
-    title="Table 1 and figures 3, 4: original and modified ResNets on CIFAR-10",
-    summary=(
-        "Hypothesis 6.1 says that skips with singular values 1 speed up training. "
-        "PreAct-ResNet18 has three skips that are projections $A$. The modified one "
-        "has $I + A$ there, with $I$ an average pool scaled to singular values 1. Both "
-        "start at the same weights and see the same batches; losses are compared epoch "
-        "by epoch, and no run is left out."
-    ),
-    presets=PRESETS,
+STUDY = gather_study(
+    __name__,
     cells=image_cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+    predict=predict_table(1, 2, 3),
+    measure=measure_cell,
     datasets=lambda config: (config.dataset,),
     splits=("train", "test"),
     committed=Committed(RUN, ("quantity", "epoch"), on="CIFAR-10"),
     drawings=(
-        Drawing(
-            "curves",
-            "Training loss, a mean over each epoch, of original and modified networks "
-            "by learning rate: geometric means over networks, one standard deviation "
-            "shaded; in brackets their number. A network that diverged goes on at the "
-            "loss of chance.",
-            curve_table,
-            draw_curves,
-        ),
+        CURVES,
         Drawing(
             "cells",
             "Training loss of the last epoch and test error, as table 1 prints them "
             "(hollow) and ours (filled), with standard deviations over networks. At "
             "rate 0.2 the printed means leave six diverged trials out, ours none.",
-            cell_table,
-            draw_cells,
+            figure.cell_table,
+            figure.draw_cells,
         ),
     ),
     departures=(

@@ -6,7 +6,6 @@ from itertools import combinations
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     Quantity,
@@ -14,6 +13,7 @@ from theodolite.core import (
     Test,
     above,
     below,
+    erratum,
     every,
     inside,
     known,
@@ -43,28 +43,22 @@ _TRIALS, _CHANCE = 10, 10.0
 def _rows_differ(table: int) -> Test:
     """Judge whether networks at 0.02 end at another loss than at 0.1."""
     return every(
-        *(
-            inside(between_rates(LOSS, table, scale, (0.02, 0.1), log=True), APART)
-            for scale in MODELS
-        )
+        inside(between_rates(LOSS, table, scale, (0.02, 0.1), log=True), APART)
+        for scale in MODELS
     )
 
 
 _ROWS_AGREE = every(
-    *(
-        inside(between_rates(LOSS, 2, scale, rates, log=True), ALIKE)
-        for scale in MODELS
-        for rates in combinations(RATES, 2)
-    )
+    inside(between_rates(LOSS, 2, scale, rates, log=True), ALIKE)
+    for scale in MODELS
+    for rates in combinations(RATES, 2)
 )
 
 
 def _not_significant(cells: list[tuple[int, float]], of: int) -> Test:
     return every(
-        *(
-            inside(significance(ACCURACY, table, rate, cells=of), NOT_SIGNIFICANT)
-            for table, rate in cells
-        )
+        inside(significance(ACCURACY, table, rate, cells=of), NOT_SIGNIFICANT)
+        for table, rate in cells
     )
 
 
@@ -94,10 +88,8 @@ CLAIMS = (
     Claim(
         name="ends-lower-in-print",
         place="Tables 1 to 3",
-        statement=(
-            "The change consistently improves convergence: in every printed row the "
-            "modified network ends at the lower loss."
-        ),
+        statement="The change consistently improves convergence: in every printed row "
+        "the modified network ends at the lower loss.",
         test=every(
             *(inside(_lower(table, rate), below(0)) for table, rate in _CIFAR),
             *(inside(_lower(3, rate), below(0)) for rate in RATES[1:]),
@@ -111,17 +103,14 @@ CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    erratum(
         name="one-rate-in-table-2",
         place="Table 2",
-        kind=Kind.ERRATUM,
         statement="Table 2 compares four learning rates on CIFAR-100.",
         printed="four rows for the rates 0.2, 0.1, 0.05 and 0.02",
-        corrected=(
-            "the published script passes 0.1 to the optimiser whatever the row: the "
-            "rows are four repetitions at 0.1, and agree within a tenth, while those "
-            "of table 1, from the same networks and schedule, do not"
-        ),
+        corrected="the published script passes 0.1 to the optimiser whatever the row: "
+        "the rows are four repetitions at 0.1, and agree within a tenth, while those "
+        "of table 1, from the same networks and schedule, do not",
         test=_rows_differ(2),
         corrected_test=every(_ROWS_AGREE, _rows_differ(1)),
         own_rows_only=True,
@@ -132,19 +121,14 @@ CLAIMS = (
             for scale, name in ((ORIGINAL, "original"), (MODIFIED, "modified"))
         },
     ),
-    Claim(
+    erratum(
         name="accuracies-differ-in-print",
         place="Section 6.3, tables 1 and 2",
-        kind=Kind.ERRATUM,
-        statement=(
-            "Validation accuracies of the two models are not statistically "
-            "significantly different on CIFAR-10 and CIFAR-100."
-        ),
+        statement="Validation accuracies of the two models are not statistically "
+        "significantly different on CIFAR-10 and CIFAR-100.",
         printed="no significant difference",
-        corrected=(
-            "none at the rates of figure 3, 0.1 and 0.05; but on CIFAR-10 the modified "
-            "network is worse at 0.02, and on CIFAR-100 better in the row of 0.1"
-        ),
+        corrected="none at the rates of figure 3, 0.1 and 0.05; but on CIFAR-10 the "
+        "modified network is worse at 0.02, and on CIFAR-100 better in the row of 0.1",
         test=_not_significant(_CIFAR, len(_CIFAR)),
         corrected_test=every(
             _not_significant([(1, 0.1), (2, 0.05)], 1),
@@ -161,19 +145,14 @@ CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    erratum(
         name="trials-left-out",
         place="Table 1, rate 0.2",
-        kind=Kind.ERRATUM,
         statement="Table 1 gives means over the ten trials that were run at each rate.",
-        printed=(
-            "48.14 % of the original network at rate 0.2, after 'We ran 10 trials'; "
-            "that six which diverged are left out is said of the plots alone"
-        ),
-        corrected=(
-            "the mean of the four trials that did not diverge; with the six others at "
-            "chance it is 25.3 %"
-        ),
+        printed="48.14 % of the original network at rate 0.2, after 'We ran 10 "
+        "trials'; that six which diverged are left out is said of the plots alone",
+        corrected="the mean of the four trials that did not diverge; with the six "
+        "others at chance it is 25.3 %",
         test=inside(_others, below(100)),
         own_rows_only=True,
         rival="a mean that ten trials can have of which six answer by chance",

@@ -1,14 +1,9 @@
 """Figures 3 and 4, and table 1, from rows of points."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
-from ..shared.image_comparison import CELLS, compare_table, curve_table
-from ..shared.image_figure import NAMES
-
-__all__ = ["cell_table", "compare", "curve_table"]
+from ..shared.image_figure import CELLS, NAMES, compare_table
 
 DATASET = "cifar10"
 compare = compare_table(1, DATASET)
@@ -35,12 +30,7 @@ def _cell(row: Row, word: str, source: str) -> Row:
     return {"cell": word, "source": source, **labels}
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-
-def draw_cells(table: Rows) -> "Figure":
+def draw_cells(table: Rows) -> "figures.Figure":
     """Draw final loss and test error by rate, printed and ours side by side."""
     figure, panels = figures.new_figure(7.0, 3.2, panels=(1, 2))
     for panel, cell in zip(panels, ("loss", "accuracy"), strict=True):
@@ -53,7 +43,7 @@ def draw_cells(table: Rows) -> "Figure":
     return figure
 
 
-def _panel(panel: "Axes", rows: Rows) -> None:
+def _panel(panel: "figures.Axes", rows: Rows) -> None:
     rates = rows.levels("rate")
     series = [(word, scale) for word in ("printed", "ours") for scale in NAMES]
     for place, (word, scale) in enumerate(series):

@@ -1,49 +1,31 @@
 """Table 3 and figure 6: original and modified ResNets on ImageNet.
 
+PreAct-ResNet50 with momentum and weight decay. The quick scale trains small bottleneck
+networks on digits to show that all of it runs; only networks trained on a folder of
+images are judged.
+
 MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation, section 6.3 and appendix C: PreAct-ResNet50, momentum 0.9, weight decay
-0.0001, batches of 256.
-
-Departures: see ``STUDY.departures``. Cost: seconds at QUICK; the paper scale wants the
-images, and days of a GPU.
+0.0001, batches of 256. Cost: seconds at QUICK; the paper scale wants the images, and
+days of a GPU.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import gather_study
 
-from ..shared.image_comparison import compare_table, curve_table
 from ..shared.image_config import image_cells
-from ..shared.image_figure import draw_curves
-from ..shared.image_predict import predict_table
+from ..shared.image_figure import CURVES, compare_table
 from ..shared.image_training import measure_cell
-from .claims import CLAIMS
-from .config import PRESETS
+from ..shared.printed_tables import predict_table
 
-STUDY = Study(
-    title="Table 3 and figure 6: original and modified ResNets on ImageNet",
-    summary=(
-        "PreAct-ResNet50 with momentum and weight decay. The quick scale trains small "
-        "bottleneck networks on digits to show that all of it runs; only networks "
-        "trained on a folder of images are judged."
-    ),
-    presets=PRESETS,
+STUDY = gather_study(
+    __name__,
     cells=image_cells,
     predict=predict_table(3),
     measure=measure_cell,
     compare=compare_table(3, "imagefolder"),
-    claims=CLAIMS,
     datasets=lambda config: (config.dataset,),
     splits=("train", "test"),
-    drawings=(
-        Drawing(
-            "curves",
-            "Training loss, a mean over each epoch, of original and modified networks "
-            "by learning rate: geometric means over networks, one standard deviation "
-            "shaded; in brackets their number. A network that diverged goes on at the "
-            "loss of chance.",
-            curve_table,
-            draw_curves,
-        ),
-    ),
+    drawings=(CURVES,),
     departures=(
         "The published script names a network that does not take images of ImageNet's "
         "size: its classifier wants features of one pixel after a pool of 4×4, and 224 "

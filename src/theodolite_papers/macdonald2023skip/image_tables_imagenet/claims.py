@@ -6,27 +6,28 @@ from dataclasses import replace
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Known,
     PredictedAndMeasured,
     Row,
     Sampled,
     above,
     below,
+    erratum,
     inside,
     known,
     our_margin,
 )
 
 from ..shared.image_claims import (
+    ACCURACY,
     LOST_COUNT,
     ON_FIGURES_AXIS,
+    SPEED,
     faster,
     lost_share,
     modified_less_original,
 )
 from ..shared.image_config import MODIFIED, ORIGINAL
-from ..shared.image_rows import ACCURACY, SPEED
 from ..shared.printed_reads import between_models
 
 BEST = 0.05  # where table 3 has the original network's least final loss
@@ -45,10 +46,10 @@ def _significance(both: PredictedAndMeasured) -> Known:
 
     What rounding of the printed numbers leaves open is its error too.
     """
-    found = between_models("printed_accuracy", 3, BEST)(both)
-    assert isinstance(found, Sampled)
-    low = replace(found, slack=0.0).p_above(0.0)
-    high = 2 * found.p_above(0.0)
+    gain = between_models("printed_accuracy", 3, BEST)(both)
+    assert isinstance(gain, Sampled)
+    low = replace(gain, slack=0.0).p_above(0.0)
+    high = 2 * gain.p_above(0.0)
     name = f"p of equal accuracies, table 3, rate {BEST:g}"
     return known(name, (low + high) / 2, (high - low) / 2)
 
@@ -82,10 +83,8 @@ CLAIMS = (
     Claim(
         name="faster-on-imagenet",
         place="Figure 3, section 6.3",
-        statement=(
-            "At the rate at which the original network does best, the modified one "
-            "trains faster on ImageNet."
-        ),
+        statement="At the rate at which the original network does best, the modified "
+        "one trains faster on ImageNet.",
         test=faster(SPEED, rate=BEST, dataset="imagefolder"),
         rival="curves that cross or coincide, or a slower modified network",
         choices=(ON_FIGURES_AXIS, LOST_COUNT),
@@ -108,16 +107,13 @@ CLAIMS = (
         rival="runs that end like those at smaller rates",
         choices=(LOST_COUNT,),
     ),
-    Claim(
+    erratum(
         name="one-row-two-counts",
         place="Table 3, rate 0.2",
-        kind=Kind.ERRATUM,
         statement="Accuracy and final loss of a row of table 3 are of the same trials.",
         printed="49.24 ± 34.75 % and a loss of 1.0285 ± 0.0066, of three trials",
-        corrected=(
-            "one trial of three ended at chance, 0.1 %: the accuracy counts it beside "
-            "two of 73.8 %, the loss leaves it out"
-        ),
+        corrected="one trial of three ended at chance, 0.1 %: the accuracy counts it "
+        "beside two of 73.8 %, the loss leaves it out",
         test=inside(_third_loss, AT_CHANCE),
         corrected_test=inside(_deviation, SAME_DEVIATION),
         rival="three trials of which none failed",
@@ -131,10 +127,8 @@ CLAIMS = (
     Claim(
         name="better-in-print",
         place="Section 6.3, table 3",
-        statement=(
-            "Of the printed numbers, the modified network's accuracy on ImageNet is "
-            "significantly better."
-        ),
+        statement="Of the printed numbers, the modified network's accuracy on "
+        "ImageNet is significantly better.",
         test=inside(
             _significance,
             below(0.05, source="ours", why="the usual level of significance"),

@@ -1,11 +1,19 @@
-"""What is asked of original and modified networks, rate by rate."""
+"""Which readings of trained networks count, and what is asked of them.
 
+A network that diverged counts with what chance gives: it is never dropped. One that was
+stopped before its end counts for what it reached.
+"""
+
+import math
+from collections.abc import Iterator
 from typing import Any
 
 from theodolite.core import (
     Choice,
     Read,
     Region,
+    Row,
+    Rows,
     Select,
     Test,
     below,
@@ -13,12 +21,122 @@ from theodolite.core import (
     each,
     every,
     inside,
+    measured,
+    named_rows,
     our_margin,
 )
 from theodolite.core import difference as gap
 
-from .image_config import RATES
-from .image_rows import ACCURACY, BATCH_ACCURACY, LOST, STALLED, pair
+from .image_config import MODIFIED, ORIGINAL, RATES
+
+# Where the final loss is above this share of chance's, a run has stalled.
+STALLED = 0.5
+_ENDED = ("finished", "diverged")
+
+
+def by_run(rows: Rows) -> Rows:
+    """Return one number per network for each quantity.
+
+    ``log_loss`` and ``early_log_loss`` are means of the decimal logarithm of the
+    training loss over all epochs and over the first third, before the rate falls;
+    ``final_loss``, and ``accuracy`` in percent by running and ``accuracy_batch`` by
+    batch statistics, are of the last epoch; ``lost`` is 1 where a run diverged or
+    stalled.
+    """
+    return Rows(row for run in _runs(rows) for row in _numbers(run))
+
+
+def curves_of(rows: Rows) -> Rows:
+    """Return the training loss of every network by epoch, as it counts."""
+    return Rows(
+        {**_labels(run[0]), "quantity": "train_loss", "epoch": epoch, "value": loss}
+        for run in _runs(rows)
+        for epoch, loss in enumerate(_losses(run, math.log(run[0]["classes"])), 1)
+    )
+
+
+def _runs(rows: Rows) -> Iterator[list[Row]]:
+    groups: dict[tuple, list[Row]] = {}
+    for row in rows:
+        network = ("dataset", "rate", "added_identity", "trial")
+        groups.setdefault(tuple(row.get(k) for k in network), []).append(row)
+    return iter(groups.values())
+
+
+def _numbers(run: list[Row]) -> list[Row]:
+    first, status = run[0], run[0]["status"]
+    chance = math.log(first["classes"])
+    losses = _losses(run, chance)
+    third = first["epochs"] // 3
+    numbers: dict[str, float] = {}
+    if len(losses) >= third:
+        numbers["early_log_loss"] = _mean_log(losses[:third])
+    if status in _ENDED and len(losses) == first["epochs"]:
+        numbers["log_loss"] = _mean_log(losses)
+        numbers["final_loss"] = losses[-1]
+        stalled = losses[-1] > STALLED * chance
+        numbers["lost"] = float(status == "diverged" or stalled)
+        for ending in ("", "_batch"):
+            tests = (r for r in run if r["quantity"] == f"test_error{ending}")
+            error = {r["epoch"]: r["value"] for r in tests}.get(first["epochs"])
+            if status == "diverged" or error is None:
+                error = 1 - 1 / first["classes"]
+            numbers[f"accuracy{ending}"] = 100 * (1 - error)
+    return [
+        row
+        for name, value in numbers.items()
+        for row in named_rows({name: value}, _error(name, value), **_labels(first))
+    ]
+
+
+def _labels(row: Row) -> Row:
+    numbers = {k: row[k] for k in ("dataset", "rate", "added_identity", "status")}
+    # Pairs at two rates share no seed, so a pair has a name of its own.
+    return {**numbers, "trial": f"{row['rate']:g}/{row['trial']}"}
+
+
+def _losses(run: list[Row], chance: float) -> list[float]:
+    """Return the loss of every epoch; after a divergence, that of chance."""
+    read = {
+        row["epoch"]: row["value"] for row in run if row["quantity"] == "train_loss"
+    }
+    epochs = run[0]["epochs"]
+    if run[0]["status"] == "diverged":
+        read = {e: chance if v is None or not math.isfinite(v) else v
+                for e, v in read.items()}  # fmt: skip
+        return [read.get(epoch, chance) for epoch in range(1, epochs + 1)]
+    return [read[epoch] for epoch in range(1, epochs + 1) if epoch in read]
+
+
+def _mean_log(losses: list[float]) -> float:
+    return math.fsum(math.log10(loss) for loss in losses) / len(losses)
+
+
+def _error(name: str, value: float) -> float:
+    """Return what single precision leaves open; shares of test images are counts."""
+    if name in ("log_loss", "early_log_loss"):
+        return 2.0**-23 / math.log(10)
+    return 2.0**-23 * value if name == "final_loss" else 0.0
+
+
+def reading(quantity: str, name: str) -> Select:
+    """Select a number of every network."""
+    return measured(quantity).out_of(by_run).called(name)
+
+
+SPEED = reading("log_loss", "mean log10 training loss")
+EARLY = reading("early_log_loss", "mean log10 training loss of the first third")
+FINAL = reading("final_loss", "final training loss")
+ACCURACY = reading("accuracy", "accuracy in percent")
+BATCH_ACCURACY = reading("accuracy_batch", "accuracy in percent by batch statistics")
+LOST = reading("lost", "lost runs")
+
+
+def pair(rows: Select, **labels: object) -> tuple[Select, Select]:
+    """Return the modified and the original networks of a selection."""
+    chosen = rows.at(**labels)
+    return chosen.at(added_identity=MODIFIED), chosen.at(added_identity=ORIGINAL)
+
 
 ON_FIGURES_AXIS = Choice(
     what="speed is the mean over epochs of the logarithm of the training loss",
@@ -44,28 +162,26 @@ def modified_less_original(rows: Select, **labels: Any) -> Read:
 
 
 def faster(rows: Select, **labels: Any) -> Test:
-    """The modified network is at the lower loss, on average over epochs."""
+    """Judge whether the modified network is at the lower loss over all epochs."""
     return inside(modified_less_original(rows, **labels), below(0))
 
 
 def faster_at_each_rate(rows: Select) -> Test:
-    """The modified network is at the lower loss at every rate of the paper."""
+    """Judge whether the modified network is at the lower loss at every rate."""
     return each("rate", rows, lambda rate: faster(rows, rate=rate), least=len(RATES))
 
 
 def same_accuracy(*rates: float, **labels: Any) -> Test:
-    """Accuracies differ by less than a margin, whichever way they are tested."""
+    """Judge whether accuracies differ by less than a margin, tested either way."""
     return every(
-        *(
-            inside(modified_less_original(rows, rate=rate, **labels), SAME_ACCURACY)
-            for rate in rates
-            for rows in (ACCURACY, BATCH_ACCURACY)
-        )
+        inside(modified_less_original(rows, rate=rate, **labels), SAME_ACCURACY)
+        for rate in rates
+        for rows in (ACCURACY, BATCH_ACCURACY)
     )
 
 
 def lost_share(model: float, region: Region, **labels: Any) -> Test:
-    """The share of runs that diverged or stalled lies in a region."""
+    """Judge whether the share of runs that diverged or stalled is in a region."""
     at = f", rate {labels['rate']:g}" if "rate" in labels else ""
     name = f"share of {'modified' if model else 'original'} runs that are lost{at}"
     rows = LOST.at(added_identity=model, **labels)

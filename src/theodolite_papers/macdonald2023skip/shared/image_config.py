@@ -89,7 +89,7 @@ class ImageConfig(StudyConfig):
 
 
 def image_cells(config: ImageConfig) -> list[dict[str, Any]]:
-    """One cell a network; original and modified of a pair stand side by side."""
+    """Return one cell per network; original and modified of a pair are neighbours."""
     return [
         {"rate": rate, "added_identity": scale, "trial": seed}
         for seed in config.seeds

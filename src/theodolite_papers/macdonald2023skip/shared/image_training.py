@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from theodolite import data, networks, training
-from theodolite.core import DataError, Row, Rows, RunError, derive
+from theodolite.core import Cell, DataError, Row, Rows, RunError, derive
 
 from .image_config import ImageConfig
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 # The published scripts test 1,000 images at a time.
 _TEST_BATCH = 1000
-Cell = Mapping[str, Any]
 Tell = Callable[[int, Mapping[str, float]], None]
 
 
@@ -114,7 +113,7 @@ def rows_of(
     status: str,
     note: str = "",
 ) -> list[Row]:
-    """Return a row a quantity and epoch, and last how far the run came.
+    """Return one row per quantity and epoch, and last how far the run came.
 
     Errors are of arithmetic alone: the test images are all that there are.
     """
@@ -162,10 +161,10 @@ def _augmentation(config: ImageConfig) -> Any:
 
 
 def _check_classes(config: ImageConfig, images: "training.Images") -> None:
-    found = 1 + int(max(images.labels.max(), images.test_labels.max()))
-    if found > config.classes or images.inputs.shape[1] != config.channels:
+    classes = 1 + int(max(images.labels.max(), images.test_labels.max()))
+    if classes > config.classes or images.inputs.shape[1] != config.channels:
         raise DataError(
-            f"{config.dataset} has {found} classes and {images.inputs.shape[1]} "
+            f"{config.dataset} has {classes} classes and {images.inputs.shape[1]} "
             f"channels, and these networks are for {config.classes} classes and "
             f"{config.channels} channels: pass the images that the table is of"
         )
@@ -177,7 +176,7 @@ def images_of(name: str, samples: int, device: str) -> "training.Images":
     train, test = data.load(name), data.load(name, "test")
     kept = samples or len(train)
     pixels, labels = np.asarray(train.images)[:kept], train.labels[:kept]
-    found = training.Images.of_pixels(
+    images = training.Images.of_pixels(
         pixels, labels, np.asarray(test.images), test.labels
     )
-    return found.to(device)
+    return images.to(device)

@@ -37,8 +37,8 @@ class BandMap:
         channels, height, width = shape
         units = torch.eye(channels * height * width).to(like)
         images = units.reshape(-1, height, channels, width).transpose(1, 2)
-        found = apply(images) - apply(torch.zeros_like(images[:1]))
-        matrix = rows_first(found).T.contiguous()
+        images_of_units = apply(images) - apply(torch.zeros_like(images[:1]))
+        matrix = rows_first(images_of_units).T.contiguous()
         groups = matrix.split(-(-matrix.shape[1] // GROUPS), dim=1)
         return cls(parts=tuple(map(_band, groups)))
 
@@ -86,8 +86,8 @@ class NormRelu:
         rows = cotangents.flatten(1)
         read = rows @ self.reads.flatten(0, 1)
         direct = rows * self.diagonal.reshape(-1)
-        found = torch.addmm(direct, read, self.writes.flatten(1), alpha=-1)
-        return found.reshape(cotangents.shape)
+        pulled = torch.addmm(direct, read, self.writes.flatten(1), alpha=-1)
+        return pulled.reshape(cotangents.shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +124,8 @@ class BlockMap:
         entered = self.first.pull(inner)
         if self.skip is not None:
             entered += self.skip.pull(cotangents)
-        found = self.enter.pull(entered, coupled=coupled)
-        return found + cotangents if self.identity else found
+        pulled = self.enter.pull(entered, coupled=coupled)
+        return pulled + cotangents if self.identity else pulled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,8 +152,8 @@ class Linearised:
     def composite(self) -> Tensor:
         """Return the Jacobian of all scores by what the stem gives, samples coupled."""
         samples, classes = self.readout.shape[:2]
-        found = self.readout.reshape(samples * classes, samples, -1)
-        return self._pulled(found, coupled=True).flatten(1)
+        scores = self.readout.reshape(samples * classes, samples, -1)
+        return self._pulled(scores, coupled=True).flatten(1)
 
     def blocks(self, samples: int) -> Tensor:
         """Return a Jacobian of both blocks a sample, of the first few samples."""
@@ -168,8 +168,8 @@ class Linearised:
                 self.shrinking.pull(part, coupled=coupled)
                 for part in cotangents.split(CHUNK)
             )
-            found = [self.keeping.pull(part, coupled=coupled) for part in parts]
-        return torch.cat(found)
+            pulled = [self.keeping.pull(part, coupled=coupled) for part in parts]
+        return torch.cat(pulled)
 
 
 def rows_first(images: Tensor) -> Tensor:

@@ -79,7 +79,7 @@ def gated(gate: str | tuple[tuple[str, int], ...], z: "Tensor") -> "Tensor":
 
 
 def cross_entropy(outputs: "Tensor", classes: "Tensor") -> "Tensor":
-    """Return the mean over samples, a number a network."""
+    """Return the mean over samples, one number per network."""
     import torch
 
     logs = torch.log_softmax(outputs, dim=1)
@@ -87,19 +87,19 @@ def cross_entropy(outputs: "Tensor", classes: "Tensor") -> "Tensor":
 
 
 def logistic(outputs: "Tensor") -> "Tensor":
-    """Return the mean of log(1 + exp(-F)), a number a network."""
+    """Return the mean of log(1 + exp(-F)), one number per network."""
     from torch.nn import functional
 
     return functional.softplus(-outputs).mean(dim=(1, 2))
 
 
 def square(outputs: "Tensor", targets: "Tensor") -> "Tensor":
-    """Return the mean over samples of squared distances, a number a network."""
+    """Return the mean squared distance over samples, one number per network."""
     return (outputs - targets).square().sum(dim=1).mean(dim=1)
 
 
 def least_kernel(stack: NormalisedStack, weights: Weights) -> "Tensor":
-    r"""Return $\lambda(DF)$, the least eigenvalue of $DF\,DF^T$, a number a network."""
+    r"""Return $\lambda(DF)$, the least eigenvalue of $DF\,DF^T$, one per network."""
     import torch
 
     leaves = [w.detach().requires_grad_() for w in weights]

@@ -67,9 +67,12 @@ def significance(quantity: str, table: int, rate: float, *, cells: int) -> Read:
     """
 
     def read(both: PredictedAndMeasured) -> Known:
-        found = between_models(quantity, table, rate)(both)
-        assert isinstance(found, Sampled)
-        p = [cells * _two_sided(one) for one in (replace(found, slack=0.0), found)]
+        gain = between_models(quantity, table, rate)(both)
+        assert isinstance(gain, Sampled)
+        p = [
+            cells * 2 * min(one.p_above(0.0), one.p_below(0.0))
+            for one in (replace(gain, slack=0.0), gain)
+        ]
         low, high = (min(1.0, value) for value in sorted(p))
         told = f"p of equal {_word(quantity, False)}, table {table}, rate {rate:g}"
         return known(told, (low + high) / 2, (high - low) / 2)
@@ -96,10 +99,6 @@ def model(scale: float) -> str:
     return "modified" if scale else "original"
 
 
-def _two_sided(found: Sampled) -> float:
-    return 2 * min(found.p_above(0.0), found.p_below(0.0))
-
-
 def _difference(
     both: PredictedAndMeasured,
     quantity: str,
@@ -107,15 +106,10 @@ def _difference(
     name: str,
     log: bool,
 ) -> Sampled:
-    names = ("table", "rate", "added_identity")
+    rows = both.predicted.where(quantity=quantity)
     parts = [
-        sampled_from(
-            both.predicted.only(
-                quantity=quantity, **dict(zip(names, cell, strict=True))
-            ),
-            log=log,
-        )
-        for cell in cells
+        sampled_from(rows.only(table=table, rate=rate, added_identity=scale), log=log)
+        for table, rate, scale in cells
     ]
     return combined(name, parts, (1.0, -1.0))
 

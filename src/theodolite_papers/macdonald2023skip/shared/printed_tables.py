@@ -1,10 +1,11 @@
 """The numbers of tables 1 to 3, as printed."""
 
 import math
+from collections.abc import Callable
 
-from theodolite.core import Row, Rows
+from theodolite.core import Row, Rows, named_rows
 
-from .image_config import MODIFIED, ORIGINAL
+from .image_config import MODIFIED, ORIGINAL, ImageConfig
 
 # Rate; accuracy (percent) and final loss of the original, then of the modified
 # network, each mean and standard deviation.
@@ -44,7 +45,7 @@ def printed_rows(*tables: int) -> Rows:
 
 
 def _cells(table: int) -> list[Row]:
-    found: list[Row] = []
+    rows: list[Row] = []
     for rate, *numbers in _PRINTED[table]:
         for place, scale in enumerate((ORIGINAL, MODIFIED)):
             for offset, name in enumerate(_ROUNDING):
@@ -52,17 +53,20 @@ def _cells(table: int) -> list[Row]:
                 if mean is None or spread is None:
                     continue
                 n = KEPT if (table, rate) == (1, 0.2) else _TRIALS[table]
+                rounding = _ROUNDING[name]
                 labels = {"table": table, "rate": rate, "added_identity": scale}
-                error = spread / math.sqrt(n - 1) + _ROUNDING[name]
-                found.append(
-                    {
-                        "quantity": name,
-                        **labels,
-                        "value": mean,
-                        "spread": spread,
-                        "n": n,
-                        "rounding": _ROUNDING[name],
-                        "error": error,
-                    }
-                )
-    return found
+                labels |= {"spread": spread, "n": n, "rounding": rounding}
+                error = spread / math.sqrt(n - 1) + rounding
+                rows += named_rows({name: mean}, error, **labels)
+    return rows
+
+
+def predict_table(*tables: int) -> Callable[[ImageConfig], Rows]:
+    """Return a function from settings to printed cells and a count of parameters."""
+
+    def predict(config: ImageConfig) -> Rows:
+        count = config.plan(ORIGINAL).parameters
+        counted = {"quantity": "parameters", "value": count, "error": 0.0}
+        return Rows([*printed_rows(*tables), counted])
+
+    return predict

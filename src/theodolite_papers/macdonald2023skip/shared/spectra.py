@@ -2,13 +2,62 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core import Row
+from theodolite import data
+from theodolite.core import ConfigError, Row, named_rows, stream
 
-from .shares import SHARES
+from .reads import SHARES
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FewImages:
+    """Grey images (samples, 1, side, side) and their classes."""
+
+    images: np.ndarray
+    labels: np.ndarray
+
+
+def few_images(
+    dataset: str, samples: int, *, seed: int, standardised: bool = True
+) -> FewImages:
+    """Draw images at random from a training set.
+
+    Args:
+        dataset: Named dataset of grey images.
+        samples: How many, without repetition.
+        seed: Of the draw.
+        standardised: Whether pixels have mean 0 and deviation 1 over all of the set,
+            as the paper says, or lie between 0 and 1, as in its published script.
+    """
+    images, labels = _images(dataset, standardised)
+    if not 2 <= samples <= len(labels):
+        raise ConfigError(
+            f"samples is {samples}: {dataset} has {len(labels)}, and batch "
+            "normalisation wants at least 2"
+        )
+    drawn = stream(seed, "images").choice(len(labels), size=samples, replace=False)
+    return FewImages(images=images[drawn], labels=labels[drawn])
+
+
+@cache
+def _images(dataset: str, standardised: bool) -> tuple[np.ndarray, np.ndarray]:
+    train = data.load(dataset, "train")
+    if train.inputs.ndim != 3:
+        raise ConfigError(
+            f"{dataset} has inputs of shape {train.inputs.shape[1:]}: grey images are "
+            "wanted, such as those of mnist5k or digits"
+        )
+    if standardised:
+        images, _ = data.standardise_channels(train.inputs, np.float64)
+    else:
+        whole = np.asarray(train.inputs, dtype=np.float64)
+        images = whole / whole.max()
+    return images.reshape(len(images), 1, *train.inputs.shape[1:]), train.labels
+
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -72,8 +121,8 @@ def descend(
     spectra: dict[str, list[Spectrum]] = {"composite": [], "blocks": []}
     for step in range(steps + 1):
         if step in wanted:
-            for metric, found in read_spectra(network, x, samples=samples).items():
-                spectra[metric].append(found)
+            for metric, spectrum in read_spectra(network, x, samples=samples).items():
+                spectra[metric].append(spectrum)
         loss = functional.cross_entropy(network(x), y)
         losses.append(float(loss.detach()))
         if step < steps:
@@ -96,10 +145,10 @@ def read_spectra(
     """
     from .linearised import Linearised
 
-    found = Linearised.of(network, images)
+    linear = Linearised.of(network, images)
     return {
-        "composite": _spectrum(found.composite()[None]),
-        "blocks": _spectrum(found.blocks(samples)),
+        "composite": _spectrum(linear.composite()[None]),
+        "blocks": _spectrum(linear.blocks(samples)),
     }
 
 
@@ -133,31 +182,22 @@ def spectrum_rows(descent: Descent) -> list[Row]:
             "largest": np.mean([spectrum.values[-1] for spectrum in spectra]),
             "mean": np.mean([spectrum.values.mean() for spectrum in spectra]),
         }
-        base = {"metric": metric, "error": error, "norm_mode": "batch"}
-        rows += [
-            {"quantity": "share", "share": i + 1, "value": float(value), **base}
-            for i, value in enumerate(shares)
-        ]
-        rows += [
-            {"quantity": name, "value": float(value), **base}
-            for name, value in ends.items()
-        ]
+        of = {"metric": metric, "norm_mode": "batch"}
+        for i, value in enumerate(shares, start=1):
+            rows += named_rows({"share": value}, error, share=i, **of)
+        rows += named_rows(ends, error, **of)
     return rows
 
 
 def loss_rows(descent: Descent, over: tuple[int, ...]) -> list[Row]:
     """Return means of the decimal logarithm of losses over the first steps.
 
-    A loss is exact but for the rounding of single precision.
+    A loss is exact except for the rounding of single precision.
     """
     eps = float(np.finfo(np.float32).eps)
     logs = np.log10(np.maximum(descent.losses, np.finfo(np.float64).tiny))
-    return [
-        {
-            "quantity": "log_loss",
-            "over": steps,
-            "value": float(logs[1 : steps + 1].mean()),
-            "error": 100 * eps,
-        }
-        for steps in over
-    ]
+    rows: list[Row] = []
+    for steps in over:
+        mean = {"log_loss": logs[1 : steps + 1].mean()}
+        rows += named_rows(mean, 100 * eps, over=steps)
+    return rows

@@ -1,41 +1,24 @@
-"""Figures 1 and 2 and hypothesis 6.1: do skips shift singular values, and speed?
+"""Figures 1 and 2: skips, singular values and speed.
+
+The paper's hypothesis: a skip whose singular values are 1 shifts those of a composite
+Jacobian upwards, and that training is faster for it. Figure 1 shows it for a random
+matrix, whose law we know in the limit. Figure 2 has three networks that start at the
+same weights: a chain, one with skips, and one whose projection $A$ is replaced by $I +
+A$. All 320 singular values of the Jacobian from behind the stem to the scores are taken
+in train mode over the first ten steps, and those of the two blocks without the readout
+beside them, paired over trials; then from other initialisations.
 
 MacDonald et al. (2023), On skip connections and normalisation layers in deep
-optimisation, sections 6.1 and 6.2. The claim in our words: a skip whose singular values
-are 1 shifts the singular values of the composite Jacobian upwards, and training is
-faster for it.
-
-Departures: see ``STUDY.departures``. Cost: half a minute of processor time at QUICK and
+optimisation, sections 6.1 and 6.2. Cost: half a minute of processor time at QUICK and
 ten minutes at PAPER; ten trials of figure 2 take one and a half on two cores.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import draw_linear, draw_networks, draw_starts
-from .measure import measure
-from .predict import predict
-from .tables import compare, linear_table, network_table, start_table
+from . import figure
 
-STUDY = Study(
-    title="Figures 1 and 2: skips, singular values and speed",
-    summary=(
-        "The paper's hypothesis: a skip whose singular values are 1 shifts those "
-        "of a composite Jacobian upwards, and that training is faster for it. Figure 1 "
-        "shows it for a random matrix, whose law we know in the limit. Figure 2 has "
-        "three networks that start at the same weights: a chain, one with skips, and "
-        "one whose projection $A$ is replaced by $I + A$. All 320 singular values of "
-        "the Jacobian from behind the stem to the scores are taken in train mode over "
-        "the first ten steps, and those of the two blocks without the readout beside "
-        "them, paired over trials; then from other initialisations."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(
@@ -43,8 +26,8 @@ STUDY = Study(
             "Means of ten equal shares of the singular values of $500 \\times 500$ "
             "matrices with uniform entries, and of the same plus the identity, with "
             "standard deviations over matrices.",
-            linear_table,
-            draw_linear,
+            figure.linear_table,
+            figure.draw_linear,
         ),
         Drawing(
             "networks",
@@ -52,8 +35,8 @@ STUDY = Study(
             "steps, and losses; means and standard deviations over trials. Left: from "
             "behind the stem to the scores, samples coupled. Middle: the two blocks "
             "alone, at statistics of the batch.",
-            network_table,
-            draw_networks,
+            figure.network_table,
+            figure.draw_networks,
         ),
         Drawing(
             "starts",
@@ -61,14 +44,13 @@ STUDY = Study(
             "changes from other starts, paired over trials, with standard errors: "
             "decimal logarithms of the ratio of mean singular values before the first "
             "step, and by how much the mean logarithm of the loss falls.",
-            start_table,
-            draw_starts,
+            figure.start_table,
+            figure.draw_starts,
         ),
     ),
     committed=Committed(
-        CommittedRun(
-            "theodolite_papers.macdonald2023skip",
-            "shifted_spectra",
+        CommittedRun.of_study(
+            __name__,
             free=("n_seeds", "starts", "start_trials", "script_trials", "matrices"),
         ),
         ("quantity", "metric", "share", "step", "over", "shift", "stride", "map"),

@@ -104,26 +104,26 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell a network, one a matrix, and one for the pools."""
+    """Return one cell per network, one per matrix, and one for the pools."""
     trials = config.seeds
-    found: list[dict[str, Any]] = [
+    all_cells: list[dict[str, Any]] = [
         {"part": "figure", "kind": kind, "trial": trial}
         for kind in KINDS
         for trial in trials
     ]
     if config.script_at:
-        found += [
+        all_cells += [
             {"part": "script", "kind": kind, "trial": trial}
             for kind in KINDS
             for trial in trials[: config.script_trials]
         ]
-    found += [
+    all_cells += [
         {"part": "start", "kind": kind, "init": init, "gain": gain, "trial": trial}
         for init, gain in config.starts
         for kind in KINDS
         for trial in trials[: config.start_trials]
     ]
-    found += [
+    all_cells += [
         {"part": "matrix", "trial": config.seed + i} for i in range(config.matrices)
     ]
-    return [*found, {"part": "pools", "trial": config.seed}]
+    return [*all_cells, {"part": "pools", "trial": config.seed}]

@@ -1,12 +1,86 @@
 """Figures 1 and 2 from rows of points."""
 
-from typing import TYPE_CHECKING
+from itertools import pairwise
 
 from theodolite import figures
-from theodolite.core import Rows
+from theodolite.core import (
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    by_network,
+    compared_row,
+    estimate,
+    group_means,
+)
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+
+def linear_table(both: PredictedAndMeasured) -> Rows:
+    """Return shares with and without the identity, and their limits."""
+    means = group_means(
+        both.measured.where(quantity="matrix_share"), ("shift", "share")
+    )
+    law = both.predicted.where(quantity="matrix_share")
+    return means + [{**row, "quantity": "limit"} for row in law]
+
+
+def network_table(both: PredictedAndMeasured) -> Rows:
+    """Return shares of both spectra and losses by step, means over trials."""
+    rows = both.measured.where(part="figure")
+    shares = group_means(rows.where(quantity="share"), ("metric", "kind", "share"))
+    losses = group_means(rows.where(quantity="loss"), ("kind", "step"), log=True)
+    return shares + losses
+
+
+def start_table(both: PredictedAndMeasured) -> Rows:
+    """Return what each addition changes from each start, paired over trials.
+
+    Shifts are decimal logarithms of the ratio of means, speeds the fall of the mean
+    logarithm of the loss.
+    """
+    rows = both.measured.where(part="start")
+    starts = sorted({(row["init"], row["gain"]) for row in rows})
+    steps = max(rows.levels("over"), default=0)
+    table: list[Row] = []
+    for place, (init, gain) in enumerate(starts):
+        here = rows.where(init=init, gain=gain)
+        readings = {
+            "blocks": (here.where(quantity="mean", metric="blocks"), True, 1),
+            "composite": (here.where(quantity="mean", metric="composite"), True, 1),
+            "speed": (here.where(quantity="log_loss", over=steps), False, -1),
+        }
+        for name, (read, log, sign) in readings.items():
+            for low, high in pairwise(KINDS):
+                pair = [by_network(read.where(kind=k), log=log) for k in (high, low)]
+                values = list(pair[0].minus(pair[1]).values.values())
+                told = estimate(values) if len(values) > 1 else None
+                table.append(
+                    {
+                        "quantity": name,
+                        "addition": high,
+                        "start": f"{init} × {gain:g}" if gain != 1 else init,
+                        "place": place,
+                        "value": sign * told.mean if told else None,
+                        "spread": told.stderr if told else 0.0,
+                        "error": told.stderr if told else None,
+                    }
+                )
+    return Rows(table)
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Return shares and ends of figure 1 beside their limits."""
+    rows: list[Row] = []
+    for quantity in ("matrix_share", "low_end", "high_end"):
+        by = ("shift", "share") if quantity == "matrix_share" else ("shift",)
+        law = both.predicted.where(quantity=quantity)
+        for row in group_means(both.measured.where(quantity=quantity), by):
+            share = f", tenth {row['share']}" if "share" in row else ""
+            what = "I + A" if row["shift"] else "A"
+            label = f"{quantity.replace('_', ' ')} of {what}{share}"
+            limit = law.value(**{key: row[key] for key in by})
+            rows.append(compared_row(label, limit, row))
+    return rows
+
 
 LABELS = {"chain": "Chain", "res": "Res", "average": "ResAvg"}
 KINDS = {"chain": "chain", "res": "residual", "average": "average"}
@@ -19,25 +93,17 @@ CHANGES = {
 }
 
 
-def draw_linear(table: Rows) -> "Figure":
+def draw_linear(table: Rows) -> "figures.Figure":
     """Draw shares of both spectra, and the laws of the limit."""
     figure, (panel,) = figures.new_figure(5.4, 3.8)
     for name, label in MATRICES.items():
         style = figures.kind_style(MATRIX_KINDS[name])
         rows = table.where(quantity="matrix_share", shift=float(name))
         law = table.where(quantity="limit", shift=float(name))
-        figures.band(
-            panel,
-            rows.column("share"),
-            rows.values(),
-            rows.values("spread"),
-            style=style,
-            label=label,
-            line=False,
+        figures.row_band(
+            panel, rows, "share", error="spread", style=style, label=label, line=False
         )
-        figures.curve(
-            panel, law.column("share"), law.values(), style=style, means="limit law"
-        )
+        figures.row_curve(panel, law, "share", style=style, means="limit law")
     panel.set_xlabel("tenth of the singular values, the least first")
     panel.set_ylabel("mean singular value")
     panel.set_ylim(bottom=0)
@@ -45,7 +111,7 @@ def draw_linear(table: Rows) -> "Figure":
     return figure
 
 
-def draw_networks(table: Rows) -> "Figure":
+def draw_networks(table: Rows) -> "figures.Figure":
     """Draw both spectra and the losses of the three networks."""
     figure, panels = figures.new_figure(7.0, 3.6, panels=(1, 3))
     composite, blocks, losses = panels
@@ -53,23 +119,11 @@ def draw_networks(table: Rows) -> "Figure":
         style = figures.kind_style(KINDS[kind])
         for panel, metric in ((composite, "composite"), (blocks, "blocks")):
             rows = table.where(quantity="share", metric=metric, kind=kind)
-            figures.band(
-                panel,
-                rows.column("share"),
-                rows.values(),
-                rows.values("spread"),
-                style=style,
-                label=label,
+            figures.row_band(
+                panel, rows, "share", error="spread", style=style, label=label
             )
         rows = table.where(quantity="loss", kind=kind)
-        figures.band(
-            losses,
-            rows.column("step"),
-            rows.values(),
-            rows.values("spread"),
-            style=style,
-            label=label,
-        )
+        figures.row_band(losses, rows, "step", error="spread", style=style, label=label)
     for panel, name in ((composite, "to the scores"), (blocks, "of the two blocks")):
         panel.set_xlabel("tenth of the\nsingular values")
         panel.set_ylabel(f"mean singular value\n{name}")
@@ -81,23 +135,16 @@ def draw_networks(table: Rows) -> "Figure":
     return figure
 
 
-def draw_starts(table: Rows) -> "Figure":
+def draw_starts(table: Rows) -> "figures.Figure":
     """Draw what each addition changes from each start."""
     figure, panels = figures.new_figure(7.0, 4.4, panels=(1, 3))
     names = [kind for kind in LABELS if kind in table.levels("addition")]
     for panel, (quantity, label) in zip(panels, CHANGES.items(), strict=True):
         for kind in names:
             rows = table.where(quantity=quantity, addition=kind)
-            figures.band(
-                panel,
-                rows.column("place"),
-                rows.values(),
-                rows.values("spread"),
-                style=figures.kind_style(KINDS[kind]),
-                label=f"adding what makes {LABELS[kind]}",
-                kind="bars",
-                line=False,
-            )
+            name = f"adding what makes {LABELS[kind]}"
+            look = {"style": KINDS[kind], "label": name, "line": False}
+            figures.row_band(panel, rows, "place", error="spread", kind="bars", **look)
         figures.reference_line(panel, 0.0)
         starts = {row["place"]: row["start"] for row in table}
         panel.set_xticks(list(starts), list(starts.values()), rotation=60, ha="right")

@@ -7,7 +7,7 @@ import numpy as np
 from theodolite.core import Row, Rows
 from theodolite.theory import shifted_singular_edges, shifted_singular_shares
 
-from ..shared.shares import SHARES
+from ..shared.reads import SHARES
 from .config import Config
 
 # Entries are uniform on (-1, 1) over the root of the size.

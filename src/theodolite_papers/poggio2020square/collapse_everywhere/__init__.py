@@ -1,36 +1,23 @@
-"""Neural collapse at every norm, and the square loss beside cross-entropy.
+r"""Neural collapse at every norm, and the square loss beside cross-entropy.
+
+Do features of two, three and ten classes collapse under the square loss, as with
+cross-entropy, and does the norm $\rho$ at the end matter? Decays from none up and two
+starts make norms of many orders of magnitude. Which of the two losses is good sooner,
+and which overfits if training goes on?
 
 Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
 loss: sections 5 and 6.1, appendix G. The claim in our words: networks that fit their
 samples under the square loss have collapsed, whatever their norm; they are good sooner
-than under cross-entropy and overfit later on.
-
-Departures: see ``STUDY.departures``. Cost: a quarter of a minute of processor time at
-QUICK; at PAPER 320 networks of 1,000 epochs on up to 50,000 images, for a GPU.
+than under cross-entropy and overfit later on. Cost: a quarter of a minute of processor
+time at QUICK; at PAPER 320 networks of 1,000 epochs on up to 50,000 images, for a GPU.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import collapse, compare, curves, draw_collapse, draw_curves
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Neural collapse at every norm, and the square loss beside cross-entropy",
-    summary=(
-        "Do features of two, three and ten classes collapse under the square loss, as "
-        "with cross-entropy, and does the norm $\\rho$ at the end matter? Decays from "
-        "none up and two starts make norms of many orders of magnitude. Which of the "
-        "two losses is good sooner, and which overfits if training goes on?"
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(
@@ -39,15 +26,15 @@ STUDY = Study(
             "square loss, a point a decay and start; 0 is complete. Dashed: untrained. "
             "Means of two classes are opposite about their middle whatever they are, "
             "so that they have no NC2. Bars: one deviation over trials.",
-            collapse,
-            draw_collapse,
+            figure.collapse,
+            figure.draw_collapse,
         ),
         Drawing(
             "losses_over_time",
             "Errors on new samples of the largest group of classes, without decay. "
             "Bands: one standard error over trials.",
-            curves,
-            draw_curves,
+            figure.curves,
+            figure.draw_curves,
         ),
     ),
     departures=(

@@ -5,11 +5,11 @@ from typing import Any
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Test,
     above,
+    at_each,
     below,
-    each,
+    beyond,
     every,
     inside,
     mean,
@@ -69,10 +69,9 @@ LOSSES = (
             ),
         ),
     ),
-    Claim(
+    beyond(
         name="who-is-sooner-depends-on-the-start",
         place="Beside section 6.1",
-        kind=Kind.BEYOND,
         statement=(
             "Without decay and from large starts cross-entropy reaches good errors "
             "sooner than the square loss."
@@ -102,12 +101,10 @@ LOSSES = (
                     mean(gain("square", GIVEN, decay=0.0, start=start)), above(0)
                 ),
             ),
-            each(
+            at_each(
                 "start",
                 gain("cross_entropy", GIVEN, decay=0.0),
-                lambda start: inside(
-                    mean(gain("cross_entropy", GIVEN, decay=0.0, start=start)), SAME
-                ),
+                lambda rows: inside(mean(rows), SAME),
             ),
         ),
         rival="errors that go on falling, or rise for both",
@@ -128,36 +125,32 @@ LOSSES = (
         name="decay-keeps-from-overfitting",
         place="Section 6.1",
         statement=("With weight decay the square loss does not overfit at long times."),
-        test=each(
+        test=at_each(
             "decay",
             gain("square", GIVEN),
-            lambda decay: inside(mean(gain("square", GIVEN, decay=decay)), SAME),
+            lambda rows: inside(mean(rows), SAME),
             where=lambda decay: decay > 0,
         ),
         rival="errors that rise at long times all the same",
         choices=(HALVES,),
     ),
-    Claim(
+    beyond(
         name="wrong-labels-overfit-both",
         place="Beside section 6.1",
-        kind=Kind.BEYOND,
         statement=(
             "Where a fifth of the labels is wrong both losses overfit at long times "
             "without decay."
         ),
         test=every(
-            *(
-                inside(mean(gain(loss, FLIPPED, decay=0.0)), above(0))
-                for loss in ("square", "cross_entropy")
-            )
+            inside(mean(gain(loss, FLIPPED, decay=0.0)), above(0))
+            for loss in ("square", "cross_entropy")
         ),
         rival="cross-entropy that does not overfit",
         choices=(HALVES,),
     ),
-    Claim(
+    beyond(
         name="wrong-labels-harm-square-more",
         place="Beside section 6.1",
-        kind=Kind.BEYOND,
         statement=(
             "Where a fifth of the labels is wrong, stopping early gains more for the "
             "square loss than for cross-entropy, without decay."
@@ -166,18 +159,17 @@ LOSSES = (
         rival="as much to gain for either",
         choices=(HALVES,),
     ),
-    Claim(
+    beyond(
         name="decay-does-not-mend-labels",
         place="Beside section 6.1",
-        kind=Kind.BEYOND,
         statement=(
             "Where a fifth of the labels is wrong the square loss overfits at long "
             "times with weight decay too."
         ),
-        test=each(
+        test=at_each(
             "decay",
             gain("square", FLIPPED),
-            lambda decay: inside(mean(gain("square", FLIPPED, decay=decay)), above(0)),
+            lambda rows: inside(mean(rows), above(0)),
             where=lambda decay: decay > 0,
         ),
         rival="decay that keeps from overfitting whatever the labels",

@@ -14,7 +14,7 @@ SMALL_START, LARGE_START = 0.1, 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Four dense layers with batch norms, an output a class.
+    """Four dense layers with batch norms, one output per class.
 
     Attributes:
         dataset: Named dataset.
@@ -105,18 +105,18 @@ def runs(config: Config, cell: dict[str, Any]) -> list[Run]:
     """Return loss, decay and start of the networks of a cell."""
     square, other = LOSSES
     last = config.decays[-1]
-    found: list[Run] = []
+    listed: list[Run] = []
     if cell["labels"] == FLIPPED:
-        found += [(x, d, SMALL_START) for x in LOSSES for d in (0.0, last)]
-        return found
-    found += [(square, d, s) for d in config.decays for s in config.starts]
+        listed += [(x, d, SMALL_START) for x in LOSSES for d in (0.0, last)]
+        return listed
+    listed += [(square, d, s) for d in config.decays for s in config.starts]
     if cell["classes"] == config.compared:
-        found += [(other, d, s) for d in (0.0, last) for s in config.starts]
-    return found
+        listed += [(other, d, s) for d in (0.0, last) for s in config.starts]
+    return listed
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a trial and task, the largest first, and one with flipped labels."""
+    """Return one cell per trial and task, largest first, and one of flipped labels."""
     most = config.compared
     return [
         cell

@@ -1,9 +1,7 @@
 """Collapse beside the norm, and errors over time under two losses, from rows."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
 PROPERTIES = ("nc1", "nc2", "nc3", "nc4")
 RUN = ("classes", "loss", "decay", "start")
@@ -12,19 +10,19 @@ RUN = ("classes", "loss", "decay", "start")
 def collapse(both: PredictedAndMeasured) -> Rows:
     """Return the four numbers beside norms, condition by condition, and untrained."""
     rows = both.measured.where(labels="given", loss="square")
-    found: list[Row] = []
+    points: list[Row] = []
     for row in group_means(
         rows.where(quantity="norm", reading="product"), RUN, log=True
     ):
         labels = {key: row[key] for key in RUN}
         for name in PROPERTIES:
             kept = rows.where(quantity=name, stage="end", **labels)
-            found += [
+            points += [
                 {**point, "norm": 10 ** row["value"]}
                 for point in group_means(kept, RUN)
             ]
     before = both.measured.where(stage="untrained")
-    return Rows(found) + Rows.joined(
+    return Rows(points) + Rows.joined(
         group_means(before.where(quantity=name), ("classes", "stage"))
         for name in PROPERTIES
     )
@@ -43,25 +41,19 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     """Set heads as they are beside where they would be with orthogonal means."""
     rows: list[Row] = []
     last = max(both.measured.levels("decay"))
-    found = both.measured.where(
+    heads = both.measured.where(
         quantity="raw_duality", stage="end", loss="square", decay=last
     )
-    for row in group_means(found, ("classes",)):
+    for row in group_means(heads, ("classes",)):
         rows.append(
-            {
-                "label": f"head as it is to centred means, {row['classes']} classes",
-                "predicted": both.predicted.value(
-                    quantity="raw_duality", classes=row["classes"]
-                ),
-                "measured": row["value"],
-                "error": row["error"],
-            }
+            compared_row(
+                f"head as it is to centred means, {row['classes']} classes",
+                both.predicted.value(quantity="raw_duality", classes=row["classes"]),
+                row,
+            )
         )
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLES = {
     "nc1": "NC1: variability in classes",
@@ -73,7 +65,7 @@ KINDS = {"square": "square_loss", "cross_entropy": "cross_entropy"}
 LOSSES = {"square": "square", "cross_entropy": "cross-entropy"}
 
 
-def draw_collapse(table: Rows) -> "Figure":
+def draw_collapse(table: Rows) -> "figures.Figure":
     """Draw the four numbers against the norm at the end."""
     figure, panels = figures.new_figure(7.0, 5.8, panels=(2, 2), share_x=True)
     counts = table.levels("classes")
@@ -84,11 +76,11 @@ def draw_collapse(table: Rows) -> "Figure":
             style = figures.ordered_style(count, counts)
             rows = table.where(quantity=quantity, classes=count)
             ends = rows.where(lambda row: row.get("stage") is None)
-            figures.band(
+            figures.row_band(
                 panel,
-                ends.column("norm"),
-                ends.values(),
-                ends.values("spread"),
+                ends,
+                "norm",
+                error="spread",
                 style=style,
                 label=f"{count} classes",
                 kind="bars",
@@ -112,7 +104,7 @@ def draw_collapse(table: Rows) -> "Figure":
     return figure
 
 
-def draw_curves(table: Rows) -> "Figure":
+def draw_curves(table: Rows) -> "figures.Figure":
     """Draw errors on new samples against epochs."""
     kinds = [("given", 0.1), ("given", 5.0), ("flipped", 0.1)]
     figure, panels = figures.new_figure(
@@ -121,14 +113,8 @@ def draw_curves(table: Rows) -> "Figure":
     for panel, (labels, start) in zip(panels, kinds, strict=True):
         for name in LOSSES:
             rows = table.where(labels=labels, start=start, loss=name)
-            figures.band(
-                panel,
-                rows.column("epoch"),
-                rows.values(),
-                rows.values("error"),
-                style=figures.kind_style(KINDS[name]),
-                label=LOSSES[name],
-            )
+            style = figures.kind_style(KINDS[name])
+            figures.row_band(panel, rows, "epoch", style=style, label=LOSSES[name])
         figures.log_axis(panel, "x")
         panel.set_xlabel("epochs")
         told = "labels as given" if labels == "given" else "labels flipped"

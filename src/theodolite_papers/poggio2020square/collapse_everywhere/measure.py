@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core import ClassifierBlueprint, Row, Rows
+from theodolite.core import ClassifierBlueprint, Row, Rows, named_rows
 
-from ..shared.ranks import known, rank_correlation
+from ..shared.rows import known, rank_correlation
 from ..shared.split_classes import SplitClasses, flipped, split_classes
 from .config import FLIPPED, Config, Run, runs
 
@@ -214,7 +214,7 @@ def _collapse(
     plan = plan_of(config, split)
     before = build(plan, seed=cell["trial"], device=config.device)
     rows = _properties(before, split, "batch", stage="untrained")
-    found: dict[Run, float] = {}
+    variability: dict[Run, float] = {}
     for run, network in trained.items():
         if network.status == "diverged":
             rows += [_row(name, run, math.nan, 0.0, stage="end") for name in PROPERTIES]
@@ -223,12 +223,12 @@ def _collapse(
         new = _properties(network.network(), split, "eval", stage="end", **labels)
         rows += new
         if run[0] == "square":
-            found[run] = Rows(new).value(quantity="nc1")
-    norms = [trained[run].last.rho for run in found]
-    value = known(rank_correlation(norms, list(found.values())))
+            variability[run] = Rows(new).value(quantity="nc1")
+    norms = [trained[run].last.rho for run in variability]
+    value = known(rank_correlation(norms, list(variability.values())))
     return [
         *rows,
-        {"quantity": "rank", "of": "nc1", "runs": len(found), "value": value,
+        {"quantity": "rank", "of": "nc1", "runs": len(variability), "value": value,
          "error": 0.0},
     ]  # fmt: skip
 
@@ -255,18 +255,14 @@ def _properties(
         weight -= weight.mean(dim=0)
         kept = float(weight.double().norm()) / whole
     reading = instruments.collapse(network, batch, norm_mode=norm_mode)
-    found = {
+    numbers = {
         name: (getattr(reading, field), getattr(reading, reading.error_of[field]))
         for name, field in PROPERTIES.items()
     }
     # Means are centred, so only the centred part of the head has an angle with them.
-    away, error = found["nc3"]
-    found["raw_duality"] = 2 - kept * (2 - away), error + EPS
-    return [
-        {"quantity": name, **labels, "value": float(value), "error": float(bound),
-         "norm_mode": str(reading.norm_mode)}
-        for name, (value, bound) in found.items()
-    ]  # fmt: skip
+    away, error = numbers["nc3"]
+    numbers["raw_duality"] = 2 - kept * (2 - away), error + EPS
+    return named_rows(numbers, norm_mode=str(reading.norm_mode), **labels)  # fmt: skip
 
 
 def _row(quantity: str, run: Run, value: float, error: float, **more: Any) -> Row:

@@ -1,36 +1,24 @@
-"""Decay, norms, margins and label noise in real training: sections 1.2, 3 and E.1.
+r"""Weight decay, starts and label noise: norms, margins and errors at the end.
+
+Does a smaller norm $\rho$ at the end go with wider margins and fewer errors on new
+samples? Does weight decay make training forget where it started, how much of it, and
+does label noise do the same? Networks of four layers with batch norms learn two classes
+from several starts at many decays and noises.
 
 Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
 loss: observation 2, lemma 1, figures 1 to 9, appendix E.1, footnote 13. The claim in
 our words: weight decay makes training forget its start and end at small norms, which
-have wide margins and few errors; label noise does the same.
-
-Departures: see ``STUDY.departures``. Cost: a quarter of a minute of processor time at
-QUICK; at PAPER 360 networks of 1,000 epochs on 10,000 images, for a GPU.
+have wide margins and few errors; label noise does the same. Cost: a quarter of a minute
+of processor time at QUICK; at PAPER 360 networks of 1,000 epochs on 10,000 images, for
+a GPU.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import compare, draw_noise, draw_norms, draw_starts, noise, norms, starts
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Weight decay, starts and label noise: norms, margins and errors at the end",
-    summary=(
-        "Does a smaller norm $\\rho$ at the end go with wider margins and fewer errors "
-        "on new samples? Does weight decay make training forget where it started, how "
-        "much of it, and does label noise do the same? Networks of four layers with "
-        "batch norms learn two classes from several starts at many decays and noises."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(
@@ -38,8 +26,8 @@ STUDY = Study(
             "Margins and errors on new samples beside the norm at the end, a point a "
             "decay and start, and the deviation of margins over their root mean "
             "square. Bars: one deviation over trials.",
-            norms,
-            draw_norms,
+            figure.norms,
+            figure.draw_norms,
         ),
         Drawing(
             "starts_forgotten",
@@ -47,15 +35,15 @@ STUDY = Study(
             "the decay at which the dependence on the start is halved, and is a fifth, "
             "by the length of training; dashed: its inverse. Bars: one deviation over "
             "trials.",
-            starts,
-            draw_starts,
+            figure.starts,
+            figure.draw_starts,
         ),
         Drawing(
             "label_noise",
             "Without decay: the norm of the last layer and errors on new samples by "
             "the size of label noise. Bars: one deviation over trials.",
-            noise,
-            draw_noise,
+            figure.noise,
+            figure.draw_noise,
         ),
     ),
     departures=(

@@ -1,4 +1,4 @@
-"""Small norms, wide margins, and what they do for the error on new samples."""
+"""Small norms and wide margins, and whether the end of training remembers its start."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     Read,
     above,
     below,
+    beyond,
     each,
     every,
     group_means,
@@ -19,10 +19,12 @@ from theodolite.core import (
     mean,
     measured,
     ordered,
+    our_margin,
+    somewhere,
     trend,
 )
 
-from .config import FITTED, SMALL_START
+from .config import FITTED, LARGE_START, LEVELS, PAPER_DECAY, SMALL_START
 
 READINGS = ("product", "last")
 BOTH = Choice(
@@ -35,8 +37,7 @@ CLOSE = Choice(
     why="the paper speaks of solutions close to interpolation and gives no distance",
 )
 HELD = Choice(
-    what="samples held out stand for the expected error",
-    why="it cannot be computed",
+    what="samples held out stand for the expected error", why="it cannot be computed"
 )
 
 
@@ -58,6 +59,10 @@ def _least(both: PredictedAndMeasured) -> Mapping[str, Number]:
     }
 
 
+def _run(decay: float, start: float) -> dict[str, Any]:
+    return {"decay": decay, "start": start, "noise": 0.0}
+
+
 NORMS = (
     Claim(
         name="small-norm-wide-margin",
@@ -67,7 +72,7 @@ NORMS = (
             "larger average margin $\\sum_n y_n f_n$."
         ),
         test=every(
-            *(inside(rank("mean_margin", reading), below(0)) for reading in READINGS)
+            inside(rank("mean_margin", reading), below(0)) for reading in READINGS
         ),
         asides=_least,
         rival="margins that norms do not order",
@@ -81,33 +86,29 @@ NORMS = (
             "new samples better."
         ),
         test=every(
-            *(inside(rank("test_error", reading), above(0)) for reading in READINGS)
+            inside(rank("test_error", reading), above(0)) for reading in READINGS
         ),
         rival="errors on new samples that norms do not order, as a bound allows",
         choices=(BOTH, CLOSE, HELD),
     ),
-    Claim(
+    beyond(
         name="whatever-made-the-norm",
         place="Beside observation 2",
-        kind=Kind.BEYOND,
         statement=(
             "Smaller $\\rho$ goes with fewer errors on new samples whether decay made "
             "it smaller, at one start, or the start did, without decay."
         ),
         test=every(
-            *(
-                inside(rank("test_error", reading, over), above(0))
-                for reading in READINGS
-                for over in ("decays", "starts")
-            )
+            inside(rank("test_error", reading, over), above(0))
+            for reading in READINGS
+            for over in ("decays", "starts")
         ),
         rival="a decay or a start that betters the error and moves the norm besides",
         choices=(BOTH, HELD),
     ),
-    Claim(
+    beyond(
         name="decay-keeps-margins-apart",
         place="Beside section 1.2, figures 5 and 8",
-        kind=Kind.BEYOND,
         statement=(
             "At every decay and from every start the margins of all samples become "
             "more alike in training, and from small starts the less so, the more "
@@ -152,5 +153,132 @@ NORMS = (
 )
 
 
-def _run(decay: float, start: float) -> dict[str, Any]:
-    return {"decay": decay, "start": start, "noise": 0.0}
+HALF, FIFTH = LEVELS
+FORGOTTEN = our_margin(
+    0.1, "a start of fifty times the norm then moves the end by a factor below 1.5"
+)
+REMEMBERED = above(
+    0.1, source="ours", why="the margin within which ends count as independent"
+)
+TURNED = Choice(
+    what="the dependence is the exponent of the last norm in the first, over starts",
+    why="the paper shows curves; all that it asks is whether they meet",
+)
+
+
+def memory(reading: str, *, decay: float, noise: float = 0.0) -> Read:
+    """Read the exponent of the norm at the end in that at the start."""
+    rows = measured("memory", stage="end", reading=reading, decay=decay, noise=noise)
+    told = f"exponent of the last norm ({reading}) in the first, decay {decay:g}"
+    return mean(rows, name=f"{told}, noise {noise:g}" if noise else told)
+
+
+def _thresholds(both: PredictedAndMeasured) -> Mapping[str, Number]:
+    """Return decays at which dependence is halved and a fifth, for each length.
+
+    Where some trial's lies on the edge of what was tried, none is given.
+    """
+    names = {HALF: "halved", FIFTH: "a fifth"}
+    rows = both.measured.where(quantity="threshold", reading="product")
+    return {
+        f"decay at which dependence is {names[row['level']]}, {row['epoch']} epochs": (
+            Number(row["value"], row["error"])
+        )
+        for row in group_means(rows, ("level", "epoch"))
+        if not any(rows.where(level=row["level"], epoch=row["epoch"]).column("edge"))
+    }
+
+
+def _large(decay: float) -> dict[str, Any]:
+    return {"stage": "end", "reading": "product", **_run(decay, LARGE_START)}
+
+
+STARTS = (
+    Claim(
+        name="enough-decay-forgets",
+        place="Sections 1.2 and 3",
+        statement=(
+            "If the weight decay is large enough, the end does not depend on the "
+            "start: it has a small norm even from a large one. Without it, it does."
+        ),
+        test=every(
+            *(inside(memory(reading, decay=0.0), REMEMBERED) for reading in READINGS),
+            somewhere(
+                "decay",
+                measured("memory", stage="end", noise=0.0),
+                lambda decay: every(
+                    inside(memory(r, decay=decay), FORGOTTEN) for r in READINGS
+                ),
+                where=lambda decay: decay >= PAPER_DECAY,
+            ),
+            somewhere(
+                "decay",
+                measured("norm", stage="end", start=LARGE_START, noise=0.0),
+                lambda decay: ordered(
+                    measured("norm", **_large(decay)),
+                    measured("norm", **_large(0.0)),
+                    log=True,
+                    by=above(1, source="ours", why="smaller by a factor of 10"),
+                    name=f"log10 norm lost by decay {decay:g}, large start",
+                ),
+                where=lambda decay: decay >= PAPER_DECAY,
+            ),
+        ),
+        rival="ends that every decay tried leaves apart",
+        choices=(
+            BOTH,
+            TURNED,
+            Choice(
+                what=f"large enough is {PAPER_DECAY} or more",
+                why="the decay of the captions; the paper gives no other",
+            ),
+        ),
+        asides=_thresholds,
+    ),
+    beyond(
+        name="enough-is-a-matter-of-time",
+        place="Beside section 3",
+        statement=(
+            "The decay that halves the dependence on the start is inversely "
+            "proportional to the length of training: what forgets is the time that "
+            "decay has had, $\\eta\\lambda t/(1 - \\mu)$."
+        ),
+        test=every(
+            trend(
+                measured("threshold", level=HALF, reading=reading),
+                over="epoch",
+                slope_in=our_margin(
+                    0.2, "between powers one would tell apart", centre=-1.0
+                ),
+                name=f"exponent of the decay ({reading}) in the epochs",
+            )
+            for reading in READINGS
+        ),
+        rival="a decay that is large enough at any length, as of a landscape",
+        choices=(BOTH,),
+        asides=_thresholds,
+    ),
+    beyond(
+        name="errors-forget-too",
+        place="Beside section 3",
+        statement=(
+            f"With a weight decay of {PAPER_DECAY} errors on new samples do not depend "
+            "on the start either; without decay large starts err more."
+        ),
+        test=every(
+            ordered(
+                measured("test_error", **_run(PAPER_DECAY, SMALL_START)),
+                measured("test_error", **_run(PAPER_DECAY, LARGE_START)),
+                by=our_margin(0.02, "two samples of a hundred"),
+                name=f"errors of large less small starts, decay {PAPER_DECAY:g}",
+            ),
+            ordered(
+                measured("test_error", **_run(0.0, SMALL_START)),
+                measured("test_error", **_run(0.0, LARGE_START)),
+                name="errors of large less small starts, no decay",
+            ),
+        ),
+        rival="errors that remember what norms forget",
+        choices=(HELD,),
+    ),
+)

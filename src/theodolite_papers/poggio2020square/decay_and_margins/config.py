@@ -109,5 +109,5 @@ def runs(config: Config) -> list[tuple[float, float, float]]:
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a trial: its networks share samples and their order."""
+    """Return one cell per trial: its networks share samples and their order."""
     return [{"trial": trial} for trial in config.seeds]

@@ -1,12 +1,13 @@
 """Norms beside margins and errors, starts forgotten, and label noise, from rows."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from theodolite import figures
 from theodolite.core import (
     PredictedAndMeasured,
     Row,
     Rows,
+    compared_row,
     group_means,
     measured,
     slope,
@@ -26,7 +27,7 @@ def norms(both: PredictedAndMeasured) -> Rows:
 
 def _beside(rows: Rows) -> list[Row]:
     """Return means over trials of norms, each with a margin and an error."""
-    found: list[Row] = []
+    points: list[Row] = []
     ends = rows.where(stage="end")
     for row in group_means(
         ends.where(quantity="norm", reading="product"), RUN, log=True
@@ -35,10 +36,10 @@ def _beside(rows: Rows) -> list[Row]:
         for name, reading in (("mean_margin", "product"), ("test_error", None)):
             kept = ends.where(quantity=name, reading=reading, **labels)
             (other,) = group_means(kept, RUN)
-            found.append({**other, "norm": 10 ** row["value"], "beside": name})
+            points.append({**other, "norm": 10 ** row["value"], "beside": name})
         at = {"norm": 10 ** row["value"], "value": 10 ** -row["value"], "error": 0.0}
-        found.append({"quantity": "inverse", **at})
-    return sorted(found, key=lambda row: row["norm"])
+        points.append({"quantity": "inverse", **at})
+    return sorted(points, key=lambda row: row["norm"])
 
 
 def starts(both: PredictedAndMeasured) -> Rows:
@@ -49,10 +50,10 @@ def starts(both: PredictedAndMeasured) -> Rows:
     rows = both.measured.where(quantity="threshold", reading="product")
     # Where some trial's lies on the edge of what was tried, the mean is not known.
     edge = {(row["level"], row["epoch"]) for row in rows if row["edge"]}
-    found = group_means(rows, ("level", "epoch")).where(
+    thresholds = group_means(rows, ("level", "epoch")).where(
         lambda row: (row["level"], row["epoch"]) not in edge
     )
-    return _floored(group_means(ends, RUN, log=True)) + found + _law(found)
+    return _floored(group_means(ends, RUN, log=True)) + thresholds + _law(thresholds)
 
 
 def _law(thresholds: Rows) -> list[Row]:
@@ -91,12 +92,11 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     ends = both.measured.where(quantity="norm_times_margin")
     for row in group_means(ends, ("decay",)):
         rows.append(
-            {
-                "label": f"norm times mean margin, decay {row['decay']:g}",
-                "predicted": both.predicted.value(quantity="norm_times_margin"),
-                "measured": row["value"],
-                "error": row["error"],
-            }
+            compared_row(
+                f"norm times mean margin, decay {row['decay']:g}",
+                both.predicted.value(quantity="norm_times_margin"),
+                row,
+            )
         )
     return rows
 
@@ -107,12 +107,7 @@ def _floored(rows: Rows) -> Rows:
     return Rows({**row, "shown": row["decay"] or least / 3} for row in rows)
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-
-def draw_norms(table: Rows) -> "Figure":
+def draw_norms(table: Rows) -> "figures.Figure":
     """Draw margins, errors and spreads of margins."""
     figure, panels = figures.new_figure(7.0, 6.0, panels=(2, 2))
     panels.pop().remove()
@@ -127,9 +122,7 @@ def draw_norms(table: Rows) -> "Figure":
         panel.set_xlabel(r"norm $\rho$ at the end")
     law = table.where(quantity="inverse")
     style = figures.kind_style("measured")
-    figures.curve(
-        margins, law.column("norm"), law.values(), style=style, label=r"$1/\rho$"
-    )
+    figures.row_curve(margins, law, "norm", style=style, label=r"$1/\rho$")
     figures.log_axis(margins, "y")
     margins.set_ylabel("mean margin $y_n f_n$")
     errors.set_ylabel("error on new samples")
@@ -144,7 +137,7 @@ def draw_norms(table: Rows) -> "Figure":
     return figure
 
 
-def draw_starts(table: Rows) -> "Figure":
+def draw_starts(table: Rows) -> "figures.Figure":
     """Draw norms at the end by decay, and decays that forget by length."""
     figure, (ends, lengths) = figures.new_figure(7.0, 3.8, panels=(1, 2))
     starts = table.levels("start")
@@ -163,25 +156,19 @@ def draw_starts(table: Rows) -> "Figure":
         _band(lengths, rows, "epoch", style, f"dependence at {level:.0%}")
     if len(law := table.where(quantity="law")):
         style = figures.kind_style("measured")
-        figures.curve(
-            lengths, law.column("epoch"), law.values(), style=style, label="inverse"
-        )
+        figures.row_curve(lengths, law, "epoch", style=style, label="inverse")
         figures.log_axis(lengths, "x", ticks=law.column("epoch"))
     figures.log_axis(lengths, "y", ticks=[d for d in table.levels("decay") if d])
-    lengths.set_xlabel("epochs of training")
-    lengths.set_ylabel(r"weight decay $\lambda$")
+    lengths.set(xlabel="epochs of training", ylabel=r"weight decay $\lambda$")
     figures.legend(lengths)
     return figure
 
 
-def draw_noise(table: Rows) -> "Figure":
+def draw_noise(table: Rows) -> "figures.Figure":
     """Draw norms of the last layer and errors against label noise."""
     figure, panels = figures.new_figure(7.0, 3.8, panels=(1, 2))
     starts = table.levels("start")
-    told = {
-        "norm": "norm of the last layer",
-        "test_error": "error on new samples",
-    }
+    told = {"norm": "norm of the last layer", "test_error": "error on new samples"}
     for panel, (quantity, label) in zip(panels, told.items(), strict=True):
         for start in starts:
             rows = table.where(quantity=quantity, start=start)
@@ -189,8 +176,7 @@ def draw_noise(table: Rows) -> "Figure":
                 continue
             style = figures.ordered_style(start, starts)
             _band(panel, rows, "noise", style, f"start {start:g}")
-        panel.set_xlabel(r"label noise $\delta$")
-        panel.set_ylabel(label)
+        panel.set(xlabel=r"label noise $\delta$", ylabel=label)
     figures.power_axis(panels[0], "y")
     panels[1].set_ylim(bottom=0)
     figures.shared_legend(figure)
@@ -198,7 +184,7 @@ def draw_noise(table: Rows) -> "Figure":
 
 
 def _band(
-    panel: "Axes",
+    panel: "figures.Axes",
     rows: Rows,
     over: str,
     style: "figures.SeriesStyle",
@@ -207,16 +193,9 @@ def _band(
     line: bool = True,
 ) -> None:
     settings: dict[str, Any] = {"kind": "bars", "line": line, "label": label}
-    figures.band(
-        panel,
-        rows.column(over),
-        rows.values(),
-        rows.values("spread"),
-        style=style,
-        **settings,
-    )
+    figures.row_band(panel, rows, over, error="spread", style=style, **settings)
 
 
-def _decay_axis(panel: "Axes") -> None:
+def _decay_axis(panel: "figures.Axes") -> None:
     figures.log_axis(panel, "x")
     panel.set_xlabel(r"weight decay $\lambda$ (leftmost: none)")

@@ -9,7 +9,7 @@ import numpy as np
 
 from theodolite.core import ClassifierBlueprint, Row, Rows
 
-from ..shared.ranks import known, rank_correlation
+from ..shared.rows import known, rank_correlation
 from ..shared.split_classes import split_classes
 from .config import FITTED, LARGE_START, LEVELS, Config, runs
 
@@ -24,10 +24,10 @@ def memory(ends: Mapping[float, float]) -> float:
         >>> round(memory({0.1: 1.0, 1.0: 10.0, 10.0: 100.0}), 12)
         1.0
     """
-    starts, found = (np.log10(list(part)) for part in (ends, ends.values()))
-    if not np.isfinite(found).all():
+    starts, last = (np.log10(list(part)) for part in (ends, ends.values()))
+    if not np.isfinite(last).all():
         return math.nan
-    return float(np.polyfit(starts, found, 1)[0])
+    return float(np.polyfit(starts, last, 1)[0])
 
 
 def threshold(memories: Mapping[float, float], level: float) -> tuple[float, bool]:
@@ -82,16 +82,16 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     """Train the networks of a trial and compare their ends."""
     trial = cell["trial"]
     trained = _trained(config, trial)
-    found = {
+    ends = {
         (run, length): _end(network, length)
         for run, network in trained.items()
         for length in config.lengths
     }
     rows = [
-        *_ends(config, found),
+        *_ends(config, ends),
         *_spreads(trained),
-        *_ranks(config, found),
-        *_memories(config, found),
+        *_ranks(config, ends),
+        *_memories(config, ends),
     ]
     numbers = ("value", "error")
     return Rows(
@@ -101,11 +101,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 
 def _trained(config: Config, trial: int) -> "dict[Run, TrainedClassifier]":
-    from theodolite.training import (
-        ClassifierRecipe,
-        LabelledSamples,
-        train_classifiers,
-    )
+    from theodolite.training import ClassifierRecipe, LabelledSamples, train_classifiers
 
     split = split_classes(
         config.dataset,
@@ -156,24 +152,28 @@ def _end(network: "TrainedClassifier", length: int) -> dict[str, float]:
     product = [record.rho for record in tail]
     margins = [record.output_margins for record in tail]
     norms = {"product": product, "last": last}
-    found = {
+    numbers = {
         f"norm/{name}": float(np.exp(np.mean(np.log(values))))
         for name, values in norms.items()
     }
     for name, values in norms.items():
         pairs = list(zip(margins, values, strict=True))
-        found[f"mean_margin/{name}"] = float(np.mean([m.mean() / v for m, v in pairs]))
-        found[f"least_margin/{name}"] = float(np.mean([m.min() / v for m, v in pairs]))
+        numbers[f"mean_margin/{name}"] = float(
+            np.mean([m.mean() / v for m, v in pairs])
+        )
+        numbers[f"least_margin/{name}"] = float(
+            np.mean([m.min() / v for m, v in pairs])
+        )
     for name in ("test_error", "train_error", "train_loss"):
-        found[name] = float(np.mean([getattr(record, name) for record in tail]))
-    found["norm_times_margin"] = float(np.mean([m.mean() for m in margins]))
-    return found
+        numbers[name] = float(np.mean([getattr(record, name) for record in tail]))
+    numbers["norm_times_margin"] = float(np.mean([m.mean() for m in margins]))
+    return numbers
 
 
-def _ends(config: Config, found: Mapping[Any, dict[str, float]]) -> list[Row]:
+def _ends(config: Config, ends: Mapping[Any, dict[str, float]]) -> list[Row]:
     """Return the ends of all trainings, and norms at shorter lengths."""
     rows: list[Row] = []
-    for (run, length), numbers in found.items():
+    for (run, length), numbers in ends.items():
         for name, value in numbers.items():
             quantity, _, reading = name.partition("/")
             if length < config.epochs and quantity != "norm":
@@ -207,11 +207,11 @@ def _spreads(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
     return rows
 
 
-def _ranks(config: Config, found: Mapping[Any, dict[str, float]]) -> list[Row]:
+def _ranks(config: Config, everything: Mapping[Any, dict[str, float]]) -> list[Row]:
     """Return rank correlations of the norm with margins and errors on new samples."""
     ends = {
         run: numbers
-        for (run, length), numbers in found.items()
+        for (run, length), numbers in everything.items()
         if length == config.epochs and not run[2]
     }
     close = {r: e for r, e in ends.items() if e["train_loss"] < FITTED}
@@ -234,7 +234,7 @@ def _ranks(config: Config, found: Mapping[Any, dict[str, float]]) -> list[Row]:
     return rows
 
 
-def _memories(config: Config, found: Mapping[Any, dict[str, float]]) -> list[Row]:
+def _memories(config: Config, trained: Mapping[Any, dict[str, float]]) -> list[Row]:
     """Return exponents of ends in starts, and decays at which they fall."""
     wanted = runs(config)
     kinds = list(dict.fromkeys((decay, noise) for decay, _, noise in wanted))
@@ -244,7 +244,7 @@ def _memories(config: Config, found: Mapping[Any, dict[str, float]]) -> list[Row
             kept: dict[tuple[float, float], float] = {}
             for decay, noise in kinds:
                 ends = {
-                    start: found[run, length][f"norm/{reading}"]
+                    start: trained[run, length][f"norm/{reading}"]
                     for run in wanted
                     for start in (run[1],)
                     if (run[0], run[2]) == (decay, noise)

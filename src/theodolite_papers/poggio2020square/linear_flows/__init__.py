@@ -1,43 +1,28 @@
-"""E.2, Eqs 32–37, 46 and 47: linear classifiers, and where their flows end.
+r"""Linear classifiers: does the end depend on the start?.
 
-Poggio & Liao (2020), Generalization in deep network classifiers trained with the
-square loss, appendices E and G. The claim in our words: with normalisation and decay
-the end does not depend on the start, without decay it does.
+A linear classifier $\rho v^T x$ follows its norm and its direction under the square or
+the exponential loss. Flows are integrated, rests solved for, and gradient descent run
+from several starts, on both sides of $\rho = 0$.
 
-Departures: see ``STUDY.departures``. Cost: seconds at QUICK.
+Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
+loss, appendices E and G. The claim in our words: with normalisation and decay the end
+does not depend on the start, without decay it does. Cost: seconds at QUICK.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Linear classifiers: does the end depend on the start?",
-    summary=(
-        "A linear classifier $\\rho v^T x$ follows its norm and its direction under "
-        "the square or the exponential loss. Flows are integrated, rests solved for, "
-        "and gradient descent run from several starts, on both sides of $\\rho = 0$."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     drawings=(
         Drawing(
             "linear_ends",
             "Norm reached without decay over the least norm that interpolates, by "
             "the norm at the start. Lines are flows, points gradient descent "
             "extrapolated to steps of length zero.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

@@ -5,20 +5,20 @@ from typing import Any
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Number,
     above,
     below,
+    beyond,
+    erratum,
     every,
     highest,
     inside,
     largest,
-    largest_distance,
     lowest,
     mean,
     measured,
+    meets,
     near,
-    predicted,
     smallest,
     span,
 )
@@ -38,10 +38,9 @@ FIXED: dict[str, Any] = {"shape": "tall", "loss": "square", "decay": 0.0}
 
 
 CLAIMS = (
-    Claim(
+    erratum(
         name="speeds-of-a-linear-network",
         place="Eqs 32 and 33",
-        kind=Kind.ERRATUM,
         statement="Eqs 32 and 33 are the gradient flow of both losses.",
         printed=(
             "$\\dot\\rho = \\frac{2}{\\rho}\\sum\\ell_n y_n v^T x_n - 2\\lambda\\rho$, "
@@ -54,30 +53,12 @@ CLAIMS = (
             "y_n(x_n - vv^T x_n)$. As printed the objective rises at some points"
         ),
         test=every(
-            *(
-                inside(highest(measured("printed_loss_rate", loss=loss)), below(0))
-                for loss in ("square", "exponential")
-            )
+            inside(highest(measured("printed_loss_rate", loss=loss)), below(0))
+            for loss in ("square", "exponential")
         ),
         corrected_test=every(
-            inside(
-                largest_distance(
-                    predicted("norm_speed"),
-                    measured("norm_speed"),
-                    SPEED,
-                    relative=False,
-                ),
-                SUMS,
-            ),
-            inside(
-                largest_distance(
-                    predicted("direction_speed"),
-                    measured("direction_speed"),
-                    (*SPEED, "feature"),
-                    relative=False,
-                ),
-                SUMS,
-            ),
+            meets("norm_speed", SPEED, SUMS, relative=False),
+            meets("direction_speed", (*SPEED, "feature"), SUMS, relative=False),
             inside(highest(measured("loss_rate")), below(0)),
         ),
         rival="speeds that differ by a factor of proportion alone",
@@ -90,11 +71,9 @@ CLAIMS = (
             "conditions, under either loss."
         ),
         test=every(
-            *(
-                inside(largest(measured(name, loss=loss, decay=0.1)), SAME)
-                for name in ("spread", "rest_gap")
-                for loss in ("square", "exponential")
-            )
+            inside(largest(measured(name, loss=loss, decay=0.1)), SAME)
+            for name in ("spread", "rest_gap")
+            for loss in ("square", "exponential")
         ),
         rival="ends that remember their start",
         choices=(
@@ -122,10 +101,9 @@ CLAIMS = (
             )
         },
     ),
-    Claim(
+    beyond(
         name="data-can-decide",
         place="Beside appendix E.2",
-        kind=Kind.BEYOND,
         statement=(
             "Decay is not needed where data fix the weights ($N \\geq d$): for "
             "$\\lambda = 0$ all starts then end alike."
@@ -144,36 +122,24 @@ CLAIMS = (
             "zero converges to the interpolation of least norm."
         ),
         test=every(
-            inside(
-                largest_distance(
-                    predicted("least_norm"), measured("plain_norm"), ("trial",)
-                ),
-                SAME,
-            ),
+            meets("plain_norm", ("trial",), SAME, formula="least_norm"),
             inside(largest(measured("plain_loss")), SAME),
         ),
         rival="the norms that normalised descent ends at",
     ),
-    Claim(
+    beyond(
         name="descent-meets-linear-flows",
         place="Beside appendix E.2",
-        kind=Kind.BEYOND,
         statement=(
             "Without decay descent is where the flow is at the same time from the same "
             "start, as its step vanishes."
         ),
-        test=inside(
-            largest_distance(
-                predicted("end_norm"), measured("end_norm"), ("trial", "start")
-            ),
-            LIMIT,
-        ),
+        test=meets("end_norm", ("trial", "start"), LIMIT),
         rival="ends that the length of the step decides",
     ),
-    Claim(
+    erratum(
         name="one-step-expands",
         place="Appendix E.2, below Eq 34",
-        kind=Kind.ERRATUM,
         statement="The map $v(t+1) = T v(t)$ of Eq 34 is not expanding.",
         printed="'is not expanding (because $v$ has unit norm)'",
         corrected=(
@@ -189,10 +155,9 @@ CLAIMS = (
         ),
         rival="a map that contracts everywhere",
     ),
-    Claim(
+    erratum(
         name="contributions-are-positive",
         place="Eq 29 and appendix E.3",
-        kind=Kind.ERRATUM,
         statement="For $\\lambda > 0$ every $\\alpha_n$ is positive, and none is zero.",
         printed="'reasonable to assume that $\\alpha_n > 0$'; '$\\alpha_n \\neq 0$'",
         corrected=(
@@ -204,23 +169,14 @@ CLAIMS = (
         test=inside(lowest(measured("alpha")), above(1e-6)),
         corrected_test=every(
             inside(largest(measured("sum_gap")), NOTHING),
-            inside(
-                largest_distance(
-                    predicted("residual"),
-                    measured("residual"),
-                    ("decay", "sample"),
-                    relative=False,
-                ),
-                NOTHING,
-            ),
+            meets("residual", ("decay", "sample"), NOTHING, relative=False),
             inside(smallest(measured("alpha", decay=0.5)), NOTHING),
         ),
         rival="residuals of one sign wherever data are separable",
     ),
-    Claim(
+    erratum(
         name="sum-is-not-each",
         place="Eqs 36 and 37",
-        kind=Kind.ERRATUM,
         statement="At rest Eq 37 holds for each sample.",
         printed=(
             "$(\\rho f_n - y_n)\\,\\partial f_n/\\partial V_k = "
@@ -263,31 +219,19 @@ CLAIMS = (
             "S_k\\,\\partial f_n/\\partial V_k$ for weight-normalised ReLU networks."
         ),
         test=every(
-            inside(
-                largest_distance(
-                    predicted("deep_norm_speed"),
-                    measured("deep_norm_speed"),
-                    ("trial", "layer"),
-                    relative=False,
-                ),
-                SUMS,
-            ),
-            inside(
-                largest_distance(
-                    predicted("deep_velocity"),
-                    measured("deep_velocity"),
-                    ("trial", "layer"),
-                    relative=False,
-                ),
+            meets("deep_norm_speed", ("trial", "layer"), SUMS, relative=False),
+            meets(
+                "deep_velocity",
+                ("trial", "layer"),
                 below(1e-6, source="rounding", why="outputs differenced in doubles"),
+                relative=False,
             ),
         ),
         rival="a factor of 2, or the norms of all layers",
     ),
-    Claim(
+    erratum(
         name="margins-become-equal",
         place="Eq 47",
-        kind=Kind.ERRATUM,
         statement=(
             "Under the exponential loss an asymptotic equilibrium has one margin for "
             "all samples."
@@ -307,8 +251,9 @@ CLAIMS = (
                 largest(measured("leaving")),
                 below(1e-10, source="rounding", why="terms that cancel"),
             ),
-            inside(
-                largest_distance(predicted("margin"), measured("margin"), ("sample",)),
+            meets(
+                "margin",
+                ("sample",),
                 below(1e-2, source="ours", why="descent that ends after finite time"),
             ),
         ),

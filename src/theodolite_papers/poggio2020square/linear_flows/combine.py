@@ -9,7 +9,7 @@ from theodolite.core import Row, Rows, named_rows
 from theodolite.theory import LinearFlow
 
 from .config import SETTINGS, Config, data
-from .measure_ends import final_weights
+from .measure import final_weights
 
 
 def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
@@ -18,8 +18,8 @@ def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
         return Rows([])
     rows: list[Row] = []
     for shape, loss, decay in SETTINGS:
-        found = final_weights(config, shape, loss, decay)
-        for trial, of_starts in zip(config.seeds, found, strict=True):
+        weights = final_weights(config, shape, loss, decay)
+        for trial, of_starts in zip(config.seeds, weights, strict=True):
             x, y = data(config, shape, trial)
             flow = LinearFlow(inputs=x, labels=y, loss=loss, decay=decay)
             rest = flow.rest()

@@ -67,7 +67,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a group of numbers."""
+    """Return one cell per group of numbers."""
     del config
     return [{"part": part} for part in ("speeds", "ends", "points", "samples", "deep")]
 

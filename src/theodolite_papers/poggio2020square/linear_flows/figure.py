@@ -1,18 +1,17 @@
 """Norms that are reached without decay, by where the flow starts."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows
 
+from ..shared.rows import flow_beside_descent
 from .config import STARTS
 
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return norms that flow and descent reach over the least one, by start."""
     rows: list[Row] = []
-    for road, found in (("flow", both.predicted), ("descent", both.measured)):
-        for row in found.where(quantity="end_norm"):
+    for road, side in (("flow", both.predicted), ("descent", both.measured)):
+        for row in side.where(quantity="end_norm"):
             least = both.predicted.value(quantity="least_norm", trial=row["trial"])
             value, error = row["value"] / least, row["error"] / least
             rows.append({**row, "road": road, "value": value, "error": error})
@@ -21,33 +20,16 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """Ends of flows beside ends of descent, and residuals of the three points."""
-    rows: list[Row] = []
-    for quantity, by in (
-        ("end_norm", ("trial", "start")),
-        ("residual", ("decay", "sample")),
-        ("margin", ("sample",)),
-    ):
-        for row in both.measured.where(quantity=quantity):
-            if row.get("trial", 0):
-                continue
-            labels = {key: row[key] for key in by}
-            told = ", ".join(f"{key} {value}" for key, value in labels.items())
-            rows.append(
-                {
-                    "label": f"{quantity.replace('_', ' ')}, {told}",
-                    "predicted": both.predicted.value(quantity=quantity, **labels),
-                    "measured": row["value"],
-                    "error": row["error"],
-                }
-            )
-    return rows
+    by = {
+        "end_norm": ("trial", "start"),
+        "residual": ("decay", "sample"),
+        "margin": ("sample",),
+    }
+    first = both.measured.where(lambda row: not row.get("trial", 0))
+    return flow_beside_descent(both.predicted, first, by)
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw the norm that is reached over the least one, dataset by dataset."""
     figure, (panel,) = figures.new_figure(6.0, 3.4)
     for norm in sorted(STARTS):
@@ -56,27 +38,26 @@ def draw(table: Rows) -> "Figure":
             table.where(road=road, start=STARTS.index(norm))
             for road in ("flow", "descent")
         )
-        figures.band(
+        figures.row_band(
             panel,
-            flow.column("trial"),
-            flow.values(),
+            flow,
+            "trial",
+            error=None,
             style=style,
             bound=[True] * len(flow),
             means="hollow: flow",
             line=False,
             marker_size=9.0,
         )
-        figures.band(
+        figures.row_band(
             panel,
-            descent.column("trial"),
-            descent.values(),
-            descent.values("error"),
+            descent,
+            "trial",
             style=style,
             label=rf"$\rho_0 = {norm:g}$, descent",
             line=False,
         )
     figures.reference_line(panel, 1.0)
-    panel.set_xlabel("dataset")
-    panel.set_ylabel(r"$|\rho|$ over the least norm")
+    panel.set(xlabel="dataset", ylabel=r"$|\rho|$ over the least norm")
     figures.legend(panel)
     return figure

@@ -55,8 +55,8 @@ def _ends(config: Config, trial: int) -> list[Row]:
         if decay == 0 and shape == "wide":
             for start, v in enumerate(directions(config, shape, trial)):
                 scales, _ = flow.integrate(STARTS[start], v, [config.horizon])
-                found = {"end_norm": abs(scales[-1])}
-                rows += named_rows(found, 1e-8, start=start, **labels)
+                end = {"end_norm": abs(scales[-1])}
+                rows += named_rows(end, 1e-8, start=start, **labels)
             least = float(np.linalg.norm(flow.rest()))
             rows += named_rows({"least_norm": least}, EPS, trial=trial)
     return rows

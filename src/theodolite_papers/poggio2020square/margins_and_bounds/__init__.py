@@ -1,36 +1,22 @@
-"""Margins, norms and the bound on the expected error: appendices C and F.
+"""Appendices C and F: margins, norms and a bound on the error.
+
+Small norms mean wide margins, and the bound on the expected error grows with the norm.
+Both sides of the inequality are evaluated on trained networks with explicit constants
+for the complexity of normalised ones, which is computed exactly where all signs can be
+listed.
 
 Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
 loss: lemma 2, observations 3 and 4, equations 10, 24, 25 and 41 to 45. The claim in our
 words: solutions of small norm have wide margins and a better bound on their error.
-
-Departures: see ``STUDY.departures``. Cost: seconds at QUICK, minutes at PAPER.
+Cost: seconds at QUICK, minutes at PAPER.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Appendices C and F: margins, norms and a bound on the error",
-    summary=(
-        "Small norms mean wide margins, and the bound on the expected error grows with "
-        "the norm. Both sides of the inequality are evaluated on trained networks "
-        "with explicit constants for the complexity of normalised ones, which is "
-        "computed exactly where all signs can be listed."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     datasets=lambda config: ("digits",),
     splits=("train", "test"),
     drawings=(
@@ -39,8 +25,8 @@ STUDY = Study(
             "Both sides of the bound for trained networks, by the decay that sets "
             "their norm; margin 1 of the outputs, failing with probability 0.05. A "
             "bound above 1 says nothing.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

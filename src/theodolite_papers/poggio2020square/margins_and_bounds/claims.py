@@ -3,22 +3,22 @@
 from theodolite.core import (
     Choice,
     Claim,
-    Kind,
     Number,
     PredictedAndMeasured,
     Region,
     above,
     below,
+    beyond,
+    erratum,
     every,
+    highest,
     inside,
-    largest_distance,
+    lowest,
     mean,
     measured,
-    predicted,
+    meets,
     trend,
 )
-
-from ..shared.ends import highest, lowest
 
 SOLVED = below(1e-5, source="rounding", why="searches that stop at twelve digits")
 AT_LEAST_ZERO = Region(low=0.0, low_open=False)
@@ -49,12 +49,7 @@ CLAIMS = (
             "margins of at least 1: one is the inverse of the other's norm."
         ),
         test=every(
-            *(
-                inside(
-                    largest_distance(predicted(name), measured(name), TRIALS), SOLVED
-                )
-                for name in ("widest_margin", "shortest_norm")
-            )
+            meets(name, TRIALS, SOLVED) for name in ("widest_margin", "shortest_norm")
         ),
         rival="the shortest weights that meet every label exactly",
         choices=(
@@ -85,14 +80,7 @@ CLAIMS = (
                     why="beyond the label by more than a search leaves open",
                 ),
             ),
-            inside(
-                largest_distance(
-                    predicted("interpolating_norm"),
-                    measured("interpolating_norm"),
-                    TRIALS,
-                ),
-                SOLVED,
-            ),
+            meets("interpolating_norm", TRIALS, SOLVED),
             inside(
                 highest(measured("excess_norm").called("interpolating less shortest")),
                 above(0.01, source="ours", why="more than a search leaves open"),
@@ -111,10 +99,9 @@ CLAIMS = (
             "The Rademacher complexity of networks of norm $\\rho$ is $\\rho$ times "
             "that of normalised ones."
         ),
-        test=inside(
-            largest_distance(
-                predicted("complexity"), measured("complexity"), ("norm", "trial")
-            ),
+        test=meets(
+            "complexity",
+            ("norm", "trial"),
             below(0.01, source="rounding", why="directions on a grid"),
         ),
         rival="another power of the norm",
@@ -125,10 +112,9 @@ CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    erratum(
         name="ramp-is-above",
         place="Appendix F, before equation 42",
-        kind=Kind.ERRATUM,
         statement="The ramp loss of positive margin is above the 0-1 error.",
         printed="$\\ell_0 < \\ell_\\gamma$ for $\\gamma > 0$",
         corrected=(
@@ -194,10 +180,9 @@ CLAIMS = (
             ),
         ),
     ),
-    Claim(
+    beyond(
         name="bound-is-vacuous",
         place="Beside appendix F",
-        kind=Kind.BEYOND,
         statement=(
             "The bound says nothing: for every trained network it is above 1, which "
             "any error is below."

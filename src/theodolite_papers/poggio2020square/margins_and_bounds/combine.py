@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import Row, Rows
+from theodolite.core import Row, Rows, named_rows
 from theodolite.theory import frobenius_complexity, margin_bound
 
-from ..shared.two_digits import two_digits
+from ..shared.split_classes import two_digits
 from .config import Config
-from .measure_networks import networks
+from .measure import networks
 
 
 def bounds(config: Config, measured: Rows) -> Rows:
@@ -32,17 +32,14 @@ def bounds(config: Config, measured: Rows) -> Rows:
             "delta": config.delta / (step * (step + 1)),
         }
         ramp = measured.value(quantity="ramp", **labels)
-        found = {
+        numbers = {
             "bound": margin_bound(ramp, 2.0**step * complexity, **settings),
             "fixed_bound": margin_bound(ramp, row["value"] * complexity, **settings),
             "samples_needed": _needed(row["value"], config.depth),
         }
         error = measured.value(quantity="held_error", **labels)
-        found["bound_slack"] = found["bound"] - error
-        rows += [
-            {"quantity": k, **labels, "value": v, "error": 1e-9}
-            for k, v in found.items()
-        ]
+        numbers["bound_slack"] = numbers["bound"] - error
+        rows += named_rows(numbers, 1e-9, **labels)
     return Rows(rows)
 
 

@@ -1,9 +1,7 @@
 """Both sides of the bound against the decay that sets the norm."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
 SHOWN = ("bound", "fixed_bound", "ramp", "held_error")
 
@@ -20,20 +18,16 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     rows: list[Row] = []
     for name in ("widest_margin", "shortest_norm", "interpolating_norm"):
         for row in both.predicted.where(quantity=name)[:2]:
-            found = both.measured.only(quantity=name, trial=row["trial"])
+            number = both.measured.only(quantity=name, trial=row["trial"])
             rows.append(
-                {
-                    "label": f"{name.replace('_', ' ')}, trial {row['trial']}",
-                    "predicted": row["value"],
-                    "measured": found["value"],
-                    "error": found["error"],
-                }
+                compared_row(
+                    f"{name.replace('_', ' ')}, trial {row['trial']}",
+                    row["value"],
+                    number,
+                )
             )
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 KINDS = {
     "bound": "bound",
@@ -49,16 +43,16 @@ LABELS = {
 }
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw the terms of the inequality."""
     figure, (panel,) = figures.new_figure(6.0, 3.8)
     for name in LABELS:
         rows = table.where(quantity=name)
-        figures.band(
+        figures.row_band(
             panel,
-            rows.column("decay"),
-            rows.values(),
-            rows.values("spread"),
+            rows,
+            "decay",
+            error="spread",
             style=figures.kind_style(KINDS[name]),
             label=LABELS[name],
             kind="bars",
@@ -66,7 +60,6 @@ def draw(table: Rows) -> "Figure":
     figures.reference_line(panel, 1.0, label="says nothing above")
     figures.log_axis(panel, "x")
     figures.count_axis(panel, "y")
-    panel.set_xlabel(r"weight decay $\lambda$")
-    panel.set_ylabel("error and its bounds")
+    panel.set(xlabel=r"weight decay $\lambda$", ylabel="error and its bounds")
     figures.legend(panel)
     return figure

@@ -2,13 +2,16 @@
 
 import itertools
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from theodolite.core import Row, Rows
+from theodolite.core import Row, Rows, named_rows
 
+from ..shared.split_classes import two_digits
+from ..shared.stacked_networks import descend, draw, forward
 from .config import Config, plane, separable
 
 GRID = 4000  # directions of the plane
@@ -18,9 +21,7 @@ RATES = (3e-3, 1e-4)
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     """Measure one part."""
     if cell["part"] == "networks":
-        from . import measure_networks as part
-
-        return part.networks(config)
+        return networks(config)
     make = _linear if cell["part"] == "linear" else _signs
     return Rows(row for trial in config.seeds for row in make(config, trial))
 
@@ -48,7 +49,7 @@ def _linear(config: Config, trial: int) -> list[Row]:
     margins = signed @ direction
     shortest = direction / margins.min()
     meeting = np.linalg.lstsq(x, y, rcond=None)[0]
-    found = {
+    numbers = {
         "widest_margin": margins.min(),
         "shortest_norm": np.linalg.norm(shortest),
         "interpolating_norm": np.linalg.norm(meeting),
@@ -56,10 +57,7 @@ def _linear(config: Config, trial: int) -> list[Row]:
         "largest_output": (signed @ shortest).max(),
         "least_output": (signed @ shortest).min(),
     }
-    return [
-        {"quantity": k, "trial": trial, "value": float(v), "error": 1e-6}
-        for k, v in found.items()
-    ]
+    return named_rows(numbers, 1e-6, trial=trial)
 
 
 def _signs(config: Config, trial: int) -> list[Row]:
@@ -80,3 +78,64 @@ def _signs(config: Config, trial: int) -> list[Row]:
              "value": float(value), "error": norm * lost}
         )  # fmt: skip
     return rows
+
+
+EPS = 1e-12
+# Counts, and differences of numbers that are cut off at 0 and 1: no rounding.
+COUNTED = ("held_error", "ramp_least_excess")
+
+
+@lru_cache(maxsize=1)  # the bound is made of the very same networks
+def networks(config: Config) -> Rows:
+    """Train classifiers at every decay and read outputs on both sets."""
+    import torch
+
+    seen, held = two_digits(config.samples), two_digits(10_000, split="test")
+    sets = {
+        name: (torch.tensor(part.inputs), part.labels)
+        for name, part in (("seen", seen), ("held", held))
+    }
+    rows: list[Row] = []
+    for decay in config.decays:
+        nets = draw(config.seeds, config.sizes, relu=True)
+        x = sets["seen"][0]
+        descend(
+            nets,
+            x,
+            torch.tensor(seen.labels),
+            decay=decay,
+            steps=config.steps,
+            rates=RATES,
+        )
+        layers = nets.directions()
+        outputs = {
+            name: forward(layers, inputs, relu=True)[-1].detach().numpy() * labels
+            for name, (inputs, labels) in sets.items()
+        }
+        scales = nets.scale.detach().numpy()
+        for place, trial in enumerate(config.seeds):
+            numbers = _network(
+                float(scales[place]), {k: v[place] for k, v in outputs.items()}
+            )
+            rows += [
+                {"quantity": k, "decay": decay, "trial": trial, "value": v,
+                 "error": 0.0 if k in COUNTED else EPS}
+                for k, v in numbers.items()
+            ]  # fmt: skip
+    return Rows(rows)
+
+
+def _network(scale: float, margins: dict[str, np.ndarray]) -> dict[str, float]:
+    """Return norm, errors and ramp losses of one network at margin 1 of ρf."""
+    seen, held = abs(scale) * margins["seen"], abs(scale) * margins["held"]
+    sign = np.sign(scale)
+    ramp = np.clip(1 - sign * seen, 0, 1)
+    wrong = (sign * seen <= 0).astype(float)
+    errors = int((sign * held <= 0).sum())
+    return {
+        "scale": abs(scale),
+        "mean_margin": float(np.mean(sign * margins["seen"])),
+        "ramp": float(ramp.mean()),
+        "ramp_least_excess": float((ramp - wrong).min()),
+        "held_error": errors / len(held),
+    }

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from theodolite.core import Row, Rows
+from theodolite.core import Row, Rows, named_rows
 from theodolite.theory import (
     frobenius_complexity,
     least_norm_classifier,
@@ -19,16 +19,13 @@ def predict(config: Config) -> Rows:
         x, y = separable(config, trial)
         shortest = float(np.linalg.norm(least_norm_classifier(x, y)))
         exact = two_layer_complexity(plane(config, trial))
-        found = {
+        numbers = {
             "widest_margin": 1 / shortest,
             "shortest_norm": shortest,
             "interpolating_norm": float(np.linalg.norm(np.linalg.pinv(x) @ y)),
             "complexity_bound": frobenius_complexity(plane(config, trial), 2),
         }
-        rows += [
-            {"quantity": k, "trial": trial, "value": v, "error": 1e-9}
-            for k, v in found.items()
-        ]
+        rows += named_rows(numbers, 1e-9, trial=trial)
         rows += [
             {"quantity": "complexity", "norm": norm, "trial": trial,
              "value": norm * exact, "error": 1e-12}

@@ -1,67 +1,43 @@
-r"""Eqs 1–9, 18–23, 26–28, 30, 31, observations 1 and 2, lemma 3: flows of norms.
+r"""Gradient flow of the norm and of normalised layers.
 
-Poggio & Liao (2020), Generalization in deep network classifiers trained with the
-square loss, sections 2 and 3, appendices B, D and E.1. The claim in our words: with
-normalised layers the norm grows from a small start until it rests at
-$\\sum y f/(\\lambda + \\sum f^2)$, small norms first.
+A classifier $g = \rho f$ with unit layers follows $\dot\rho$ and $\dot V_k$ of Eqs 5
+and 6. Flows are integrated with error control, on the sphere and across the kinks of
+ReLUs, and met by gradient descent of the same networks as its step vanishes.
 
-Departures: see ``STUDY.departures``. Cost: seconds at QUICK.
+Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
+loss, sections 2 and 3, appendices B, D and E.1. The claim in our words: with normalised
+layers the norm grows from a small start until it rests at $\\sum y f/(\\lambda + \\sum
+f^2)$, small norms first. Cost: seconds at QUICK.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .combine import combine
-from .config import PRESETS, cells
-from .figure import (
-    compare,
-    draw_kinks,
-    draw_transients,
-    draw_units,
-    kink_table,
-    transient_table,
-    unit_table,
-)
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Gradient flow of the norm and of normalised layers",
-    summary=(
-        "A classifier $g = \\rho f$ with unit layers follows $\\dot\\rho$ and "
-        "$\\dot V_k$ of Eqs 5 and 6. Flows are integrated with error control, on the "
-        "sphere and across the kinks of ReLUs, and met by gradient descent of the same "
-        "networks as its step vanishes."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    combine=combine,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     drawings=(
         Drawing(
             "unit_norms",
             "Norm of one ReLU unit that starts at an angle of 1.4 to its input, and "
             "the norm at which it would rest if outputs stayed as they are.",
-            unit_table,
-            draw_units,
+            figure.unit_table,
+            figure.draw_units,
         ),
         Drawing(
             "transients",
             "Left: growth by Eq 28, outputs held. Right: time to half of the rest; "
             "lines are quadrature, points gradient descent extrapolated to steps of "
             "length zero.",
-            transient_table,
-            draw_transients,
+            figure.transient_table,
+            figure.draw_transients,
         ),
         Drawing(
             "kinks",
             "Residuals of Eq 8 where gradient descent of ReLU networks ends, as they "
             "are, and with the best share of the gradient of each ReLU at its kink.",
-            kink_table,
-            draw_kinks,
+            figure.kink_table,
+            figure.draw_kinks,
         ),
     ),
     departures=(

@@ -6,7 +6,6 @@ from theodolite.core import (
     ROUNDING,
     Choice,
     Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -14,16 +13,16 @@ from theodolite.core import (
     above,
     below,
     between,
+    beyond,
     every,
     exact,
     highest,
     inside,
     known,
-    largest_distance,
     lowest,
     measured,
+    meets,
     near,
-    predicted,
 )
 
 from .claims_errata import ERRATA, LIMIT, SUMS, least_rise
@@ -121,21 +120,8 @@ CLAIMS = (
             "$\\dot\\rho = -2[\\sum_n \\rho f_n^2 - \\sum_n f_n y_n] - 2\\lambda\\rho$."
         ),
         test=every(
-            inside(
-                largest_distance(
-                    predicted("norm_speed"),
-                    measured("norm_speed"),
-                    ("trial",),
-                    relative=False,
-                ),
-                SUMS,
-            ),
-            inside(
-                largest_distance(
-                    predicted("held_norm"), measured("held_norm"), ("time",)
-                ),
-                LIMIT,
-            ),
+            meets("norm_speed", ("trial",), SUMS, relative=False),
+            meets("held_norm", ("time",), LIMIT),
         ),
         rival="a mean in place of the sum, or decay without its factor",
     ),
@@ -148,24 +134,8 @@ CLAIMS = (
             "gradient flow on the sphere."
         ),
         test=every(
-            inside(
-                largest_distance(
-                    predicted("velocity"),
-                    measured("velocity"),
-                    ("trial", "layer"),
-                    relative=False,
-                ),
-                SUMS,
-            ),
-            inside(
-                largest_distance(
-                    predicted("multiplier"),
-                    measured("multiplier"),
-                    ("trial",),
-                    relative=False,
-                ),
-                SUMS,
-            ),
+            meets("velocity", ("trial", "layer"), SUMS, relative=False),
+            meets("multiplier", ("trial",), SUMS, relative=False),
             exact(measured("radial")),
         ),
         rival="the multiplier with the other sign",
@@ -179,15 +149,7 @@ CLAIMS = (
             "labels."
         ),
         test=every(
-            inside(
-                largest_distance(
-                    predicted("plain_velocity"),
-                    measured("plain_velocity"),
-                    ("trial", "layer"),
-                    relative=False,
-                ),
-                SUMS,
-            ),
+            meets("plain_velocity", ("trial", "layer"), SUMS, relative=False),
             inside(largest_sum_gap, SUMS),
         ),
         rival="the sum in place of the mean",
@@ -227,14 +189,7 @@ CLAIMS = (
             "of the order of $1/f_n$."
         ),
         test=every(
-            inside(
-                largest_distance(
-                    predicted("shares_norm"),
-                    measured("shares_norm"),
-                    ("trial", "spread"),
-                ),
-                ROUNDING,
-            ),
+            meets("shares_norm", ("trial", "spread"), ROUNDING),
             inside(
                 highest(measured("times_least")),
                 below(1 + 1e-9, source="rounding", why="one quotient of sums"),
@@ -258,32 +213,19 @@ CLAIMS = (
         name="norm-at-rest",
         place="Eqs 7, 9 and 31",
         statement="$\\rho$ rests at $\\sum y_n f_n/(\\lambda + \\sum f_n^2)$.",
-        test=inside(
-            largest_distance(
-                predicted("equilibrium", lambda row: row["case"] != "torch"),
-                measured("equilibrium", lambda row: row["case"] != "torch"),
-                ("case",),
-            ),
-            ROUNDING,
+        test=meets(
+            "equilibrium", ("case",), ROUNDING, test=lambda row: row["case"] != "torch"
         ),
         rival="a rest that does not depend on decay",
     ),
-    Claim(
+    beyond(
         name="decay-of-a-library",
         place="Beside Eq 4",
-        kind=Kind.BEYOND,
         statement=(
             "On the mean of squares a library's decay $w$, which adds $w\\rho$ to the "
             "gradient, is $\\lambda = N w/2$ of the paper's sum."
         ),
-        test=inside(
-            largest_distance(
-                predicted("equilibrium", case="torch"),
-                measured("equilibrium", case="torch"),
-                ("case",),
-            ),
-            ROUNDING,
-        ),
+        test=meets("equilibrium", ("case",), ROUNDING, case="torch"),
         rival="$\\lambda = w$",
     ),
     Claim(
@@ -293,15 +235,7 @@ CLAIMS = (
             "Without normalisation $\\partial\\rho_k^2/\\partial t$ is the same for "
             "all layers."
         ),
-        test=inside(
-            largest_distance(
-                predicted("square_rate"),
-                measured("square_rate"),
-                ("trial",),
-                relative=False,
-            ),
-            SUMS,
-        ),
+        test=meets("square_rate", ("trial",), SUMS, relative=False),
         rival="layers that grow with their size or depth",
     ),
     Claim(
@@ -312,18 +246,8 @@ CLAIMS = (
             "[\\sum f_n y_n - \\rho\\sum f_n^2]$."
         ),
         test=every(
-            inside(
-                largest_distance(
-                    predicted("layered_norm"), measured("layered_norm"), ("layers",)
-                ),
-                LIMIT,
-            ),
-            inside(
-                largest_distance(
-                    predicted("transient"), measured("transient"), ("layers", "start")
-                ),
-                LIMIT,
-            ),
+            meets("layered_norm", ("layers",), LIMIT),
+            meets("transient", ("layers", "start"), LIMIT),
         ),
         rival="the flow of one layer, Eq 5",
     ),
@@ -340,10 +264,9 @@ CLAIMS = (
         ),
         rival="a time that does not hang on the start",
     ),
-    Claim(
+    beyond(
         name="descent-meets-the-flow",
         place="Beside Eqs 5 and 6",
-        kind=Kind.BEYOND,
         statement=(
             "Gradient descent of ReLU networks with retraction meets the flow in "
             "proportion to its step, until the flow slides along a kink."

@@ -4,8 +4,6 @@ import itertools
 
 from theodolite.core import (
     Choice,
-    Claim,
-    Kind,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -13,6 +11,7 @@ from theodolite.core import (
     Test,
     above,
     below,
+    erratum,
     every,
     exact,
     highest,
@@ -22,6 +21,7 @@ from theodolite.core import (
     largest_distance,
     lowest,
     measured,
+    meets,
     near,
     predicted,
     smallest,
@@ -63,8 +63,8 @@ def least_rise(along: str, *, falling: bool = False) -> Read:
             for a, b in itertools.pairwise(path):
                 rises.append(b["value"] - a["value"])
                 errors.append(a["error"] + b["error"])
-        found = min(rises, default=float("nan"))
-        return known(name, found, max(errors, default=0.0))
+        least = min(rises, default=float("nan"))
+        return known(name, least, max(errors, default=0.0))
 
     return read
 
@@ -86,11 +86,11 @@ def _at_smallest_start(both: PredictedAndMeasured) -> Quantity:
     rows = both.measured.where(quantity="transient")
     start = min(rows.levels("start"), default=None)
     kept = PredictedAndMeasured(both.predicted, rows.where(start=start))
-    found = least_rise("layers")(kept)
+    rise = least_rise("layers")(kept)
     return known(
         "least rise of the transient over layers, smallest start",
-        found.value,
-        found.value - found.lower(0.05),
+        rise.value,
+        rise.value - rise.lower(0.05),
     )
 
 
@@ -103,10 +103,9 @@ def _less_one(both: PredictedAndMeasured) -> Quantity:
 
 
 ERRATA = (
-    Claim(
+    erratum(
         name="decay-for-a-multiplier",
         place="Eq 21",
-        kind=Kind.ERRATUM,
         statement="The flow of $V_k$ with $-2\\lambda V_k$ keeps $V_k^T\\dot V_k = 0$.",
         printed="$\\dot V_k = \\dots - 2\\lambda V_k$",
         corrected="$\\dot V_k = \\dots - 2\\nu V_k$; $\\nu$ itself is right",
@@ -114,10 +113,9 @@ ERRATA = (
         corrected_test=exact(measured("radial_eq_21_corrected")),
         rival="a decay that happens to equal the multiplier",
     ),
-    Claim(
+    erratum(
         name="projected-twice",
         place="Eq 23, middle",
-        kind=Kind.ERRATUM,
         statement="The middle of Eq 23 is its right-hand side.",
         printed=(
             "$2\\sum_n[\\ell_n\\rho(-\\partial f_n/\\partial V_k) + "
@@ -128,10 +126,9 @@ ERRATA = (
         corrected_test=exact(measured("radial")),
         rival="a velocity along the sphere either way",
     ),
-    Claim(
+    erratum(
         name="rate-of-squares",
         place="Eq 26",
-        kind=Kind.ERRATUM,
         statement="$\\partial\\|W_k\\|^2/\\partial t$ is a sum of two positive terms.",
         printed="$\\frac{4}{N}\\sum g_n^2 + \\frac{4}{N}\\sum g_n$",
         corrected="$-\\frac{4}{N}\\sum g_n^2 + \\frac{4}{N}\\sum y_n g_n$",
@@ -139,10 +136,9 @@ ERRATA = (
         corrected_test=_meets("square_rate", "square_rate"),
         rival="norms that can only grow",
     ),
-    Claim(
+    erratum(
         name="depth-counted-twice",
         place="Eq 27, middle",
-        kind=Kind.ERRATUM,
         statement="$\\dot\\rho_k$ has the factor $2L$.",
         printed="$-2L\\sum_n(\\rho_k^L f_n - y_n) f_n\\rho_k^{L-1}$",
         corrected=(
@@ -153,10 +149,9 @@ ERRATA = (
         corrected_test=_meets("layer_norm_speed", "layer_norm_speed"),
         rival="layers that share one norm as a parameter",
     ),
-    Claim(
+    erratum(
         name="sphere-repels",
         place="Section 6.1, second remark",
-        kind=Kind.ERRATUM,
         statement="The multiplier draws each $V_k$ to the unit sphere from both sides.",
         printed=(
             "'a regularizer when the norm of $V_k$ is larger than 1' and 'the opposite "
@@ -167,25 +162,21 @@ ERRATA = (
             "attracts where $\\nu > 0$ and repels, on both sides, where $\\nu < 0$, "
             "that is for $\\rho > \\sum y f/\\sum f^2$"
         ),
-        test=every(*(inside(highest(_sphere(rho)), below(0)) for rho in SCALES)),
+        test=every(inside(highest(_sphere(rho)), below(0)) for rho in SCALES),
         corrected_test=every(
             inside(highest(_sphere(SCALES[0])), below(0)),
             inside(lowest(_sphere(SCALES[1])), above(0)),
-            inside(
-                largest_distance(
-                    predicted("sphere_rate"),
-                    measured("sphere_rate"),
-                    ("trial", "rho", "side"),
-                ),
+            meets(
+                "sphere_rate",
+                ("trial", "rho", "side"),
                 below(1e-6, source="rounding", why="a rate over a small distance"),
             ),
         ),
         rival="a sphere that attracts wherever the flow is",
     ),
-    Claim(
+    erratum(
         name="norm-grows-monotonically",
         place="Observation 1 and section 3",
-        kind=Kind.ERRATUM,
         statement=(
             "From a small norm and average separability $\\rho$ grows monotonically "
             "until it rests."
@@ -207,14 +198,7 @@ ERRATA = (
         corrected_test=every(
             inside(largest(measured("wrong_way")), near(0, 0)),
             *(
-                inside(
-                    largest_distance(
-                        predicted(name, lambda row: row["case"] in UNIT),
-                        measured(name, lambda row: row["case"] in UNIT),
-                        ("case",),
-                    ),
-                    LIMIT,
-                )
+                meets(name, ("case",), LIMIT, test=lambda row: row["case"] in UNIT)
                 for name in ("peak", "end")
             ),
         ),
@@ -226,10 +210,9 @@ ERRATA = (
             ),
         ),
     ),
-    Claim(
+    erratum(
         name="smallest-norm-first",
         place="Observation 2",
-        kind=Kind.ERRATUM,
         statement=(
             "From $\\rho \\to 0$ the flow finds the interpolation of least norm, even "
             "for $\\lambda = 0$."
@@ -262,10 +245,9 @@ ERRATA = (
         ),
         rival="the least norm, 1",
     ),
-    Claim(
+    erratum(
         name="growth-is-logistic",
         place="Below Eq 28",
-        kind=Kind.ERRATUM,
         statement="Eq 28 is a differential logistic equation.",
         printed="'of the type known as differential logistic equation'",
         corrected="for $L = 2$ alone; the power of $\\rho$ is $2 - 2/L$",
@@ -291,10 +273,9 @@ ERRATA = (
             ),
         ),
     ),
-    Claim(
+    erratum(
         name="deep-is-slow",
         place="Section 2.3.1 and appendix D",
-        kind=Kind.ERRATUM,
         statement="The transient is longer with more layers.",
         printed="'$T$ is longer with more layers'",
         corrected=(
@@ -311,10 +292,9 @@ ERRATA = (
             ),
         ),
     ),
-    Claim(
+    erratum(
         name="rest-without-pull",
         place="Footnote 4",
-        kind=Kind.ERRATUM,
         statement="$\\dot\\rho = 0$ is equivalent to $\\sum\\ell_n f_n = 0$.",
         printed="'$\\dot\\rho = 0$ is equivalent to $\\sum\\ell_n f_n = 0$'",
         corrected="$\\sum\\ell_n f_n = -\\lambda\\rho$; zero at $\\lambda = 0$ alone",
@@ -325,10 +305,9 @@ ERRATA = (
         ),
         rival="a pull that decay does not balance",
     ),
-    Claim(
+    erratum(
         name="norm-at-least-one",
         place="Footnote 6 and appendix B.1",
-        kind=Kind.ERRATUM,
         statement="No equilibrium has a norm below one.",
         printed="'$\\rho \\geq 1$ for a critical point to exist'",
         corrected=(
@@ -344,10 +323,9 @@ ERRATA = (
         ),
         rival="norms below one that are no equilibria",
     ),
-    Claim(
+    erratum(
         name="noise-lowers-the-norm",
         place="Footnote 13",
-        kind=Kind.ERRATUM,
         statement="Label noise makes $\\sum f_n y_n$ and the norm at rest smaller.",
         printed="'Label noise also makes $\\sum_n f_n y_n$ smaller'",
         corrected=(
@@ -371,10 +349,9 @@ ERRATA = (
             ),
         ),
     ),
-    Claim(
+    erratum(
         name="rest-at-kinks",
         place="Eq 8",
-        kind=Kind.ERRATUM,
         statement="Where descent ends, $\\dot V_k = 0$ by Eq 8 for every layer.",
         printed=(
             "$\\sum_n\\ell_n\\,\\partial f_n/\\partial V_k = \\sum_n\\ell_n V_k f_n$"

@@ -34,7 +34,7 @@ def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
         z = np.abs(flow.preactivations(weights)[0])
         smooth = flow.residuals(rho[k], weights)
         clarke = flow.residuals(rho[k], weights, near=near)
-        found = {
+        numbers = {
             "rest_gap": abs(rho[k] - rest) / abs(rest),
             "first_residual": smooth[0],
             "last_residual": smooth[1],
@@ -42,5 +42,5 @@ def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
             "least_preactivation": z.min(),
             "kinks": np.count_nonzero(z < near),
         }
-        rows += named_rows(found, 1e-9, trial=trial)
+        rows += named_rows(numbers, 1e-9, trial=trial)
     return Rows(rows)

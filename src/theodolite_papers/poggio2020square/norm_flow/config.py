@@ -86,18 +86,11 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a group of numbers."""
+    """Return one cell per group of numbers."""
     del config
     return [
         {"part": part}
-        for part in (
-            "identities",
-            "held",
-            "footnotes",
-            "layered",
-            "units",
-            "networks",
-        )
+        for part in ("identities", "held", "footnotes", "layered", "units", "networks")
     ]
 
 
@@ -132,7 +125,7 @@ def ray_network(config: Config, trial: int) -> Drawn:
 def shares(config: Config, trial: int) -> dict[float, np.ndarray]:
     """Draw products y f between 0 and 1 by how they are spread, one of them large."""
     rng = stream(config.seed, "shares", trial)
-    found = {spread: rng.beta(spread, spread, size=4) for spread in SPREADS}
-    for f in found.values():
+    drawn = {spread: rng.beta(spread, spread, size=4) for spread in SPREADS}
+    for f in drawn.values():
         f[0] = max(f[0], rng.uniform(0.5, 1.0))
-    return found
+    return drawn

@@ -1,9 +1,9 @@
 """Norms over time, transients by layers, and residuals at kinks, from rows."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows
+
+from ..shared.rows import flow_beside_descent
 
 
 def unit_table(both: PredictedAndMeasured) -> Rows:
@@ -28,38 +28,25 @@ def kink_table(both: PredictedAndMeasured) -> Rows:
     """Return residuals of Eq 8 at the ends of descent, in their order."""
     rows: list[Row] = []
     for name in ("first_residual", "clarke_residual", "last_residual"):
-        found = sorted(both.measured.where(quantity=name), key=lambda row: row["value"])
-        rows += [{**row, "rank": k} for k, row in enumerate(found, start=1)]
+        residuals = sorted(
+            both.measured.where(quantity=name), key=lambda row: row["value"]
+        )
+        rows += [{**row, "rank": k} for k, row in enumerate(residuals, start=1)]
     return Rows(rows)
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """Norms, times and rests of the flow beside those of descent."""
-    rows: list[Row] = []
-    for quantity, by in (
-        ("held_norm", ("time",)),
-        ("layered_norm", ("layers", "time")),
-        ("peak", ("case",)),
-        ("end", ("case",)),
-        ("equilibrium", ("case",)),
-        ("transient", ("layers", "start")),
-    ):
-        for row in both.measured.where(quantity=quantity):
-            labels = {key: row[key] for key in by}
-            told = ", ".join(f"{key} {value}" for key, value in labels.items())
-            rows.append(
-                {
-                    "label": f"{quantity.replace('_', ' ')}, {told}",
-                    "predicted": both.predicted.value(quantity=quantity, **labels),
-                    "measured": row["value"],
-                    "error": row["error"],
-                }
-            )
-    return rows
+    by = {
+        "held_norm": ("time",),
+        "layered_norm": ("layers", "time"),
+        "peak": ("case",),
+        "end": ("case",),
+        "equilibrium": ("case",),
+        "transient": ("layers", "start"),
+    }
+    return flow_beside_descent(both.predicted, both.measured, by)
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 KINDS = {
     "first_residual": "first_layer",
@@ -73,7 +60,7 @@ RESIDUALS = {
 }
 
 
-def draw_units(table: Rows) -> "Figure":
+def draw_units(table: Rows) -> "figures.Figure":
     """Draw the norm of one unit, and where it would rest with outputs as they are."""
     cases = table.levels("case")
     figure, panels = figures.new_figure(
@@ -81,39 +68,33 @@ def draw_units(table: Rows) -> "Figure":
     )
     for case, panel in zip(cases, panels, strict=True):
         rows = table.where(quantity="unit_norm", case=case)
-        figures.line(
-            panel,
-            rows.column("time"),
-            rows.values(),
-            style=figures.kind_style("measured"),
-            label=r"norm $\rho$",
-        )
+        style = figures.kind_style("measured")
+        figures.row_line(panel, rows, "time", style=style, label=r"norm $\rho$")
         rows = table.where(quantity="unit_rest", case=case)
-        figures.curve(
+        figures.row_curve(
             panel,
-            rows.column("time"),
-            rows.values(),
+            rows,
+            "time",
             style=figures.kind_style("beside"),
             label=r"where it would rest, $\rho_{eq}(t)$",
         )
-        panel.set_title(case)
-        panel.set_xlabel("time")
+        panel.set(title=case, xlabel="time")
         panel.set_ylim(0, 3)
     panels[0].set_ylabel("norm")
     figures.shared_legend(figure)
     return figure
 
 
-def draw_transients(table: Rows) -> "Figure":
+def draw_transients(table: Rows) -> "figures.Figure":
     """Draw growth over time, and times to half of the rest by layers."""
     figure, (paths, times) = figures.new_figure(7.0, 3.8, panels=(1, 2))
     layers = table.levels("layers")
     for count in layers:
         rows = table.where(quantity="growth", layers=count)
-        figures.line(
+        figures.row_line(
             paths,
-            rows.column("time"),
-            rows.values(),
+            rows,
+            "time",
             style=figures.ordered_style(count, layers),
             label=f"{count} layer{'s' if count > 1 else ''}",
         )
@@ -122,44 +103,39 @@ def draw_transients(table: Rows) -> "Figure":
         style = figures.ordered_style(start, starts)
         kept = table.where(quantity="transient", start=start)
         flow, descent = (kept.where(road=road) for road in ("flow", "descent"))
-        figures.curve(
-            times, flow.column("layers"), flow.values(), style=style, means="flow"
-        )
-        figures.band(
+        figures.row_curve(times, flow, "layers", style=style, means="flow")
+        figures.row_band(
             times,
-            descent.column("layers"),
-            descent.values(),
-            descent.values("error"),
+            descent,
+            "layers",
             style=style,
             label=rf"$\rho_0 = {start:g}$, descent",
             line=False,
         )
     figures.log_axis(times, "y")
-    paths.set_xlabel("time")
-    paths.set_ylabel(r"$\rho$ from 0.01")
-    times.set_xlabel("layers")
-    times.set_ylabel("time to half of the rest")
+    paths.set(xlabel="time", ylabel=r"$\rho$ from 0.01")
+    times.set(xlabel="layers", ylabel="time to half of the rest")
     for panel in (paths, times):
         figures.legend(panel)
     return figure
 
 
-def draw_kinks(table: Rows) -> "Figure":
+def draw_kinks(table: Rows) -> "figures.Figure":
     """Draw residuals of Eq 8 at the ends of descent, network by network."""
     figure, (panel,) = figures.new_figure(6.0, 3.4)
     for name in RESIDUALS:
         rows = table.where(quantity=name)
-        figures.band(
+        figures.row_band(
             panel,
-            rows.column("rank"),
-            rows.values(),
+            rows,
+            "rank",
+            error=None,
             style=figures.kind_style(KINDS[name]),
             label=RESIDUALS[name],
             line=False,
         )
     figures.log_axis(panel, "y")
     panel.locator_params(axis="x", integer=True)
-    panel.set_xlabel("networks, by residual")
-    panel.set_ylabel(r"$\|\dot V_k\| \,/\, 2\rho$")
+    panel.set(xlabel="networks, by residual", ylabel=r"$\|\dot V_k\| \,/\, 2\rho$")
     figures.legend(panel)
     return figure

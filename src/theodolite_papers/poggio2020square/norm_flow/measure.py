@@ -9,15 +9,24 @@ import numpy as np
 
 from theodolite.core import Row, Rows, named_rows
 
+from ..shared.descent import descend, forward
 from ..shared.drawn_networks import Drawn, draw
-from ..shared.projected_descent import descend, forward
 from ..shared.rows import limit
-from .config import LABELS, LAYERED, OUTPUTS, SCALES, SIDES, START, Config
-from .measure_footnotes import footnotes
-from .measure_norms import held, units
+from .config import (
+    LABELS,
+    LAYERED,
+    OUTPUTS,
+    SCALES,
+    SIDES,
+    START,
+    Config,
+    ray_network,
+    shares,
+)
+from .measure_norms import at_rest, held, units
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 EPS = 1e-13
 
@@ -36,9 +45,7 @@ def identities(config: Config) -> list[Row]:
     return rows
 
 
-def _tensors(
-    drawn: Drawn,
-) -> tuple[list["torch.Tensor"], "torch.Tensor", "torch.Tensor"]:
+def _tensors(drawn: Drawn) -> tuple[list["Tensor"], "Tensor", "Tensor"]:
     import torch
 
     weights = [torch.tensor(w).requires_grad_() for w in drawn.weights]
@@ -53,15 +60,15 @@ def _normalised(drawn: Drawn, scale: float, decay: float, trial: int) -> list[Ro
     f = forward(weights, x)
     loss = ((rho * f - y) ** 2).sum()
     by_rho, *by_weights = torch.autograd.grad(loss + decay * rho**2, [rho, *weights])
-    found = {"norm_speed": -by_rho, "output": f.abs().max()}
-    rows = named_rows({k: v.detach() for k, v in found.items()}, EPS, trial=trial)
+    numbers = {"norm_speed": -by_rho, "output": f.abs().max()}
+    rows = named_rows({k: v.detach() for k, v in numbers.items()}, EPS, trial=trial)
     for k, (w, g, p) in enumerate(zip(weights, by_weights, drawn.probes, strict=True)):
         v = w.detach()
         along = float((v * g).sum())
         nu = -along / 2
         moved = -(g - along * v)
         # Eq 23 has the sums of both terms apart, the second one twice.
-        found = {
+        numbers = {
             "velocity": (moved * torch.tensor(p)).sum(),
             "multiplier": nu,
             "radial": (v * moved).sum(),
@@ -69,7 +76,7 @@ def _normalised(drawn: Drawn, scale: float, decay: float, trial: int) -> list[Ro
             "radial_eq_21_corrected": (v * (-g - 2 * nu * v)).sum(),
             "radial_eq_23": (v * (-g + 2 * along * v)).sum(),
         }
-        rows += named_rows(found, EPS, trial=trial, layer=k)
+        rows += named_rows(numbers, EPS, trial=trial, layer=k)
     return rows
 
 
@@ -89,7 +96,7 @@ def _unnormalised(drawn: Drawn, scale: float, trial: int) -> list[Row]:
         jacobian = [float((v * one).sum()) for one in each]
         gaps = [abs(a - float(b)) for a, b in zip(jacobian, g.detach(), strict=True)]
         probed = torch.stack([(probe * one).sum() for one in each])
-        found = {
+        numbers = {
             # Eq 19 has the outputs and the labels apart.
             "plain_velocity": -(probe * gradient).sum(),
             "plain_by_outputs": -2 * (g.detach() * probed).mean(),
@@ -98,7 +105,7 @@ def _unnormalised(drawn: Drawn, scale: float, trial: int) -> list[Row]:
             "square_rate": -2 * (v * gradient).sum(),
             "layer_norm_speed": -len(y) * (v * gradient).sum() / v.norm(),
         }
-        rows += named_rows(found, EPS, trial=trial, layer=k)
+        rows += named_rows(numbers, EPS, trial=trial, layer=k)
     return rows
 
 
@@ -123,16 +130,16 @@ def layered(config: Config) -> list[Row]:
     """Descend on the norms of every number of layers from every start at once."""
     cases = [(layers, start) for layers in config.layers for start in config.starts]
     rates = config.rates
-    found = [_descend(cases, rate) for rate in rates]
+    runs = [_descend(cases, rate) for rate in rates]
     rows: list[Row] = []
     for k, (layers, start) in enumerate(cases):
-        value, error = limit([times[k] for times, _ in found])
+        value, error = limit([times[k] for times, _ in runs])
         rows += named_rows({"transient": value}, error, layers=layers, start=start)
     for layers, time in LAYERED:
         place = cases.index((layers, START))
         at = [
             norms[round(time / r), place]
-            for r, (_, norms) in zip(rates, found, strict=True)
+            for r, (_, norms) in zip(rates, runs, strict=True)
         ]
         value, error = limit([float(v) for v in at])
         rows += named_rows({"layered_norm": value}, error, layers=layers, time=time)
@@ -161,8 +168,8 @@ def _descend(
         (gradient,) = torch.autograd.grad(loss, norms)
         with torch.no_grad():
             norms -= rate * gradient * used
-    found = np.array(path)
-    return [_crossing(found[:, k], half, rate) for k in range(len(cases))], found
+    paths = np.array(path)
+    return [_crossing(paths[:, k], half, rate) for k in range(len(cases))], paths
 
 
 def _crossing(path: np.ndarray, level: float, rate: float) -> float:
@@ -185,8 +192,8 @@ def networks(config: Config) -> list[Row]:
             labels = {"trial": trial, "rate": rate}
             rows += named_rows({"flow_norm": rho[k]}, 1e-13, **labels)
             for i, (w, p) in enumerate(zip(layers, drawn[k].probes, strict=True)):
-                found = {"flow_weights": np.sum(w[k] * p)}
-                rows += named_rows(found, 1e-13, layer=i, **labels)
+                probed = {"flow_weights": np.sum(w[k] * p)}
+                rows += named_rows(probed, 1e-13, layer=i, **labels)
     rho, _, wrong, peak = ended(config)
     for k, trial in enumerate(config.seeds):
         labels = {"trial": trial, "case": "network"}
@@ -249,6 +256,67 @@ def _train(config: Config, *phases: tuple[float, int]) -> Ended:
     for rate, steps in phases:
         rho, layers = descend(rho, layers, data, rate, steps, watch)
     return rho.numpy(), [w.numpy() for w in layers], wrong.numpy(), peak.numpy()
+
+
+def footnotes(config: Config) -> list[Row]:
+    """Differentiate networks of one ray, and let norms rest under held outputs."""
+    rows: list[Row] = []
+    for trial in config.seeds:
+        rows += [*_ray(config, trial), *_shares(config, trial)]
+    return rows
+
+
+def _ray(config: Config, trial: int) -> list[Row]:
+    """Return speeds of the layers and of the norm, at rest of the norm and away."""
+    import torch
+
+    drawn = ray_network(config, trial)
+    weights = [torch.tensor(w).requires_grad_() for w in drawn.weights]
+    x, y = torch.tensor(drawn.inputs), torch.tensor(drawn.labels)
+    f = forward(weights, x)
+    gaps = []
+    for one in f:
+        own = torch.autograd.grad(one, weights, retain_graph=True)
+        gaps += [
+            float((w * one - g).detach().norm())
+            for w, g in zip(weights, own, strict=True)
+        ]
+    rows = named_rows({"ray_gap": max(gaps)}, 1e-12, trial=trial)
+    rest = float(at_rest(f.detach().numpy(), drawn.labels, config.decay))
+    for place, scale in (("rest", rest), ("below", rest / 2), ("above", 2 * rest)):
+        speeds = _speeds(weights, (x, y), scale, config.decay)
+        rows += named_rows(speeds, 1e-12, trial=trial, place=place)
+    return rows
+
+
+def _speeds(
+    weights: list["Tensor"], data: tuple["Tensor", "Tensor"], scale: float, decay: float
+) -> dict[str, float]:
+    import torch
+
+    rho = torch.tensor(scale, dtype=torch.float64, requires_grad=True)
+    errors = rho * forward(weights, data[0]) - data[1]
+    loss = (errors**2).sum() + decay * rho**2
+    by_rho, *by_weights = torch.autograd.grad(loss, [rho, *weights])
+    fastest = max(
+        float((g - (g * w).sum() * w).norm())
+        for g, w in zip(by_weights, (w.detach() for w in weights), strict=True)
+    )
+    return {"ray_layer_speed": fastest, "ray_norm_speed": abs(float(by_rho))}
+
+
+def _shares(config: Config, trial: int) -> list[Row]:
+    """Return where a norm rests, and its products with outputs."""
+    rows: list[Row] = []
+    for spread, f in shares(config, trial).items():
+        rest = float(at_rest(f, np.ones(len(f)), 0.0))
+        numbers = {
+            "shares_norm": rest,
+            "times_least": rest * f.min(),
+            "times_most": rest * f.max(),
+        }
+        rows += named_rows(numbers, 1e-12, trial=trial, spread=spread)
+    return rows
 
 
 PARTS = {

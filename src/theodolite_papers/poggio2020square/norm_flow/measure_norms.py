@@ -6,7 +6,7 @@ import numpy as np
 
 from theodolite.core import Row, named_rows, stream
 
-from ..shared.projected_descent import descend
+from ..shared.descent import descend
 from ..shared.rows import limit
 from .config import (
     DECAY,
@@ -30,7 +30,7 @@ def held(config: Config) -> list[Row]:
     rows: list[Row] = []
     at_times = [_norms(OUTPUTS, LABELS, DECAY, rate) for rate in config.rates]
     for k, time in enumerate(TIMES):
-        value, error = limit([found[k] for found in at_times])
+        value, error = limit([norms[k] for norms in at_times])
         rows += named_rows({"held_norm": value}, error, time=time)
     cases: dict[str, tuple[Any, Any, float]] = {
         "held": (OUTPUTS, LABELS, DECAY),
@@ -44,8 +44,8 @@ def held(config: Config) -> list[Row]:
         rows += named_rows({"equilibrium": rho}, EPS, case=case)
         f, y = np.array(f), np.array(y)
         pull = float((rho * f - y) @ f)
-        found = {"rest_pull": pull, "rest_balance": pull + decay * rho}
-        rows += named_rows(found, EPS, case=case, decayed=decay > 0)
+        numbers = {"rest_pull": pull, "rest_balance": pull + decay * rho}
+        rows += named_rows(numbers, EPS, case=case, decayed=decay > 0)
     rows += named_rows({"equilibrium": _torch_at_rest()}, EPS, case="torch")
     return rows + _noise(config)
 
@@ -56,14 +56,14 @@ def _norms(f: Any, y: Any, decay: float, rate: float) -> list[float]:
     f, y = (torch.tensor(v, dtype=torch.float64) for v in (f, y))
     rho = torch.tensor(START, dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.SGD([rho], lr=rate)
-    found = []
+    norms = []
     for step in range(1, round(max(TIMES) / rate) + 1):
         optimizer.zero_grad()
         (((rho * f - y) ** 2).sum() + decay * rho**2).backward()
         optimizer.step()
         if step in [round(t / rate) for t in TIMES]:
-            found.append(float(rho.detach()))
-    return found
+            norms.append(float(rho.detach()))
+    return norms
 
 
 def at_rest(
@@ -99,22 +99,22 @@ def _noise(config: Config) -> list[Row]:
     shifts = at_rest(f, y + np.stack([noise, -noise]), 0.0) - plain
     rows: list[Row] = []
     for trial, pair in zip(config.seeds, shifts.T, strict=True):
-        found = {"noise_shift": pair.mean(), "one_noise": pair[0]}
-        rows += named_rows(found, EPS, trial=trial)
+        numbers = {"noise_shift": pair.mean(), "one_noise": pair[0]}
+        rows += named_rows(numbers, EPS, trial=trial)
     return rows
 
 
 def units(config: Config) -> list[Row]:
     """Train one ReLU unit under a fixed second layer, in every case at once."""
-    found = [_unit_path(config, rate) for rate in config.rates]
+    paths = [_unit_path(config, rate) for rate in config.rates]
     rows: list[Row] = []
     for k, case in enumerate(UNITS):
         for name in ("peak", "end", "invariant"):
-            value, error = limit([float(path[name][k]) for path in found])
+            value, error = limit([float(path[name][k]) for path in paths])
             # The first corrections still depend on the step at these rates.
             rows += named_rows({name: value}, error + 1e-6, case=case)
-        rows += named_rows({"wrong_way": found[-1]["wrong"][k]}, 0.0, case=case)
-        drop, error = limit([float(path["peak"][k] - path["end"][k]) for path in found])
+        rows += named_rows({"wrong_way": paths[-1]["wrong"][k]}, 0.0, case=case)
+        drop, error = limit([float(path["peak"][k] - path["end"][k]) for path in paths])
         rows += named_rows({"drop": drop}, error + 1e-6, case=case)
     return rows
 

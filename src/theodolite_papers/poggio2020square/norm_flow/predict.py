@@ -54,7 +54,7 @@ def _identities(config: Config, trial: int) -> list[Row]:
     rho, moved = flow.speed(scale, drawn.weights)
     loss, layers, n = scale * f - y, len(drawn.weights), len(y)
     pull = float(loss @ f)
-    found = {
+    numbers = {
         "norm_speed": rho,
         "multiplier": norm_multiplier(scale, f, y),
         # Of unnormalised layers of equal norm, on the mean and on the sum of squares.
@@ -63,16 +63,16 @@ def _identities(config: Config, trial: int) -> list[Row]:
         "layer_norm_speed": -2 * scale ** (1 - 1 / layers) * pull,
         "printed_layer_norm_speed": -2 * layers * scale ** (1 - 1 / layers) * pull,
     }
-    rows = named_rows(found, EPS, trial=trial)
+    rows = named_rows(numbers, EPS, trial=trial)
     each = scale ** (1 - 1 / layers)  # of one layer less than the product
     for k, (v, probe) in enumerate(zip(moved, drawn.probes, strict=True)):
         # The sum of losses times gradients of f, of which v has the part along it.
         pulled = drawn.weights[k] * pull - v / (2 * scale)
-        found = {
+        numbers = {
             "velocity": np.sum(v * probe),
             "plain_velocity": -2 / n * each * np.sum(pulled * probe),
         }
-        rows += named_rows(found, EPS, trial=trial, layer=k)
+        rows += named_rows(numbers, EPS, trial=trial, layer=k)
     for rho in SCALES:
         for side in SIDES:
             value = -4 * norm_multiplier(rho, np.sqrt(side) * f, y)
@@ -140,9 +140,9 @@ def _units(config: Config) -> list[Row]:
         inputs, labels, decay = unit_data(case)
         flow = NormalisedFlow(inputs=inputs, labels=labels, decay=decay)
         path = flow.integrate(START, unit_weights(), times, tolerance=1e-11)
-        found = {"peak": path.scales.max(), "end": path.scales[-1]}
+        numbers = {"peak": path.scales.max(), "end": path.scales[-1]}
         # The peak is read on a grid, on which it is flat to second order.
-        rows += named_rows(found, 1e-5, case=case)
+        rows += named_rows(numbers, 1e-5, case=case)
         for k in range(0, min(len(times), 1200), 10):
             rest = norm_equilibrium(path.outputs[k], labels, decay)
             at = {"unit_norm": path.scales[k], "unit_rest": rest}
@@ -159,8 +159,8 @@ def _network(config: Config, trial: int) -> list[Row]:
     )
     rows: list[Row] = []
     if path.kink is None:
-        found = {"flow_norm": path.scales[-1]}
-        rows += named_rows(found, FLOW, trial=trial)
+        number = {"flow_norm": path.scales[-1]}
+        rows += named_rows(number, FLOW, trial=trial)
         for k, (w, probe) in enumerate(zip(path.weights, drawn.probes, strict=True)):
             value = np.sum(w * probe)
             rows += named_rows({"flow_weights": value}, FLOW, trial=trial, layer=k)

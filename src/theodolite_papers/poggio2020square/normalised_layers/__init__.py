@@ -1,40 +1,27 @@
-"""Appendix A, Eqs 12–17: what weight and batch normalisation do to gradients.
+r"""Weight and batch normalisation, by autodiff.
 
-Poggio & Liao (2020), Generalization in deep network classifiers trained with the
-square loss, appendix A, section 2.3 and footnotes 3 and 16. The claim in our words:
-both normalisations follow the gradient along the sphere, of all weights or of each row.
+Weight normalisation writes $w = g\,v/\|v\|$, batch normalisation scales each unit over
+the batch. Closed forms of their gradients meet PyTorch's own layers.
 
-Departures: see ``STUDY.departures``. Cost: a second at QUICK.
+Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
+loss, appendix A, section 2.3 and footnotes 3 and 16. The claim in our words: both
+normalisations follow the gradient along the sphere, of all weights or of each row.
+Cost: a second at QUICK.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Weight and batch normalisation, by autodiff",
-    summary=(
-        "Weight normalisation writes $w = g\\,v/\\|v\\|$, batch normalisation scales "
-        "each unit over the batch. Closed forms of their gradients meet PyTorch's own "
-        "layers."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     drawings=(
         Drawing(
             "convolution_norms",
             "Norm of a unit image after a convolution with a constant kernel of norm "
             "one. A matrix of norm one would keep it below the line.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

@@ -2,10 +2,11 @@
 
 from theodolite.core import (
     Claim,
-    Kind,
     Test,
     above,
     below,
+    beyond,
+    erratum,
     every,
     exact,
     highest,
@@ -73,10 +74,9 @@ CLAIMS = (
         test=inside(smallest(measured("plain_gap")), SEEN),
         rival="a change of variables alone",
     ),
-    Claim(
+    erratum(
         name="projection-left-out",
         place="Section 2.3 and appendix B.1",
-        kind=Kind.ERRATUM,
         statement="If $W_k = \\rho_k V_k$ then $\\dot V_k = \\dot W_k/\\rho_k$.",
         printed="$\\dot V_k = \\frac{1}{\\rho_k}\\dot W_k$",
         corrected=(
@@ -90,10 +90,9 @@ CLAIMS = (
         ),
         rival="weights without a radial gradient",
     ),
-    Claim(
+    erratum(
         name="mean-neglected",
         place="Appendix A.2, below Eq 16",
-        kind=Kind.ERRATUM,
         statement="The Jacobian of batch normalisation has two terms.",
         printed=(
             "$(\\sigma_B^2 + \\epsilon)^{-1/2}[I - \\frac{1}{N}\\hat X\\hat X^T]$"
@@ -106,10 +105,9 @@ CLAIMS = (
         corrected_test=_meets("jacobian", ENTRY),
         rival="a mean whose derivative cancels",
     ),
-    Claim(
+    erratum(
         name="projector-needs-the-batch",
         place="Appendix A.2",
-        kind=Kind.ERRATUM,
         statement="$I - \\hat X\\hat X^T$ is the projection $S$.",
         printed="$I - \\hat X\\hat X^T = S$",
         corrected="$I - \\frac{1}{N}\\hat X\\hat X^T$: $\\hat X$ has norm $\\sqrt{N}$",
@@ -140,10 +138,9 @@ CLAIMS = (
         test=inside(largest(measured("row_pull")), SUMS),
         rival="one norm for the whole matrix, as with weight normalisation",
     ),
-    Claim(
+    erratum(
         name="root-of-the-rows",
         place="Footnote 16",
-        kind=Kind.ERRATUM,
         statement="$M$ rows of norm 1 make a matrix of norm $M$.",
         printed="'implies normalization of the matrix to $M$'",
         corrected="$\\sqrt{M}$ in Frobenius' norm",
@@ -156,10 +153,9 @@ CLAIMS = (
         ),
         rival="a norm that adds up over rows",
     ),
-    Claim(
+    beyond(
         name="convolutions-exceed-one",
         place="Beside section 2.1, footnote 3",
-        kind=Kind.BEYOND,
         statement=(
             "$|f| \\leq 1$ does not carry over to convolutions, whose kernels are used "
             "at every place: with unit kernel and image the output may have a norm up "

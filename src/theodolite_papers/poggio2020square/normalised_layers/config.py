@@ -40,7 +40,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a kind of layer."""
+    """Return one cell per kind of layer."""
     del config
     return [{"part": part} for part in ("weight norm", "batch norm", "convolution")]
 

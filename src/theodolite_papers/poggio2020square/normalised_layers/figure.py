@@ -1,9 +1,7 @@
 """What convolutions of norm one make of images of norm one."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
 
 
 def table(both: PredictedAndMeasured) -> Rows:
@@ -14,37 +12,32 @@ def table(both: PredictedAndMeasured) -> Rows:
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """The batch norm's Jacobian, closed form beside autodiff."""
     return [
-        {
-            "label": f"Jacobian of batch norm, entry {row['row']}, {row['column']}",
-            "predicted": both.predicted.value(
+        compared_row(
+            f"Jacobian of batch norm, entry {row['row']}, {row['column']}",
+            both.predicted.value(
                 quantity="jacobian", row=row["row"], column=row["column"]
             ),
-            "measured": row["value"],
-            "error": row["error"],
-        }
+            row,
+        )
         for row in both.measured.where(quantity="jacobian")
     ]
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw the norm of the output over the side of the image."""
     figure, (panel,) = figures.new_figure(5.4, 3.2)
     kernels = table.levels("kernel")
     for kernel in kernels:
         rows = table.where(kernel=kernel)
-        figures.band(
+        figures.row_band(
             panel,
-            rows.column("side"),
-            rows.values(),
+            rows,
+            "side",
+            error=None,
             style=figures.ordered_style(kernel, kernels),
             label=f"{kernel} × {kernel} kernel",
         )
     figures.reference_line(panel, 1.0)
-    panel.set_xlabel("side of the image")
-    panel.set_ylabel("norm of the output")
+    panel.set(xlabel="side of the image", ylabel="norm of the output")
     figures.legend(panel)
     return figure

@@ -43,12 +43,12 @@ def _weight_norm(config: Config, trial: int) -> list[Row]:
         if by_gain is None or by_vector is None:
             raise MeasurementError("the layer has no gradients: enable them")
         moved = -by_vector[0]
-        found = {
+        numbers = {
             "gain_speed": -by_gain.sum(),
             "vector_speed": moved @ probe,
             "vector_growth": moved @ unit,
         }
-        rows += named_rows(found, TINY, trial=trial, length=length)
+        rows += named_rows(numbers, TINY, trial=trial, length=length)
     return [*rows, *_plain(x, y, unit, trial)]
 
 
@@ -65,12 +65,12 @@ def _plain(x: Any, y: Any, unit: Any, trial: int) -> list[Row]:
     # With weight norm the norm moves by the radial part, the unit by GAIN times the
     # tangential one, and the weights by what both make of them.
     made = unit * (unit @ speed) + GAIN * (GAIN * across)
-    found = {
+    gaps = {
         "unprojected_gap": (turned - speed / GAIN).norm() / turned.norm(),
         "projected_gap": (turned - across / GAIN).norm() / turned.norm(),
         "plain_gap": (made - speed).norm() / speed.norm(),
     }
-    return named_rows(found, TINY, trial=trial)
+    return named_rows(gaps, TINY, trial=trial)
 
 
 def _jacobian() -> list[Row]:
@@ -83,9 +83,9 @@ def _jacobian() -> list[Row]:
             batch[:, None], None, None, training=True, eps=EPS
         )[:, 0]
 
-    found: Any = torch.autograd.functional.jacobian(normalise, x)
+    jacobian: Any = torch.autograd.functional.jacobian(normalise, x)
     rows: list[Row] = []
-    for (i, j), value in np.ndenumerate(found.numpy()):
+    for (i, j), value in np.ndenumerate(jacobian.numpy()):
         rows += named_rows({"jacobian": value}, 1e-13, row=i, column=j)
     return rows
 
@@ -112,7 +112,7 @@ def _batch_norm(config: Config, trial: int) -> list[Row]:
     xh = hidden.detach()[:, 0]
     shape = torch.outer(xh, xh)
     eye = torch.eye(len(xh), dtype=torch.float64)
-    found = {
+    numbers = {
         "row_pull": ((w * g).sum(1).abs() / (w.norm(dim=1) * g.norm(dim=1))).max(),
         "activation_change": (scaled - hidden.detach()).abs().max(),
         "activation_norm_gap": (xh.norm() - len(xh) ** 0.5).abs(),
@@ -122,7 +122,7 @@ def _batch_norm(config: Config, trial: int) -> list[Row]:
         "projector_gap": _idempotent(eye - shape),
         "projector_over_n_gap": _idempotent(eye - shape / len(xh)),
     }
-    return named_rows(found, TINY, trial=trial)
+    return named_rows(numbers, TINY, trial=trial)
 
 
 def _idempotent(matrix: Any) -> Any:

@@ -16,8 +16,8 @@ def predict(config: Config) -> Rows:
         speed = -2 * x.T @ (GAIN * x @ v - y)
         for length in LENGTHS:
             g, moved = weight_norm_speeds(GAIN, length * v, speed)
-            found = {"gain_speed": g, "vector_speed": moved @ probe}
-            rows += named_rows(found, 1e-11, trial=trial, length=length)
+            numbers = {"gain_speed": g, "vector_speed": moved @ probe}
+            rows += named_rows(numbers, 1e-11, trial=trial, length=length)
         tangent = GAIN * float(probe @ (speed - v * (v @ speed)))
         rows += named_rows({"tangent_speed": tangent}, 1e-11, trial=trial)
     for name, centred in (("jacobian", True), ("printed_jacobian", False)):

@@ -13,7 +13,7 @@ class Drawn:
 
     Attributes:
         weights: Layers of norm one, from the first to the last.
-        inputs: A sample a row.
+        inputs: One row per sample.
         labels: Signs.
         probes: Matrices of the layers' shapes, to compare velocities by.
     """

@@ -10,37 +10,35 @@ import numpy as np
 from scipy.optimize import minimize
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 
 def sum_gaps(
-    layers: "list[torch.Tensor]",
-    inputs: "list[torch.Tensor]",
-    gates: "list[torch.Tensor]",
-    shares: "torch.Tensor",
-) -> "list[torch.Tensor]":
+    layers: "list[Tensor]",
+    inputs: "list[Tensor]",
+    gates: "list[Tensor]",
+    shares: "Tensor",
+) -> "list[Tensor]":
     r"""Return $V_k - \sum_n \alpha_n\,\partial f_n/\partial V_k$ with given gates.
 
     Args:
         layers: V_k of one network.
-        inputs: What comes in to each layer, a column a sample.
-        gates: Slopes of the hidden units, a column a sample.
+        inputs: What comes in to each layer, one column per sample.
+        gates: Slopes of the hidden units, one column per sample.
         shares: The α of each sample.
     """
     import torch
 
     back = torch.ones((1, len(shares)), dtype=torch.float64)
-    found = []
+    gaps = []
     for place in reversed(range(len(layers))):
-        found.append(layers[place] - (back * shares) @ inputs[place].T)
+        gaps.append(layers[place] - (back * shares) @ inputs[place].T)
         if place:
             back = gates[place - 1] * (layers[place].T @ back)
-    return found[::-1]
+    return gaps[::-1]
 
 
-def units_at_kinks(
-    before: "list[torch.Tensor]", *, reach: float
-) -> "list[torch.Tensor]":
+def units_at_kinks(before: "list[Tensor]", *, reach: float) -> "list[Tensor]":
     """Mark units whose input is below a share of their layer's mean length.
 
     Units that have vanished, those near zero for most samples, are left out.
@@ -50,16 +48,16 @@ def units_at_kinks(
 
 
 def least_sum_gaps(
-    layers: "list[torch.Tensor]",
-    inputs: "list[torch.Tensor]",
-    shares: "torch.Tensor",
-    free: "list[torch.Tensor]",
+    layers: "list[Tensor]",
+    inputs: "list[Tensor]",
+    shares: "Tensor",
+    free: "list[Tensor]",
 ) -> list[float]:
     """Return the gaps of each layer for the best slopes, from 0 to 1, of some units.
 
     Args:
         layers: V_k of one network.
-        inputs: What comes in to each layer, a column a sample.
+        inputs: What comes in to each layer, one column per sample.
         shares: The α of each sample.
         free: Marks the units, by sample, whose slopes are chosen.
     """
@@ -69,7 +67,7 @@ def least_sum_gaps(
     gates = [(z > 0).double() for z in before]
     counts = [int(marked.sum()) for marked in free]
 
-    def placed(chosen: "torch.Tensor") -> "list[torch.Tensor]":
+    def placed(chosen: "Tensor") -> "list[Tensor]":
         pieces = torch.split(chosen, counts)
         return [
             gate.masked_scatter(marked, piece)

@@ -1,8 +1,12 @@
-"""Rows of computed numbers, and what is read off them with its sign."""
+"""Limits of steps, rank correlations, and numbers of a flow beside descent."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+
+from theodolite.core import Row, Rows, compared_row
 
 
 def limit(values: Sequence[float]) -> tuple[float, float]:
@@ -22,3 +26,51 @@ def limit(values: Sequence[float]) -> tuple[float, float]:
         last, order = before, order + 1
     value = float(table[-1])
     return value, abs(value - last)
+
+
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return Spearman's rank correlation; NaN where there is none.
+
+    Example:
+        >>> rank_correlation([1, 2, 3], [5, 4, 2])
+        -1.0
+    """
+    from scipy.stats import spearmanr
+
+    spans = [np.ptp(x) if len(x) > 2 else 0.0 for x in (first, second)]
+    if not all(0 < span < math.inf for span in spans):
+        return math.nan
+    result: Any = spearmanr(first, second)
+    return round(float(result.statistic), 12)
+
+
+def known(value: float) -> float | None:
+    """Return a number, or nothing in place of NaN, as rows have it.
+
+    Example:
+        >>> known(1.5), known(math.nan)
+        (1.5, None)
+    """
+    return None if math.isnan(value) else value
+
+
+def flow_beside_descent(
+    flow: Rows, descent: Rows, by: Mapping[str, tuple[str, ...]]
+) -> list[Row]:
+    """Return numbers of a flow beside those of descent.
+
+    Args:
+        flow: Predicted rows.
+        descent: Measured rows.
+        by: Quantities to compare, and the labels that tell the rows of each apart.
+    """
+    rows: list[Row] = []
+    for quantity, keys in by.items():
+        for row in descent.where(quantity=quantity):
+            labels = {key: row[key] for key in keys}
+            told = ", ".join(f"{key} {value}" for key, value in labels.items())
+            value = flow.value(quantity=quantity, **labels)
+            rows.append(
+                compared_row(f"{quantity.replace('_', ' ')}, {told}", value, row)
+            )
+    return rows

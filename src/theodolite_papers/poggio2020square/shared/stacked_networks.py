@@ -13,7 +13,7 @@ import numpy as np
 from theodolite.core import stream
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,27 +27,25 @@ class StackedNetworks:
         relu: Whether hidden layers are rectified.
     """
 
-    weights: list["torch.Tensor"]
-    scale: "torch.Tensor"
+    weights: list["Tensor"]
+    scale: "Tensor"
     relu: bool
 
     @property
-    def parameters(self) -> list["torch.Tensor"]:
+    def parameters(self) -> list["Tensor"]:
         """All that is trained, each tensor once."""
         return [*{id(w): w for w in self.weights}.values(), self.scale]
 
-    def normalised(self) -> list["torch.Tensor"]:
+    def normalised(self) -> list["Tensor"]:
         """Return V_k of every layer, differentiable."""
         return [w / w.flatten(1).norm(dim=1)[:, None, None] for w in self.weights]
 
-    def directions(self) -> list["torch.Tensor"]:
+    def directions(self) -> list["Tensor"]:
         """Return V_k of every layer as new leaves of their own."""
         return [v.detach().clone().requires_grad_() for v in self.normalised()]
 
 
-def forward(
-    layers: "list[torch.Tensor]", x: "torch.Tensor", *, relu: bool
-) -> "list[torch.Tensor]":
+def forward(layers: "list[Tensor]", x: "Tensor", *, relu: bool) -> "list[Tensor]":
     """Return what comes in to every layer and, last, the outputs (networks, N)."""
     state = x.T.expand(len(layers[0]), -1, -1)
     states = [state]
@@ -79,7 +77,7 @@ def draw(
     """
     import torch
 
-    def matrix(place: int, rows: int, columns: int) -> "torch.Tensor":
+    def matrix(place: int, rows: int, columns: int) -> "Tensor":
         drawn = [
             stream(seed, "stacked networks", place).normal(size=(rows, columns))
             for seed in seeds
@@ -98,8 +96,8 @@ def draw(
 
 
 def objective(
-    networks: StackedNetworks, x: "torch.Tensor", y: "torch.Tensor", decay: float
-) -> "torch.Tensor":
+    networks: StackedNetworks, x: "Tensor", y: "Tensor", decay: float
+) -> "Tensor":
     """Return the regularised sum of squares of each network."""
     outputs = forward(networks.normalised(), x, relu=networks.relu)[-1]
     errors = networks.scale[:, None] * outputs - y
@@ -108,8 +106,8 @@ def objective(
 
 def descend(
     networks: StackedNetworks,
-    x: "torch.Tensor",
-    y: "torch.Tensor",
+    x: "Tensor",
+    y: "Tensor",
     *,
     decay: float,
     steps: int,
@@ -146,12 +144,7 @@ def descend(
 
 
 def polish(
-    networks: StackedNetworks,
-    x: "torch.Tensor",
-    y: "torch.Tensor",
-    *,
-    decay: float,
-    steps: int,
+    networks: StackedNetworks, x: "Tensor", y: "Tensor", *, decay: float, steps: int
 ) -> None:
     """Bring networks without kinks to rest by a quasi-Newton method."""
     import torch
@@ -166,7 +159,7 @@ def polish(
         line_search_fn="strong_wolfe",
     )
 
-    def closure() -> "torch.Tensor":
+    def closure() -> "Tensor":
         optimizer.zero_grad()
         total = objective(networks, x, y, decay).sum()
         total.backward()

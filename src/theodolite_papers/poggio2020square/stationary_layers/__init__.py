@@ -1,36 +1,23 @@
-"""Layers and features at rest: equations 11, 29, 38, 40, 48 to 57, appendices G, H.
+r"""Appendices G and H: layers and features where training rests.
+
+Is every layer, at rest, the gradient of each sample's output, $V_k f_n = \partial
+f_n/\partial V_k$? Normalised linear and ReLU networks are trained on two digits until
+they rest, and what is missing is measured layer by layer and sample by sample; so are
+the matrices that the paper writes down as solutions, a recurrent network, and the
+collapse of features.
 
 Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
 loss. The claim in our words: where training comes to rest, every layer equals the
 gradient of each sample's output up to a factor, from which neural collapse and the form
-of the weight matrices follow.
-
-Departures: see ``STUDY.departures``. Cost: seconds at QUICK, minutes at PAPER.
+of the weight matrices follow. Cost: seconds at QUICK, minutes at PAPER.
 """
 
-from theodolite.studies import Drawing, Study
+from theodolite.studies import Drawing, gather_study
 
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .figure import compare, draw, table
-from .measure import measure
-from .predict import predict
+from . import figure
 
-STUDY = Study(
-    title="Appendices G and H: layers and features where training rests",
-    summary=(
-        "Is every layer, at rest, the gradient of each sample's output, "
-        "$V_k f_n = \\partial f_n/\\partial V_k$? Normalised linear and ReLU networks "
-        "are trained on two digits until they rest, and what is missing is measured "
-        "layer by layer and sample by sample; so are the matrices that the paper "
-        "writes down as solutions, a recurrent network, and the collapse of features."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     datasets=lambda config: ("digits",),
     splits=("train", "test"),
     drawings=(
@@ -39,8 +26,8 @@ STUDY = Study(
             "What is missing of each layer at rest, relative to it. Left: of the "
             "weighted sum over samples. Right: of each sample alone, root mean square; "
             "no first layer can be below the dotted line.",
-            table,
-            draw,
+            figure.table,
+            figure.draw,
         ),
     ),
     departures=(

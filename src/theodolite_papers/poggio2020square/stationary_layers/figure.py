@@ -1,9 +1,7 @@
 """What the constraint leaves open in each layer, summed and sample by sample."""
 
-from typing import TYPE_CHECKING
-
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
 
 def table(both: PredictedAndMeasured) -> Rows:
@@ -22,14 +20,9 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     rows: list[Row] = []
     for row in both.predicted.where(quantity="constraint_gap", trial=_first(both)):
         labels = {k: row[k] for k in ("network", "layer", "trial")}
-        found = both.measured.only(quantity="constraint_gap", **labels)
+        gap = both.measured.only(quantity="constraint_gap", **labels)
         rows.append(
-            {
-                "label": f"gap of the first layer: {row['network']}",
-                "predicted": row["value"],
-                "measured": found["value"],
-                "error": found["error"],
-            }
+            compared_row(f"gap of the first layer: {row['network']}", row["value"], gap)
         )
     return rows
 
@@ -37,9 +30,6 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
 def _first(both: PredictedAndMeasured) -> int:
     return both.predicted.levels("trial")[0]
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LABELS = {
     "linear": "linear",
@@ -49,17 +39,17 @@ LABELS = {
 KINDS = {"linear": "linear", "relu": "relu", "single_samples": "relu_single_samples"}
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw both gaps against the layer."""
     figure, panels = figures.new_figure(7.0, 3.8, panels=(1, 2))
     for panel, quantity in zip(panels, ("sum_gap", "sample_gap"), strict=True):
         for name in LABELS:
             rows = table.where(quantity=quantity, kind=name)
-            figures.band(
+            figures.row_band(
                 panel,
-                rows.column("layer"),
-                rows.values(),
-                rows.values("spread"),
+                rows,
+                "layer",
+                error="spread",
                 style=figures.kind_style(KINDS[name]),
                 label=LABELS[name],
                 kind="bars",

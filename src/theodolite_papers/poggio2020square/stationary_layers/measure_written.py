@@ -1,18 +1,16 @@
-"""What autodiff says of networks that are written down."""
+"""Networks that are written down, by autodiff, and the four numbers of collapse."""
 
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from theodolite.core import Row, Rows, stream
+from theodolite.core import Row, Rows, named_rows, stream
 
-from .config import INPUTS, Config
-from .config_instances import DIAGONAL_INPUT, DRAWS, Instance, instances, unit
-from .measure_collapse import collapse
+from .config import DIAGONAL_INPUT, DRAWS, INPUTS, Config, Instance, instances, unit
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 EPS = 1e-13
 
@@ -41,23 +39,18 @@ def _layers(instance: Instance) -> list[Row]:
     for place, (v, g) in enumerate(zip(layers, gradients, strict=True), start=1):
         gap = (v.detach() * f - g).norm().item()
         off = g - torch.diag(torch.diagonal(g)) if g.shape[0] == g.shape[1] else None
-        found = {
+        numbers = {
             "gradient_norm": g.norm().item(),
             "structural_gap": abs((v.detach() * g).sum().item() - f),
             "constraint_gap": gap / abs(f) if f else math.inf,
         }
         if off is not None:
-            found["off_diagonal"] = off.norm().item()
-        rows += [
-            {"quantity": k, "layer": place, "value": value}
-            for k, value in found.items()
-        ]
+            numbers["off_diagonal"] = off.norm().item()
+        rows += named_rows(numbers, EPS, layer=place)
     return rows
 
 
-def _output(
-    layers: "list[torch.Tensor]", x: "torch.Tensor", *, relu: bool
-) -> "torch.Tensor":
+def _output(layers: "list[Tensor]", x: "Tensor", *, relu: bool) -> "Tensor":
     for layer in layers[:-1]:
         x = layer @ x
         x = x.clamp(min=0) if relu else x
@@ -95,20 +88,20 @@ def _random_matrices(config: Config, trial: int) -> list[Row]:
     """How far normal matrices are from orthogonal, as a whole and column by column."""
     rng = stream(config.seed, "random matrix", trial)
     drawn = [rng.normal(size=(INPUTS, INPUTS)) for _ in range(DRAWS)]
-    found = {
+    numbers = {
         "matrix_distance": np.mean([orthogonal_distance(m) ** 2 for m in drawn]),
         "column_cosine": np.mean([_column_cosine(m) ** 2 for m in drawn]),
     }
     labels = {"network": "normal", "trial": trial, "error": EPS}
-    return [{"quantity": k, **labels, "value": float(v)} for k, v in found.items()]
+    return [{"quantity": k, **labels, "value": float(v)} for k, v in numbers.items()]
 
 
 def _noise(config: Config, trial: int) -> list[Row]:
     """Read the collapse of features that know nothing of their classes."""
     rng = stream(config.seed, "noise features", trial)
     features, y = rng.normal(size=(40, INPUTS)), np.repeat([1.0, -1.0], 20)
-    found = collapse(features, rng.normal(size=INPUTS), rng.normal(size=40), y)
-    return [{**row, "stage": "noise", "trial": trial, "error": EPS} for row in found]
+    numbers = collapse(features, rng.normal(size=INPUTS), rng.normal(size=40), y)
+    return [{**row, "stage": "noise", "trial": trial, "error": EPS} for row in numbers]
 
 
 def orthogonal_distance(matrix: np.ndarray) -> float:
@@ -123,3 +116,43 @@ def _column_cosine(matrix: np.ndarray) -> float:
     columns = matrix / np.linalg.norm(matrix, axis=0)
     cosines = (columns.T @ columns)[np.triu_indices(len(matrix), 1)]
     return float(np.sqrt(np.mean(cosines**2)))
+
+
+def collapse(
+    features: np.ndarray, last: np.ndarray, outputs: np.ndarray, y: np.ndarray
+) -> list[Row]:
+    """Return what the four properties say of features of two equally large classes.
+
+    Args:
+        features: Last hidden layer, one row per sample.
+        last: The last layer's weights.
+        outputs: What the network says.
+        y: Labels -1 and +1.
+    """
+    means = [features[y == sign].mean(axis=0) for sign in (1, -1)]
+    within = np.concatenate(
+        [features[y == s] - m for s, m in zip((1, -1), means, strict=True)]
+    )
+    half = (means[0] - means[1]) / 2
+    length = np.linalg.norm(half)
+    # tr(S_W S_B^+)/2 with S_B = half half^T, of rank one.
+    within_share = float(np.mean((within @ half) ** 2) / (2 * length**4))
+    centre = (means[0] + means[1]) / 2
+    nearest = _nearest(features, means)
+    numbers = {
+        "within_share": within_share,
+        "raw_cosine": _cosine(means[0], means[1]),
+        "centred_cosine": _cosine(means[0] - centre, means[1] - centre),
+        "dual_cosine": _cosine(last, half),
+        "nearest_agreement": float(np.mean(nearest == np.sign(outputs))),
+    }
+    return [{"quantity": k, "value": v} for k, v in numbers.items()]
+
+
+def _nearest(features: np.ndarray, means: list[np.ndarray]) -> np.ndarray:
+    away = [np.linalg.norm(features - mean, axis=1) for mean in means]
+    return np.where(away[0] < away[1], 1.0, -1.0)
+
+
+def _cosine(one: np.ndarray, other: np.ndarray) -> float:
+    return float(one @ other / (np.linalg.norm(one) * np.linalg.norm(other)))

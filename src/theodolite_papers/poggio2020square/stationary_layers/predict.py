@@ -11,9 +11,8 @@ from theodolite.theory import (
     projection_gap,
 )
 
-from ..shared.two_digits import two_digits
-from .config import INPUTS, Config
-from .config_instances import DIAGONAL_INPUT, instances
+from ..shared.split_classes import two_digits
+from .config import DIAGONAL_INPUT, INPUTS, Config, instances
 
 EPS = 1e-13
 

@@ -1,38 +1,25 @@
-"""Figures 1 to 12: norms, outputs and margins of classifiers along training.
+r"""Figures 1 to 12: norms and margins of classifiers along training.
+
+Four layers learn two classes by the square loss: with batch normalisation and weight
+decay, without decay, and without both, from the norms that the captions give. The norm
+$\rho$, the outputs $f_n$ of the normalised network, $\sum y_n f_n/\sum f_n^2$ and the
+margins of all samples are followed.
 
 Poggio & Liao (2020), Generalization in deep network classifiers trained with the square
 loss, figures 1 to 12 and what sections 1.2, 3 and 6.1 say of them. The claim in our
 words: with batch normalisation and weight decay training forgets where it started, and
 without it does not; norms grow from small starts to where the margin is their inverse.
-
-Departures: see ``STUDY.departures``. Cost: half a minute of processor time at QUICK,
-some ten minutes of a GPU at PAPER.
+Cost: half a minute of processor time at QUICK, some ten minutes of a GPU at PAPER.
 """
 
-from theodolite.studies import Committed, CommittedRun, Drawing, Study
+from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
 from . import figure
-from .claims import CLAIMS
-from .config import PRESETS, cells
-from .measure import measure
-from .predict import predict
 
 _RUN = CommittedRun("theodolite_papers.poggio2020square", "trained_norms")
 
-STUDY = Study(
-    title="Figures 1 to 12: norms and margins of classifiers along training",
-    summary=(
-        "Four layers learn two classes by the square loss: with batch normalisation "
-        "and weight decay, without decay, and without both, from the norms that the "
-        "captions give. The norm $\\rho$, the outputs $f_n$ of the normalised network, "
-        "$\\sum y_n f_n/\\sum f_n^2$ and the margins of all samples are followed."
-    ),
-    presets=PRESETS,
-    cells=cells,
-    predict=predict,
-    measure=measure,
-    compare=figure.compare,
-    claims=CLAIMS,
+STUDY = gather_study(
+    __name__,
     committed=Committed(
         _RUN, ("quantity", "condition", "start", "epoch", "share"), on="CIFAR-10"
     )

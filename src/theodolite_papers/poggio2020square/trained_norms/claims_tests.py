@@ -56,7 +56,7 @@ def in_families(
             family: _trained(alive.where(family=family))
             for family in alive.levels("family")
         }
-        found = []
+        judged = []
         for condition in conditions:
             pieces = [
                 piece(both)
@@ -64,21 +64,21 @@ def in_families(
                 for piece in make(family, condition, trained.get(condition, []))
             ]
             told = f"too few networks of condition {condition} trained"
-            found += pieces or [undecided(told)]
-        return all_of(found)
+            judged += pieces or [undecided(told)]
+        return all_of(judged)
 
     return test
 
 
 def _trained(alive: Rows) -> Starts:
     rows = [row for row in alive if row["value"]]
-    found: dict[str, dict[float, int]] = {}
+    by_condition: dict[str, dict[float, int]] = {}
     for row in rows:
-        counts = found.setdefault(row["condition"], {})
+        counts = by_condition.setdefault(row["condition"], {})
         counts[row["start"]] = counts.get(row["start"], 0) + 1
     return {
         name: sorted(start for start, n in counts.items() if n > 1)
-        for name, counts in found.items()
+        for name, counts in by_condition.items()
     }
 
 
@@ -101,33 +101,14 @@ def each_start(
     return in_families(conditions, make)
 
 
-def less_from_largest(low: str, high: str, *, log: bool) -> Test:
-    """Judge whether one number is less than another from the largest starts."""
+def less(low: str, high: str, *, largest_only: bool = False) -> Test:
+    """Judge whether one number is less than another from all or the largest starts."""
 
     def make(family: str, condition: str, starts: list[float]) -> list[Test]:
+        kinds = [(family, condition, start) for start in starts]
         return [
-            ordered(
-                of(low, family, condition, start),
-                of(high, family, condition, start),
-                log=log,
-            )
-            for start in starts[-1:]
-        ]
-
-    return in_families(SHOWN, make)
-
-
-def narrows(low: str, high: str) -> Test:
-    """Judge whether one number is less than another from every start."""
-
-    def make(family: str, condition: str, starts: list[float]) -> list[Test]:
-        return [
-            ordered(
-                of(low, family, condition, start),
-                of(high, family, condition, start),
-                log=True,
-            )
-            for start in starts
+            ordered(of(low, *kind), of(high, *kind), log=True)
+            for kind in (kinds[-1:] if largest_only else kinds)
         ]
 
     return in_families(SHOWN, make)
@@ -135,17 +116,12 @@ def narrows(low: str, high: str) -> Test:
 
 def forgets(condition: str, margin: float, why: str) -> Test:
     """Judge whether norms and outputs end alike from all starts of a condition."""
-    region = our_margin(math.log10(margin), why)
+    alike = {"margin": our_margin(math.log10(margin), why), "log": True}
 
     def make(family: str, condition: str, starts: list[float]) -> list[Test]:
         return [
-            equivalent(
-                of(quantity, family, condition, a),
-                of(quantity, family, condition, b),
-                margin=region,
-                log=True,
-            )
-            for a, b in combinations(starts, 2)
+            equivalent(*(of(quantity, family, condition, x) for x in pair), **alike)
+            for pair in combinations(starts, 2)
             for quantity in ("rho_end", "mean_abs_f")
         ]
 

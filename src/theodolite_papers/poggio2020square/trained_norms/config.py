@@ -173,7 +173,7 @@ def runs(family: str = DENSE) -> list[tuple[str, float]]:
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a family and seed: networks of all conditions see the same batches."""
+    """Return one cell per family and seed; all conditions see the same batches."""
     return [
         {"family": family, "trial": trial}
         for family in config.families

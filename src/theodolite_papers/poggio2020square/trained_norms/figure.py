@@ -1,11 +1,11 @@
 """Figures 1 to 12 from rows of points."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
 from .config import CONDITIONS
 
@@ -14,12 +14,12 @@ KEYS = ("family", "condition", "start")
 
 def _courses(both: PredictedAndMeasured, *quantities: str) -> Rows:
     """Return means over the trials whose course was kept, of what moved at all."""
-    found = Rows.joined(
+    means = Rows.joined(
         group_means(both.measured.where(quantity=name), (*KEYS, "epoch"))
         for name in quantities
     )
-    moved = {tuple(row[k] for k in KEYS) for row in found if row["epoch"] > 0}
-    return found.where(lambda row: tuple(row[k] for k in KEYS) in moved)
+    moved = {tuple(row[k] for k in KEYS) for row in means if row["epoch"] > 0}
+    return means.where(lambda row: tuple(row[k] for k in KEYS) in moved)
 
 
 def _decayed(rows: Rows) -> Rows:
@@ -52,12 +52,12 @@ def ratios(both: PredictedAndMeasured) -> Rows:
 def margins(both: PredictedAndMeasured) -> Rows:
     """Return sorted margins at the end, over their mean magnitude."""
     rows = group_means(both.measured.where(quantity="margin_level"), (*KEYS, "share"))
-    found: list[Row] = []
+    scaled: list[Row] = []
     for row in rows:
         same = {k: row[k] for k in KEYS}
         size = float(np.abs(rows.where(**same).values()).mean())
-        found.append({**row, "value": row["value"] / size})
-    return Rows(found).where(lambda row: row["condition"] != "bn_fast")
+        scaled.append({**row, "value": row["value"] / size})
+    return Rows(scaled).where(lambda row: row["condition"] != "bn_fast")
 
 
 def histograms(both: PredictedAndMeasured) -> Rows:
@@ -72,7 +72,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     rows: list[Row] = []
     for row in both.predicted.where(quantity="rho_start"):
         key = {k: row[k] for k in ("condition", "start")}
-        found = group_means(
+        means = group_means(
             both.measured.where(quantity="rho_start", **key), tuple(key)
         )
         rows += [
@@ -82,7 +82,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
                 "measured": mean["value"],
                 "error": 1e-5 * mean["value"],
             }
-            for mean in found
+            for mean in means
         ]
     for start in CONDITIONS["bn_wd"].starts:
         here = {"condition": "bn_wd", "start": start}
@@ -91,19 +91,15 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
         )
         ends = group_means(both.measured.where(quantity="ratio", **here), ("family",))
         rows += [
-            {
-                "label": f"Σyf/Σf² over ρ, {limit['family']}, from {start:g}",
-                "predicted": limit["value"],
-                "measured": end["value"],
-                "error": end["error"],
-            }
+            compared_row(
+                f"Σyf/Σf² over ρ, {limit['family']}, from {start:g}",
+                limit["value"],
+                end,
+            )
             for limit, end in zip(limits, ends, strict=True)
         ]
     return rows
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLES = {
     "bn_wd": "BN, decay (figs 1–5)",
@@ -123,7 +119,7 @@ SHORT = {
 }
 
 
-def _grid(table: Rows, height: float = 2.7) -> tuple["Figure", dict[Any, Any]]:
+def _grid(table: Rows, height: float = 2.7) -> tuple["figures.Figure", dict[Any, Any]]:
     """Return panels by family and condition, of those that there are."""
     keys = [
         (family, condition)
@@ -138,11 +134,10 @@ def _grid(table: Rows, height: float = 2.7) -> tuple["Figure", dict[Any, Any]]:
     )
     for spare in panels[len(keys) :]:
         spare.remove()
-    found = dict(zip(keys, panels[: len(keys)], strict=True))
-    for (family, condition), panel in found.items():
-        panel.set_title(f"{SHORT[family]}, {TITLES[condition]}")
-        panel.set_xlabel("epoch")
-    return figure, found
+    by_key = dict(zip(keys, panels[: len(keys)], strict=True))
+    for (family, condition), panel in by_key.items():
+        panel.set(title=f"{SHORT[family]}, {TITLES[condition]}", xlabel="epoch")
+    return figure, by_key
 
 
 def _style(start: float) -> "figures.SeriesStyle":
@@ -150,7 +145,7 @@ def _style(start: float) -> "figures.SeriesStyle":
 
 
 def _lines(panel: Any, table: Rows, *, dashed: str | None = None) -> None:
-    """Draw a line a start; those that stand beside others are dashed, and say why."""
+    """Draw one line per start; ``dashed`` says what dashed lines mean."""
     for start in table.levels("start"):
         rows = table.where(start=start)
         epochs, values, style = rows.column("epoch"), rows.values(), _style(start)
@@ -161,7 +156,9 @@ def _lines(panel: Any, table: Rows, *, dashed: str | None = None) -> None:
             figures.band(panel, epochs, values, style=style, label=label)
 
 
-def _finish(figure: "Figure", panels: dict[Any, Any], label: str, top: float) -> None:
+def _finish(
+    figure: "figures.Figure", panels: dict[Any, Any], label: str, top: float
+) -> None:
     """Use logarithmic axes that what blew up leaves at a mark, and add the legend."""
     for panel in panels.values():
         figures.count_axis(panel)
@@ -179,7 +176,7 @@ def _outer(panels: dict[Any, Any], label: str) -> None:
             panel.set_ylabel(label)
 
 
-def draw_losses(table: Rows) -> "Figure":
+def draw_losses(table: Rows) -> "figures.Figure":
     """Draw the losses of figures 1, 6 and 10; dashed on samples held out."""
     figure, panels = _grid(table)
     for (family, condition), panel in panels.items():
@@ -190,7 +187,7 @@ def draw_losses(table: Rows) -> "Figure":
     return figure
 
 
-def draw_norms(table: Rows) -> "Figure":
+def draw_norms(table: Rows) -> "figures.Figure":
     r"""Draw $\rho$ of figures 2, 7 and 11."""
     figure, panels = _grid(table)
     for (family, condition), panel in panels.items():
@@ -199,7 +196,7 @@ def draw_norms(table: Rows) -> "Figure":
     return figure
 
 
-def draw_zooms(table: Rows) -> "Figure":
+def draw_zooms(table: Rows) -> "figures.Figure":
     r"""Draw figures 2 and 3: the first epochs of $\rho$, and mean $|f_n|$ with zoom."""
     families, last = table.levels("family"), max(table.column("epoch"))
     kinds: tuple[tuple[str, str, int], ...] = (
@@ -214,8 +211,7 @@ def draw_zooms(table: Rows) -> "Figure":
     for (family, (quantity, name, cut)), panel in zip(keys, panels, strict=True):
         rows = table.where(family=family, quantity=quantity)
         _lines(panel, rows.where(lambda row, cut=cut: row["epoch"] <= cut))
-        panel.set_title(f"{SHORT[family]}, {name}")
-        panel.set_xlabel("epoch")
+        panel.set(title=f"{SHORT[family]}, {name}", xlabel="epoch")
         panel.set_xlim(0, cut)
         panel.locator_params(axis="x", integer=True, nbins=5)
         figures.log_axis(panel, "y")
@@ -225,7 +221,7 @@ def draw_zooms(table: Rows) -> "Figure":
     return figure
 
 
-def draw_ratios(table: Rows) -> "Figure":
+def draw_ratios(table: Rows) -> "figures.Figure":
     r"""Draw figure 4; dashed: $1 + \lambda/\sum f_n^2$ at the same weights."""
     families = table.levels("family")
     figure, panels = figures.new_figure(
@@ -246,18 +242,18 @@ def draw_ratios(table: Rows) -> "Figure":
     return figure
 
 
-def draw_margins(table: Rows) -> "Figure":
+def draw_margins(table: Rows) -> "figures.Figure":
     """Draw figures 5, 8 and 12: margins of all samples, sorted, over their mean."""
     figure, panels = _grid(table)
     for (family, condition), panel in panels.items():
         here = table.where(family=family, condition=condition)
         for start in here.levels("start"):
             rows = here.where(start=start)
-            figures.band(
+            figures.row_band(
                 panel,
-                rows.column("share"),
-                rows.values(),
-                rows.values("spread"),
+                rows,
+                "share",
+                error="spread",
                 style=_style(start),
                 label=f"from {start:g}",
             )
@@ -268,7 +264,7 @@ def draw_margins(table: Rows) -> "Figure":
     return figure
 
 
-def draw_histograms(table: Rows) -> "Figure":
+def draw_histograms(table: Rows) -> "figures.Figure":
     r"""Draw figure 9: levels of $|f_n|$ over time."""
     kinds = [(f, s) for f in table.levels("family") for s in table.levels("start")]
     columns = max(1, min(2, len(kinds)))
@@ -295,7 +291,6 @@ def draw_histograms(table: Rows) -> "Figure":
         figures.line(panel, epochs, levels[0.5].values(), style=style)
         figures.count_axis(panel)
         figures.log_axis(panel, "y")
-        panel.set_title(f"{SHORT[family]}, from {start:g}")
-        panel.set_xlabel("epoch")
+        panel.set(title=f"{SHORT[family]}, from {start:g}", xlabel="epoch")
     _outer(dict(zip(kinds, panels, strict=False)), "$|f_n|$")
     return figure

@@ -12,11 +12,7 @@ from theodolite.core import Row, Rows, derive
 from .config import CONDITIONS, LATE, Config, runs
 
 if TYPE_CHECKING:
-    from theodolite.training import (
-        ClassifierRecord,
-        LabelledSamples,
-        TrainedClassifier,
-    )
+    from theodolite.training import ClassifierRecord, LabelledSamples, TrainedClassifier
 
 EPS = 1e-5  # outputs and norms in single precision, over sums of many samples
 SHARES = tuple(np.linspace(0, 1, 11).round(2).tolist())
@@ -95,11 +91,7 @@ def load_samples(
 
 
 def rows_of(
-    run: "TrainedClassifier",
-    kind: tuple[str, float, int],
-    *,
-    family: str,
-    whole: bool,
+    run: "TrainedClassifier", kind: tuple[str, float, int], *, family: str, whole: bool
 ) -> list[Row]:
     """Return numbers of a run at its start and end, and its course where asked for.
 
@@ -112,10 +104,10 @@ def rows_of(
     if run.status == "stopped":
         return []
     alive = run.status == "finished" and bool(np.any(run.last.outputs))
-    found: dict[str, float] = {"alive": float(alive)}
+    numbers: dict[str, float] = {"alive": float(alive)}
     if alive:
-        found |= _summary(run, CONDITIONS[condition].decay)
-    rows = [_row(name, value, **labels) for name, value in found.items()]
+        numbers |= _summary(run, CONDITIONS[condition].decay)
+    rows = [_row(name, value, **labels) for name, value in numbers.items()]
     if whole:
         rows += _course(run, labels)
     if whole and alive:
@@ -186,7 +178,7 @@ def _course(run: "TrainedClassifier", labels: Mapping[str, Any]) -> list[Row]:
     for record in run.records:
         if last - LATE < record.epoch < last:
             continue
-        found = {
+        numbers = {
             "train_loss_at": record.train_loss,
             "test_loss_at": record.test_loss,
             "rho_at": record.rho,
@@ -194,9 +186,9 @@ def _course(run: "TrainedClassifier", labels: Mapping[str, Any]) -> list[Row]:
             "ratio_at": record.equilibrium_ratio,
         }
         if decay:
-            found["ratio_limit_at"] = 1 + decay_term(record, decay)
+            numbers["ratio_limit_at"] = 1 + decay_term(record, decay)
         here = {**labels, "epoch": record.epoch}
-        rows += [_row(k, v, **here) for k, v in found.items() if np.isfinite(v)]
+        rows += [_row(k, v, **here) for k, v in numbers.items() if np.isfinite(v)]
         if labels["condition"] == "bn":
             levels = np.quantile(np.abs(record.f), (0.05, 0.25, 0.5, 0.75, 0.95))
             rows += [

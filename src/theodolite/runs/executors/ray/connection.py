@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from theodolite.core import ConfigError, RunError
+from theodolite.core import ConfigError, Exclusive, RunError
 
 _KNOCK_S, _ANSWER_S = 4.0, 9.0
 # Nodes that do not answer in this time are sent the package.
@@ -263,6 +263,6 @@ def _show_worker_logs(show: bool) -> None:
 @contextmanager
 def _without_warnings() -> Iterator[None]:
     """Hide warnings about Ray's own code."""
-    with warnings.catch_warnings():
+    with Exclusive(interruptible=True), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -1,6 +1,5 @@
-"""The arithmetic of the CPU engines, compiled by numba or computed by torch.
+"""The arithmetic of the CPU engines, compiled by numba.
 
-``vector`` writes vector instructions, ``fused`` and ``moments`` are the numba kernels,
-``torch_kernels`` replaces both without numba. ``compiled`` checks whether numba
-can compile here and cache its code.
+``vector`` writes vector instructions, ``fused_kernel`` and ``moments_kernel`` hold the
+kernels, and ``compiled`` checks whether numba can compile here and cache its code.
 """

@@ -1,4 +1,4 @@
-"""Whether kernels are compiled, and what a compiled kernel is told."""
+"""Whether numba can compile kernels here, and the arguments of compiled kernels."""
 
 import functools
 import os
@@ -10,15 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theodolite.core import ConfigError
-
 
 @functools.cache
 def has_cache(numba: Any) -> bool:
-    """Say whether compiled kernels can be kept; turn to a temporary folder if need be.
+    """Return whether numba can cache compiled code.
 
-    Args:
-        numba: The module, whose ``config.CACHE_DIR`` is set where its own places fail.
+    Where its own places cannot be written, ``config.CACHE_DIR`` of the module ``numba``
+    is set to a temporary folder.
     """
     if _accepted(numba):
         return True
@@ -30,23 +28,23 @@ def has_cache(numba: Any) -> bool:
 
 
 def _accepted(numba: Any) -> bool:
-    """See whether numba finds a place for functions of this folder's files."""
+    """Return whether numba can cache functions of this folder's files."""
+
+    def never_compiled() -> None:
+        """Stand for the kernels, which are defined in the same folder."""
+
     try:
-        numba.njit(cache=True)(_probe)
+        numba.njit(cache=True)(never_compiled)
     except RuntimeError:  # "cannot cache function: no locator available"
         return False
     return True
 
 
-def _probe() -> None:
-    """Stand for the kernels, which live in the same folder; never compiled."""
-
-
 def _temporary() -> Path:
-    """Return a folder that all processes of this user share, and nobody else.
+    """Return a folder that all processes of this user share, and no other user.
 
-    What is read from it is run, so that a folder which somebody else made, or can
-    write to, is passed over for a fresh one.
+    Code read from it is run: a folder that another user made, or can write to, is not
+    used, and a new one is made.
     """
     user = os.getuid() if hasattr(os, "getuid") else ""
     shared = Path(tempfile.gettempdir()) / f"theodolite-compiled-{user}"
@@ -68,27 +66,7 @@ def _private(folder: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o077
 
 
-def use_numba(compiled: bool | None) -> bool:
-    """Return whether to compile.
-
-    Args:
-        compiled: None for numba where it can be imported, may compile and has a place
-            for its code; True demands it; False forbids it.
-    """
-    if compiled is not None and not isinstance(compiled, bool):
-        raise ConfigError(
-            f"compiled is {compiled!r}: pass True, False, or None to use numba "
-            "where it is installed"
-        )
-    if compiled is False:
-        return False
-    obstacle = _obstacle()
-    if obstacle is not None and compiled:
-        raise ConfigError(f"compiled=True, but {obstacle}, or pass compiled=False")
-    return obstacle is None
-
-
-def _obstacle() -> str | None:
+def numba_obstacle() -> str | None:
     """Return why numba cannot compile kernels here and what to do, if it cannot."""
     try:
         numba = import_module("numba")
@@ -105,39 +83,14 @@ def _obstacle() -> str | None:
 
 
 class Shape(NamedTuple):
-    """A network as kernels see it.
+    """A network as kernels see it."""
 
-    Attributes:
-        width: A tuple as long as the network is wide, so that the compiler knows it.
-        span: A tuple as long as a row of a group, in samples.
-        shortcut: Matrices a unit.
-        skip: Whether units have the identity path.
-        relu: Whether ReLU stands between the matrices of a unit.
-    """
-
+    # A tuple as long as the network is wide, so that the compiler knows it.
     width: tuple[int, ...]
-    span: tuple[int, ...]
-    shortcut: int
-    skip: bool
-    relu: bool
-
-
-class Rule(NamedTuple):
-    """How every point moves and when it stops; see ``Engine.advance``."""
-
-    rates: np.ndarray
-    momentum: np.ndarray
-    weight_decay: np.ndarray
-    floor: np.ndarray
-    ceiling: np.ndarray
-
-
-class Log(NamedTuple):
-    """What happened to every point, filled in by a kernel; see ``Advance``."""
-
-    losses: np.ndarray
-    taken: np.ndarray
-    stopped: np.ndarray
+    span: tuple[int, ...]  # a tuple as long as a row of a group, in samples
+    shortcut: int  # matrices a unit
+    skip: bool  # whether units have the identity path
+    relu: bool  # whether ReLU stands between the matrices of a unit
 
 
 def aligned(size: int, dtype: np.dtype) -> np.ndarray:
@@ -150,13 +103,9 @@ def aligned(size: int, dtype: np.dtype) -> np.ndarray:
 def in_groups(
     matrix: np.ndarray, *, rows: int, span: int, dtype: np.dtype
 ) -> np.ndarray:
-    """Cut columns into groups of ``span``, padded with zeros; return them flat.
+    """Return a matrix, features by samples, as flat groups of ``span`` samples.
 
-    Args:
-        matrix: Features by samples.
-        rows: Rows of a group, at least as many as features.
-        span: Samples a group.
-        dtype: Type of the result.
+    Groups have ``rows`` rows; missing rows and samples are zeros.
     """
     features, samples = matrix.shape
     count = -(-samples // span)

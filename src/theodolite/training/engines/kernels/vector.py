@@ -13,7 +13,7 @@ from numba.core import cgutils, codegen, config, types
 
 
 def _features() -> set[str]:
-    """Return what the processor can that numba compiles for: this one by default."""
+    """Return the CPU features that numba compiles for, by default those of this CPU."""
     chosen = getattr(config, "CPU_FEATURES", None)
     known = codegen.get_host_cpu_features() if chosen is None else chosen
     return {name[1:] for name in known.split(",") if name.startswith("+")}
@@ -32,7 +32,7 @@ Value = Any
 intrinsic: Any = extending.intrinsic
 
 
-def lanes(itemsize: int) -> int:
+def lane_count(itemsize: int) -> int:
     """Return how many numbers a register holds."""
     return REGISTER // itemsize
 
@@ -73,12 +73,12 @@ class Emitter:
         self.builder.store(value, pointer, align=self.itemsize)
 
     def spread(self, array: int, at: Value, span: int) -> Value:
-        """Read one number into all places of a vector."""
+        """Load one number into all lanes of a vector."""
         pointer = self.builder.gep(self.arrays[array], [at])
         return self.splat(self.builder.load(pointer), span)
 
     def splat(self, number: Value, span: int) -> Value:
-        """Put one number into all places of a vector."""
+        """Copy one number into all lanes of a vector."""
         kind = ir.VectorType(number.type, span)
         one = self.builder.insert_element(
             ir.Constant(kind, ir.Undefined), number, ir.Constant(ir.IntType(32), 0)
@@ -100,7 +100,7 @@ class Emitter:
         return self.builder.fadd(product, total, flags=_FUSE)
 
     def times(self, count: int, body: Callable[[Value], None]) -> None:
-        """Run the body for every index: written out when few, else as a loop."""
+        """Run the body for every index, unrolled if there are few."""
         if count <= _UNROLL:
             for k in range(count):
                 body(self.index(k))
@@ -109,7 +109,7 @@ class Emitter:
                 body(loop.index)
 
     def points(self, count: int, span: int, kind: Any = None) -> list[Value]:
-        """Return variables, at zero, that end up in registers."""
+        """Return zeroed variables that the compiler keeps in registers."""
         vector = ir.VectorType(kind or self.scalar, span)
         made = [cgutils.alloca_once(self.builder, vector) for _ in range(count)]
         for place in made:

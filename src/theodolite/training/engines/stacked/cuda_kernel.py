@@ -11,7 +11,7 @@ from torch import Tensor
 from theodolite.core import ShortcutBlueprint
 
 from .nvrtc import CudaProgram
-from .passes import Samples, even
+from .passes import Samples, even_part_size
 
 WARP = 32
 # Needed for asynchronous copies, and for a maximum that keeps NaN.
@@ -22,23 +22,20 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How blocks are laid out.
+    """How blocks are laid out."""
 
-    Attributes:
-        each: Samples per thread.
-        resident: Blocks that a multiprocessor should hold; bounds their registers.
-    """
-
-    each: int
-    resident: int
+    samples_per_thread: int  # samples per thread
+    resident_blocks: (
+        int  # blocks that a multiprocessor should hold; bounds their registers
+    )
 
     @property
     def block(self) -> int:
         """Samples a block carries at once."""
-        return WARP * self.each
+        return WARP * self.samples_per_thread
 
 
-LAYOUT = Layout(each=4, resident=16)
+LAYOUT = Layout(samples_per_thread=4, resident_blocks=16)
 # Products are written out entry by entry: for wider ones the program is too long.
 _WIDTH = 12
 # With more matrices per unit, recomputing them costs more than it saves.
@@ -64,8 +61,8 @@ def source(blueprint: ShortcutBlueprint, layout: Layout = LAYOUT) -> str:
         "SHORTCUT": blueprint.shortcut,
         "SKIP": int(blueprint.skip),
         "RELU": int(not blueprint.linear),
-        "EACH": layout.each,
-        "RESIDENT": layout.resident,
+        "EACH": layout.samples_per_thread,
+        "RESIDENT": layout.resident_blocks,
     }
     lines = [f"#define {name} {value}" for name, value in defined.items()]
     return "\n".join([*lines, (_HERE / "cuda_kernel.cu").read_text()])
@@ -93,15 +90,11 @@ class Kernels:
         self.passes = program.kernel("lanes", WARP)
         self.sums = program.kernel("sum_shares", _THREADS_OF_SUMS)
         device = torch.cuda.get_device_properties(torch.cuda.current_device())
-        self.blocks = device.multi_processor_count * self.passes.resident()
+        self.blocks = device.multi_processor_count * self.passes.resident_blocks()
 
 
 def kernels(text: str, device: torch.device) -> Kernels:
-    """Return the kernels of :func:`source`, compiled once per device.
-
-    Raises:
-        CudaProgramError: They were not compiled, or not loaded.
-    """
+    """Return the kernels of :func:`source`, compiled once per device."""
     # A device without an index is the current one, which may change.
     index = torch.cuda.current_device() if device.index is None else device.index
     return _kernels_of(text, index)
@@ -113,7 +106,7 @@ def _kernels_of(text: str, index: int) -> Kernels:
         return Kernels(text)
 
 
-def unfit(
+def unsupported_reason(
     blueprint: ShortcutBlueprint,
     samples: int,
     dtype: torch.dtype,
@@ -138,14 +131,10 @@ def unfit(
 
 
 class CudaPasses:
-    """Passes of one blueprint by the CUDA kernel, and the memory that stacks need.
+    """Losses and gradients of one blueprint by the CUDA kernel, and their memory.
 
-    Args:
-        blueprint: Architecture of every point, linear or with ReLU at mid.
-        samples: What the points train on.
-        dtype: float32.
-        device: A CUDA device.
-        memory: Bytes that the buffers of a stack may take.
+    Takes the arguments of :class:`TorchPasses`; ``memory`` bounds the buffers of a
+    stack.
     """
 
     label = "cuda"
@@ -177,7 +166,7 @@ class CudaPasses:
         # Weights, the same turned, and a gradient; a loss, and whether it is alive.
         self.point_bytes = self.share_bytes + 3 * matrices + 8 + 4
 
-    def room(self, points: int) -> int:
+    def points_at_once(self, points: int) -> int:
         """Return how many points to update at once.
 
         More points leave memory for fewer blocks, and fewer points leave blocks less to
@@ -185,7 +174,7 @@ class CudaPasses:
         """
         sizes = [points]
         while sizes[-1] > 1:
-            sizes.append(even(points, sizes[-1] - 1))
+            sizes.append(even_part_size(points, sizes[-1] - 1))
         fitting = [size for size in sizes if self.stack_bytes(size, 1) <= self.memory]
         return min(fitting or [1], key=lambda size: self._rounds(points, size))
 
@@ -232,12 +221,7 @@ class CudaWorkspace:
         self.alive = x.new_zeros(points, dtype=torch.int32)
 
     def evaluate(self, weights: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
-        """Return every point's loss, as float64, and gradient.
-
-        Args:
-            weights: Shape (points, depth, width, width).
-            alive: Points to compute; what is returned for others means nothing.
-        """
+        """Return every point's loss, as float64, and gradient; see ``Workspace``."""
         passes, shares = self.passes, (self.slots, self.partial)
         shape = (passes.tiles, self.points, passes.blueprint.units)
         self._lay(weights)

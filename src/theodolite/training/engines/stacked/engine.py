@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from theodolite.core import ConfigError, ShortcutBlueprint, unknown_name
+from theodolite.instruments import full_precision
 
 from ...probes.probe import warn
-from ..contract import Advance, linear_or_relu
+from ..protocol import Advance, Rule, linear_or_relu
 from .nvrtc import CudaProgramError
-from .passes import TorchPasses, gather
-from .updates import Updates, full_precision
+from .passes import TorchPasses, prepare_samples
+from .updates import Updates
 
 Method = Literal["auto", "torch", "cuda"]
 Precision = Literal["float32", "float64"]
@@ -75,7 +76,7 @@ class StackedEngine:
             raise unknown_name("method", method, get_args(Method))
         self.blueprint, self.device = blueprint, torch.device(device)
         self.dtype = getattr(torch, dtype)
-        samples = gather(blueprint, x, y, dtype=dtype)
+        samples = prepare_samples(blueprint, x, y, dtype=dtype)
         self._reduced = samples.reduced
         kind = _passes(blueprint, len(samples.x), self.dtype, self.device, method)
         self._passes = kind(
@@ -119,46 +120,22 @@ class StackedEngine:
             losses[some] = loss[:count].cpu().numpy()
         return losses
 
-    def advance(
-        self,
-        weights: Tensor,
-        velocity: Tensor,
-        rates: np.ndarray,
-        *,
-        momentum: np.ndarray,
-        weight_decay: np.ndarray,
-        floor: np.ndarray,
-        ceiling: np.ndarray,
-    ) -> Advance:
-        """Make up to ``rates.shape[1]`` updates of every point, in place.
+    def advance(self, weights: Tensor, velocity: Tensor, rule: Rule) -> Advance:
+        """Update every point in place, once per step of the rule or until it stops.
 
-        Stacks too large for the memory go part by part. See
-        :meth:`theodolite.training.engines.contract.Engine.advance` for the arguments.
+        Stacks too large for the memory go part by part.
         """
-        settings = {
-            "momentum": momentum,
-            "weight_decay": weight_decay,
-            "floor": floor,
-            "ceiling": ceiling,
-        }
         done = [
             self._ready(weights[some]).run(
-                weights[some],
-                velocity[some],
-                rates[some],
-                {name: np.asarray(value)[some] for name, value in settings.items()},
+                weights[some], velocity[some], Rule(*(each[some] for each in rule))
             )
             for some in self._parts(len(weights))
         ]
-        return Advance(
-            losses=np.concatenate([part.losses for part in done]),
-            taken=np.concatenate([part.taken for part in done]),
-            stopped=np.concatenate([part.stopped for part in done]),
-        )
+        return Advance(*(np.concatenate(parts) for parts in zip(*done, strict=True)))
 
     def _parts(self, points: int) -> list[slice]:
         """Return even parts of a stack, each of which fits."""
-        size = self._passes.room(points)
+        size = self._passes.points_at_once(points)
         return [slice(i, min(i + size, points)) for i in range(0, points, size)]
 
     def _ready(self, part: Tensor) -> Updates:
@@ -191,11 +168,11 @@ def _passes(
     if method == "torch" or (method == "auto" and device.type != "cuda"):
         return TorchPasses
     try:
-        reason = _unfit(blueprint, samples, dtype, device)
+        reason = _unsupported_reason(blueprint, samples, dtype, device)
     except CudaProgramError as problem:
         reason = f"this installation ({problem})"
         if method == "auto":
-            _tell_failure(str(problem))
+            _warn_of_failure(str(problem))
     if reason is None:
         from .cuda_kernel import CudaPasses
 
@@ -205,20 +182,20 @@ def _passes(
     raise ConfigError(f"method {method!r} cannot take {reason}: pass method='torch'")
 
 
-def _unfit(
+def _unsupported_reason(
     blueprint: ShortcutBlueprint, samples: int, dtype: torch.dtype, device: torch.device
 ) -> str | None:
     """Compile the CUDA kernel, or return what it cannot take."""
     from . import cuda_kernel
 
-    reason = cuda_kernel.unfit(blueprint, samples, dtype, device)
+    reason = cuda_kernel.unsupported_reason(blueprint, samples, dtype, device)
     if reason is None:
         cuda_kernel.kernels(cuda_kernel.source(blueprint), device)
     return reason
 
 
 @cache
-def _tell_failure(reason: str) -> None:
+def _warn_of_failure(reason: str) -> None:
     """Warn, once per reason, that a device trains more slowly than it could."""
     warn(
         f"the kernel of CUDA C was not made, though the device can run it ({reason}): "

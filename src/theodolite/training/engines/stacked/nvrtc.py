@@ -1,4 +1,4 @@
-"""Compile CUDA C at run time by NVRTC, which torch brings, and launch it.
+"""Compile CUDA C at run time with the NVRTC that torch installs, and launch it.
 
 Nothing is needed but what a CUDA build of torch installs: no toolkit, no header. Both
 NVRTC and the driver are called by their C interface.
@@ -21,7 +21,7 @@ _CARVEOUT = 9
 
 
 class CudaProgramError(TheodoliteError, RuntimeError):
-    """NVRTC or the driver is not there, or takes no program."""
+    """NVRTC or the CUDA driver is missing, or refuses the program."""
 
 
 class CudaProgram:
@@ -58,7 +58,7 @@ class CudaKernel:
     def __init__(self, function: ctypes.c_void_p, threads: int) -> None:
         self._function, self.threads = function, threads
 
-    def resident(self) -> int:
+    def resident_blocks(self) -> int:
         """Return how many blocks a multiprocessor holds at once."""
         blocks = ctypes.c_int()
         _check(
@@ -70,7 +70,7 @@ class CudaKernel:
 
     def __call__(self, grid: tuple[int, int], *given: Tensor | int | float) -> None:
         """Launch on the current stream; numbers arrive as int and float."""
-        held = [as_c(one) for one in given]
+        held = [as_ctypes(one) for one in given]
         places = [ctypes.cast(ctypes.byref(one), ctypes.c_void_p) for one in held]
         _check(
             _driver().cuLaunchKernel(
@@ -85,7 +85,7 @@ class CudaKernel:
         )
 
 
-def as_c(one: Tensor | int | float) -> Any:
+def as_ctypes(one: Tensor | int | float) -> Any:
     """Return an argument as C takes it."""
     if isinstance(one, Tensor):
         return ctypes.c_void_p(one.data_ptr())

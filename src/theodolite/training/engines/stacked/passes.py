@@ -23,37 +23,23 @@ from theodolite.core import ConfigError, ShortcutBlueprint
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Samples to train on, and how their squared errors make the loss.
+    """Samples to train on, and how their squared errors make the loss."""
 
-    Attributes:
-        x: Inputs as float64, shape (samples, width).
-        y: Targets, the same shape.
-        scale: One over the number of samples that the loss is the mean of.
-        constant: What to add to the loss of these samples.
-        reduced: Whether few samples stand in for many.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    scale: float
-    constant: float
-    reduced: bool
+    x: np.ndarray  # inputs as float64, shape (samples, width)
+    y: np.ndarray  # targets, the same shape
+    scale: float  # one over the number of samples that the loss is the mean of
+    constant: float  # what to add to the loss of these samples
+    reduced: bool  # whether few samples stand in for many
 
 
-def gather(
+def prepare_samples(
     blueprint: ShortcutBlueprint, x: np.ndarray, y: np.ndarray, *, dtype: str
 ) -> Samples:
-    """Check the data, and reduce it where the blueprint is linear.
-
-    Args:
-        blueprint: Architecture that will see the data.
-        x: Inputs, shape (samples, width).
-        y: Targets, the same shape.
-        dtype: Precision to which inputs and targets are rounded first.
+    """Check the data, round it to ``dtype``, and reduce it if the blueprint is linear.
 
     Example:
-        >>> x = np.eye(2).repeat(3, axis=0)
-        >>> gather(ShortcutBlueprint(width=2, depth=2), x, x, dtype="float64").x.shape
+        >>> x, plan = np.eye(2).repeat(3, axis=0), ShortcutBlueprint(width=2, depth=2)
+        >>> prepare_samples(plan, x, x, dtype="float64").x.shape
         (2, 2)
     """
     x, y = (np.asarray(part).astype(dtype).astype(np.float64) for part in (x, y))
@@ -76,18 +62,18 @@ def gather(
 _FEW_SAMPLES = 8192
 
 
-def even(total: int, at_most: int) -> int:
-    """Return the size of the fewest, most even parts of at most a given size.
+def even_part_size(total: int, at_most: int) -> int:
+    """Return the size of the fewest equal parts that are at most a given size.
 
     Example:
-        >>> even(10, 6)
+        >>> even_part_size(10, 6)
         5
     """
     return math.ceil(total / math.ceil(total / max(1, at_most)))
 
 
 class TorchPasses:
-    """Plan the batched passes of one blueprint, and make room for stacks.
+    """Losses and gradients of one blueprint by batched products, in chunks that fit.
 
     Args:
         blueprint: Architecture of every point, linear or with ReLU at mid.
@@ -117,10 +103,10 @@ class TorchPasses:
         each = (blueprint.depth + 4) * blueprint.width * self.x.element_size()
         self.places = max(1, memory // each)
 
-    def room(self, points: int) -> int:
+    def points_at_once(self, points: int) -> int:
         """Return how many points to move at once."""
         few = min(self.x.shape[1], _FEW_SAMPLES)
-        return even(points, self.places // few)
+        return even_part_size(points, self.places // few)
 
     def workspace(self, points: int) -> "TorchWorkspace":
         """Return buffers, and the passes over them, for a stack of points."""
@@ -133,7 +119,7 @@ class TorchWorkspace:
     def __init__(self, passes: TorchPasses, points: int) -> None:
         self.passes = passes
         x, blueprint = passes.x, passes.blueprint
-        self.chunk = even(x.shape[1], passes.places // points)
+        self.chunk = even_part_size(x.shape[1], passes.places // points)
         shape = (points, blueprint.width, self.chunk)
         self.acts = x.new_empty(blueprint.depth, *shape)
         square = (points, blueprint.depth, blueprint.width, blueprint.width)
@@ -141,12 +127,7 @@ class TorchWorkspace:
         self.losses = x.new_zeros(points, dtype=torch.float64)
 
     def evaluate(self, weights: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
-        """Return every point's loss, as float64, and gradient.
-
-        Args:
-            weights: Shape (points, depth, width, width).
-            alive: Points whose values matter; here all are computed.
-        """
+        """Return every point's loss, as float64, and gradient; see ``Workspace``."""
         del alive
         self.gradient.zero_()
         self.losses.fill_(self.passes.constant)
@@ -186,13 +167,7 @@ class TorchWorkspace:
         return unit_input
 
     def _backward(self, weights: Tensor, x: Tensor, whole: Tensor) -> None:
-        """Add this chunk's part to the gradient.
-
-        Args:
-            weights: Those of the forward pass.
-            x: Its samples.
-            whole: Derivative of the loss by the outputs.
-        """
+        """Add this chunk's part to the gradient; ``whole`` is the slope of the loss."""
         blueprint = self.passes.blueprint
         now = whole
         for layer in reversed(range(blueprint.depth)):

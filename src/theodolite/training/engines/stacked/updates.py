@@ -5,15 +5,15 @@ limits of every point, which points still move, and the losses so far. So on CUD
 update is captured as a graph and replayed, and the host looks only now and then.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..contract import Advance
+from theodolite.instruments import full_precision
+
+from ..protocol import Advance, Rule
 
 # Updates between two looks at which points still move.
 _STRIDE = 50
@@ -23,26 +23,12 @@ class Workspace(Protocol):
     """Passes over a stack of a fixed number of points."""
 
     def evaluate(self, weights: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
-        """Return losses as float64, shape (points,), and gradients, of points alive."""
+        """Return losses as float64, shape (points,), and gradients.
+
+        ``weights`` have the shape (points, depth, width, width). Only points that are
+        ``alive`` need be computed.
+        """
         ...
-
-
-@contextmanager
-def full_precision() -> Iterator[None]:
-    """Keep float32 products on CUDA from being rounded to TF32."""
-    settings = torch.backends.cuda.matmul
-    try:
-        before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # raised where only the newer of two switches was used
-        before = "highest"
-    newer = getattr(settings, "fp32_precision", None)
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-        if newer is not None:
-            settings.fp32_precision = newer
 
 
 class Updates:
@@ -100,23 +86,11 @@ class Updates:
         self.weights.copy_(torch.where(moves, moved, self.weights))
         self.step += 1
 
-    def run(
-        self,
-        weights: Tensor,
-        velocity: Tensor,
-        rates: np.ndarray,
-        settings: dict[str, np.ndarray],
-    ) -> Advance:
-        """Move a stack of at most :attr:`points` points in place.
-
-        Args:
-            weights: Stack to move.
-            velocity: The same shape.
-            rates: Shape (points, steps).
-            settings: Momentum, weight decay, floor, ceiling, each of shape (points,).
-        """
+    def run(self, weights: Tensor, velocity: Tensor, rule: Rule) -> Advance:
+        """Move a stack of at most :attr:`points` points in place."""
+        rates = rule.rates
         count, steps = rates.shape
-        self._load(weights, velocity, settings)
+        self._load(weights, velocity, rule)
         losses = np.full((count, steps), np.nan)
         with full_precision(), torch.cuda.device_of(weights):
             for start in range(0, steps, _STRIDE):
@@ -129,20 +103,14 @@ class Updates:
         taken, stopped = (t[:count].cpu().numpy() for t in (self.taken, self.stopped))
         return Advance(losses=losses, taken=taken.copy(), stopped=stopped.copy())
 
-    def _load(
-        self, weights: Tensor, velocity: Tensor, settings: dict[str, np.ndarray]
-    ) -> None:
-        """Copy a stack and its settings in; points beyond it stay still."""
+    def _load(self, weights: Tensor, velocity: Tensor, rule: Rule) -> None:
+        """Copy a stack and its rule in; points beyond it stay still."""
         count = len(weights)
         self.weights[:count].copy_(weights)
         self.velocity[:count].copy_(velocity)
-        for name, buffer in (
-            ("momentum", self.momentum),
-            ("weight_decay", self.decay),
-            ("floor", self.floor),
-            ("ceiling", self.ceiling),
-        ):
-            value = torch.tensor(np.asarray(settings[name]), dtype=buffer.dtype)
+        buffers = self.momentum, self.decay, self.floor, self.ceiling
+        for buffer, numbers in zip(buffers, rule[1:], strict=True):
+            value = torch.tensor(numbers, dtype=buffer.dtype)
             buffer[:count].view(count).copy_(value)
         self.alive.zero_()
         self.alive[:count] = True

@@ -7,8 +7,13 @@ Rates lie on a logarithmic ladder and are named by their rung: rung k is the rat
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from theodolite.core import ConfigError
+from theodolite.data import load, whiten
 from theodolite.studies import StudyConfig
+
+from ..whitened import whitened
 
 # Plain networks have units of two as well: appendix B puts their ReLUs where those of
 # 2-shortcut networks are. Shortcut networks start at a hundredth of Xavier weights, as
@@ -91,8 +96,8 @@ class RateConfig(StudyConfig):
 
 
 def cells(config: RateConfig) -> list[dict[str, Any]]:
-    """One cell a network and depth, the deepest first."""
-    found: list[dict[str, Any]] = [
+    """Return one cell per network and depth, the deepest first."""
+    all_cells: list[dict[str, Any]] = [
         {"network": name, "depth": depth}
         for names, depths in (
             (config.networks, config.depths),
@@ -102,4 +107,14 @@ def cells(config: RateConfig) -> list[dict[str, Any]]:
         for name in names
         if depth % NETWORKS[name]["shortcut"] == 0
     ]
-    return sorted(found, key=lambda cell: -cell["depth"])
+    return sorted(all_cells, key=lambda cell: -cell["depth"])
+
+
+def inputs(config: RateConfig) -> tuple[np.ndarray, np.ndarray]:
+    """Return the whitened data of a config."""
+    if not config.samples:
+        return whitened(config.dataset, config.width)
+    dataset = load(config.dataset)
+    some = np.linspace(0, len(dataset) - 1, config.samples).astype(int)
+    flat = dataset.flat()[some]
+    return whiten(flat, k=config.width).apply(flat), dataset.one_hot()[some]

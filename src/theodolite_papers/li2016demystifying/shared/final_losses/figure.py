@@ -1,18 +1,95 @@
-"""Figures 7 and 8 from rows of points."""
+"""Figures 7 and 8: what they show, and what is printed beside the optimum."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import Rows
+from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .reading import NAMES, common, floor_of, means_of, prepared, reference
 
-AXES = {
-    "excess": "final loss − optimal loss",
-    "final_loss": "final loss",
-}
+# Networks that the paper leaves out of figure 8.
+LEFT_OUT = ("one_shortcut", "three_shortcut")
+
+
+def by_depth(both: PredictedAndMeasured) -> Rows:
+    """Return mean logarithms of losses, and the rates with the least mean loss."""
+    ready = prepared(both).measured
+    flat = {(r["network"], r["depth"]): r["flat"] for r in ready.where(quantity="rate")}
+    losses = group_means(ready.where(quantity="loss"), ("network", "depth"), log=True)
+    rates = [
+        {**row, "quantity": "rate", "open": flat[row["network"], row["depth"]]}
+        for row in both.measured.where(quantity="log10_rate")
+    ]
+    rows = [*losses, *sorted(rates, key=lambda row: row["depth"])]
+    return _drawn(both, rows)
+
+
+def by_rate(both: PredictedAndMeasured) -> Rows:
+    """Return the logarithm of mean losses by rate, at three depths."""
+    means = _drawn(both, means_of(both.measured)).where(beside=False)
+    names = [name for name in NAMES if name in means.levels("network")]
+    depths = common(means.where(network=name) for name in names)
+    shown = {depths[0], depths[len(depths) // 2], depths[-1]}
+    ends = _ends(both)
+    rows = [
+        {
+            **row,
+            "quantity": "mean",
+            "last": row["rate"] == ends.get((row["network"], row["depth"])),
+            "rate": 10 ** row["rate"],
+            "value": math.log10(row["value"]),
+            "error": row["error"] / row["value"] / math.log(10),
+        }
+        for row in means
+        if row["depth"] in shown
+    ]
+    return _drawn(both, rows)
+
+
+def _ends(both: PredictedAndMeasured) -> dict[tuple[str, int], float]:
+    """Return the highest rate with no diverged run, where higher ones were tried."""
+    tried = both.measured.where(lambda row: row["quantity"].startswith("mean_"))
+    highest: dict[tuple[str, int], list[float]] = {}
+    for row in tried:
+        alive, all_of = highest.setdefault(
+            (row["network"], row["depth"]), [-math.inf, -math.inf]
+        )
+        here = row["rate"]
+        highest[row["network"], row["depth"]] = [
+            max(alive, here) if row["diverged"] == 0 else alive,
+            max(all_of, here),
+        ]
+    return {key: alive for key, (alive, most) in highest.items() if alive < most}
+
+
+def _drawn(both: PredictedAndMeasured, rows: Iterable[Row]) -> Rows:
+    """Mark networks beside the paper's, and add what a network without output has."""
+    plotted = "excess" if floor_of(both) else "final_loss"
+    zero = math.log10(reference(both, f"zero_map_{plotted}"))
+    beside = LEFT_OUT if plotted == "final_loss" else ()
+    marked = [{**row, "beside": row.get("network") in beside} for row in rows]
+    return Rows([*marked, {"quantity": "zero_map", "plotted": plotted, "value": zero}])
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Return the least loss of a linear map beside what 2-shortcut networks reach."""
+    floor = floor_of(both)
+    best = floor or reference(both, "linear_optimum")
+    name = "optimal loss" if floor else "best linear map"
+    losses = prepared(both).measured.where(quantity="loss", network="two_shortcut")
+    return [
+        compared_row(
+            f"{name} and final loss, 2-shortcut, depth {row['depth']}",
+            best,
+            {**row, "value": floor + row["value"]},
+        )
+        for row in group_means(losses, ("depth",))
+    ]
+
+
+AXES = {"excess": "final loss − optimal loss", "final_loss": "final loss"}
 LABELS = {
     "xavier": "Xavier",
     "orthogonal": "orthogonal",
@@ -30,7 +107,7 @@ MARKERS = 8
 DIVERGES = "some network diverges at the next rate"
 
 
-def draw(table: Rows) -> "Figure":
+def draw(table: Rows) -> "figures.Figure":
     """Draw losses and rates against depth."""
     figure, (left, right) = figures.new_figure(7.0, 3.8, panels=(1, 2))
     for name in _networks(table):
@@ -40,11 +117,10 @@ def draw(table: Rows) -> "Figure":
             style, label = replace(style, line="dashdot"), BESIDE[name]
         for panel, quantity in ((left, "loss"), (right, "rate")):
             shown = rows.where(quantity=quantity)
-            figures.band(
+            figures.row_band(
                 panel,
-                shown.column("depth"),
-                shown.values(),
-                shown.values("error"),
+                shown,
+                "depth",
                 style=style,
                 label=label if panel is right else None,
                 bound=shown.column("open") if panel is right else None,
@@ -64,7 +140,7 @@ def draw(table: Rows) -> "Figure":
     return figure
 
 
-def draw_by_rate(table: Rows) -> "Figure":
+def draw_by_rate(table: Rows) -> "figures.Figure":
     """Draw the mean loss against the rate, at three depths."""
     depths = table.levels("depth")
     figure, panels = figures.new_figure(7.0, 3.4, panels=(1, len(depths)), share_y=True)
@@ -72,12 +148,11 @@ def draw_by_rate(table: Rows) -> "Figure":
     for panel, depth in zip(panels, depths, strict=True):
         for place, name in enumerate(_networks(table)):
             rows = table.where(quantity="mean", network=name, depth=depth)
-            drawn = figures.band(
+            drawn = figures.row_band(
                 panel,
-                rows.column("rate"),
-                rows.values(),
-                rows.values("error"),
-                style=figures.kind_style(name),
+                rows,
+                "rate",
+                style=name,
                 label=LABELS[name],
                 ends=DIVERGES if any(rows.column("last")) else None,
             )
@@ -95,5 +170,5 @@ def draw_by_rate(table: Rows) -> "Figure":
 
 
 def _networks(table: Rows) -> list[str]:
-    found = table.levels("network")
-    return [name for name in LABELS if name in found]
+    drawn = table.levels("network")
+    return [name for name in LABELS if name in drawn]

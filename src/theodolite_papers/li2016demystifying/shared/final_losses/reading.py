@@ -10,6 +10,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from theodolite.core import (
+    Choice,
+    Judgement,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -17,9 +19,17 @@ from theodolite.core import (
     Rows,
     Sampled,
     Test,
+    above,
+    against,
+    below,
     by_network,
+    each,
+    every,
+    inside,
     known,
+    measured,
     sampled,
+    undecided,
 )
 
 # "Basically the same": final losses at best and worst rate within a tenth.
@@ -64,8 +74,8 @@ def prepared(both: PredictedAndMeasured) -> PredictedAndMeasured:
     groups: dict[tuple[str, int], list[Row]] = {}
     for row in both.measured:
         groups.setdefault((row["network"], row["depth"]), []).append(row)
-    found = [row for rows in groups.values() for row in _group(Rows(rows), floor)]
-    return PredictedAndMeasured(both.predicted, Rows.of_plain(found))
+    ready = [row for rows in groups.values() for row in _group(Rows(rows), floor)]
+    return PredictedAndMeasured(both.predicted, Rows.of_plain(ready))
 
 
 def _group(rows: Rows, floor: float) -> list[dict]:
@@ -73,15 +83,15 @@ def _group(rows: Rows, floor: float) -> list[dict]:
     values = means.values() + floor
     flat = bool(len(means)) and float(values.max() / values.min()) - 1 < SAME
     edge = rows.only(quantity="log10_rate")["edge"]
-    found: list[dict] = []
+    table: list[dict] = []
     for row in rows:
         labels = {k: row[k] for k in ("network", "depth", "trial") if k in row}
         if row["quantity"] in PLOTTED:
-            found.append({**row, "quantity": "loss", "edge": edge and not flat})
-            found.append({**labels, **_own_rate(row), "flat": flat})
+            table.append({**row, "quantity": "loss", "edge": edge and not flat})
+            table.append({**labels, **_own_rate(row), "flat": flat})
         elif row["quantity"] == "stayed":
-            found.append(dict(row))
-    return found + [{**row, "quantity": "mean", "floor": floor} for row in means]
+            table.append(dict(row))
+    return table + [{**row, "quantity": "mean", "floor": floor} for row in means]
 
 
 def _own_rate(row: Row) -> dict:
@@ -191,10 +201,66 @@ def shallower(rows: Rows) -> Rows:
 
 
 def deep(row: Row) -> bool:
-    """Whether a row is of a deep network."""
+    """Return whether a row is of a deep network."""
     return row["depth"] >= DEEP
 
 
 def rate_matters(row: Row) -> bool:
-    """Whether a row is of a deep network whose final loss depends on the rate."""
+    """Return whether a row is of a deep network whose loss depends on the rate."""
     return deep(row) and not row["flat"]
+
+
+ALL_DEPTHS = Choice(
+    what="losses count on average over the depths plotted, in decades",
+    why="the paper names no depths, and single networks spread over decades",
+)
+FROM_EIGHT = Choice(
+    what=f"deep is from {DEEP} matrices up",
+    why="the paper does not say; fewer are at most four units of two",
+)
+RATES_MATTER = Choice(
+    what="a depth counts where the final losses at all rates differ by a tenth or more",
+    why="the caption leaves out rates where all end basically the same",
+)
+NO_DIVERGENCE = Choice(
+    what="all learning rates are those tried at which no network diverged",
+    why="a loss that overflows is the same as no other",
+)
+WITHIN = below(SAME, source="ours", why="a tenth of the loss is what a plot shows")
+BEYOND = above(SAME, source="ours", why=WITHIN.why)
+
+
+def lowest(rivals: Iterable[str]) -> Test:
+    """Judge whether 2-shortcut networks end lower than each rival."""
+    tests = [inside(gap(name, "two_shortcut"), above(0)) for name in rivals]
+    return on_losses(every(*tests))
+
+
+def faster(rivals: Iterable[str]) -> Test:
+    """Judge whether deep 2-shortcut networks take higher rates than each rival."""
+    tests = [
+        inside(gap("two_shortcut", name, quantity="rate", least=DEEP), above(0))
+        for name in rivals
+    ]
+    return on_losses(every(*tests))
+
+
+def any_rate(network: str, depth: int) -> Test:
+    """Judge whether all rates end alike at a depth, but not at the least depth."""
+    rows = measured("mean", lambda row: row["finished"] > 1, network=network)
+    same = each(
+        "rate",
+        rows.at(depth=depth),
+        lambda rate: inside(over_best(network, depth, rate), WITHIN),
+        name=network,
+    )
+
+    def sensitive(both: PredictedAndMeasured) -> Judgement:
+        table = rows(both)
+        first = min(table.levels("depth"), default=depth)
+        rates = table.where(depth=first).levels("rate")
+        if first == depth or not rates:
+            return undecided("there is no shallower network to compare with", network)
+        return inside(over_best(network, first, rates[0]), BEYOND)(both)
+
+    return on_losses(against(same, sensitive))

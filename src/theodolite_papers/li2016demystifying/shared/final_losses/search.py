@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from theodolite import networks, training
-from theodolite.core import Row, Rows, ShortcutBlueprint, stream
+from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, named_rows, stream
 
-from .config import RateConfig
+from ..optima import least_loss
+from .config import NETWORKS, RateConfig, inputs
 
 # Resampled sets of seeds behind the error of an optimal rate.
 _RESAMPLES = 400
@@ -84,16 +85,9 @@ class Search:
         """Return compact rows: losses at the optimum, the optimum, all means."""
         best, config = self.best, self.config
         rate, error = math.log10(config.rate(best)), self._rate_error()
-        rows: list[Row] = [
-            {
-                "quantity": "log10_rate",
-                "value": rate,
-                "error": error,
-                "edge": self.edge,
-                "runs": self.runs,
-                "method": ", ".join(sorted(self.methods)),
-            }
-        ]
+        method = ", ".join(sorted(self.methods))
+        of = {"edge": self.edge, "runs": self.runs, "method": method}
+        rows = named_rows({"log10_rate": rate}, error, **of)
         for seed in config.seeds:
             own = self._own(seed)
             rows.append(
@@ -120,14 +114,8 @@ class Search:
             first = self._first(seed)
             ends = [runs[seed] for runs in self.losses.values() if seed in runs]
             stayed = sum(_KEPT * first < end <= first * (1 + 1e-9) for end in ends)
-            rows.append(
-                {
-                    "quantity": "stayed",
-                    "trial": seed,
-                    "value": stayed / len(ends),
-                    "error": 1 / len(ends),
-                }
-            )
+            share = {"stayed": stayed / len(ends)}
+            rows += named_rows(share, 1 / len(ends), trial=seed)
         return rows
 
     def _first(self, seed: int) -> float:
@@ -141,23 +129,19 @@ class Search:
 
     def _means(self, quantity: str) -> list[Row]:
         """Return the mean over finished runs at every rate where there are any."""
-        rows = []
+        rows: list[Row] = []
         for rung in sorted(self.losses):
-            found = np.array(list(self.losses[rung].values()))
-            alive = found[np.isfinite(found)]
+            losses = np.array(list(self.losses[rung].values()))
+            alive = losses[np.isfinite(losses)]
             if len(alive):
-                spread = (
-                    alive.std(ddof=1) / math.sqrt(len(alive)) if len(alive) > 1 else 0.0
-                )
-                rows.append(
-                    {
-                        "quantity": quantity,
-                        "rate": round(rung / self.config.rungs, 6),
-                        "value": float(alive.mean()),
-                        "error": float(spread),
-                        "finished": len(alive),
-                        "diverged": len(found) - len(alive),
-                    }
+                several = len(alive) > 1
+                spread = alive.std(ddof=1) / math.sqrt(len(alive)) if several else 0.0
+                rows += named_rows(
+                    {quantity: alive.mean()},
+                    float(spread),
+                    rate=round(rung / self.config.rungs, 6),
+                    finished=len(alive),
+                    diverged=len(losses) - len(alive),
                 )
         return rows
 
@@ -225,9 +209,9 @@ class Search:
             rng.integers(n, size=(_RESAMPLES, n)) if n > 1 else np.zeros((1, 1), int)
         )
         means = table[:, drawn].mean(axis=2)
-        found = np.array(rungs)[np.argmin(means, axis=0)]
+        optima = np.array(rungs)[np.argmin(means, axis=0)]
         rounding = 1 / math.sqrt(12)
-        return float(np.hypot(found.std(), rounding)) / self.config.rungs
+        return float(np.hypot(optima.std(), rounding)) / self.config.rungs
 
     def _own(self, seed: int) -> Any:
         """Return the best rate of one seed."""
@@ -236,13 +220,33 @@ class Search:
                 "quantity": "final_loss",
                 "seed": seed,
                 "lr": self.config.rate(rung),
-                "value": _finite(found[seed]),
+                "value": _finite(losses[seed]),
             }
-            for rung, found in sorted(self.losses.items())
-            if seed in found
+            for rung, losses in sorted(self.losses.items())
+            if seed in losses
         )
         return training.best_rates(rows, ["seed", "lr"])[0]
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def plan_of(config: RateConfig, cell: Cell) -> ShortcutBlueprint:
+    """Return the architecture of a cell."""
+    plan = ShortcutBlueprint(
+        width=config.width,
+        depth=cell["depth"],
+        mid=config.mid,
+        **NETWORKS[cell["network"]],
+    )
+    # One matrix a unit leaves no middle.
+    return plan.with_(mid="identity") if plan.shortcut == 1 else plan
+
+
+def measure(config: RateConfig, cell: Cell, *, strategy: str = "auto") -> Rows:
+    """Train one network at all its rates."""
+    data = inputs(config)
+    floor = least_loss(*data) if config.quantity == "excess" else 0.0
+    search = Search(config, plan_of(config, cell), data, floor=floor, strategy=strategy)
+    return Rows(search.run().rows(config.quantity))

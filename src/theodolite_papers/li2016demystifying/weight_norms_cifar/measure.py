@@ -1,5 +1,0 @@
-"""Train one network and take its norms after every epoch."""
-
-from ..shared.cifar_training import measure_cell
-
-measure = measure_cell

@@ -41,7 +41,7 @@ OTHERS = {
     "Outputs", "checked_outputs", "opened", "pair_of", "run_model", "samples_in",
     "slice_batch", "tensors_in", "as_loss", "ProgressUpdate", "show_progress",
     "counted", "progress",
-    "evaluate", "join_batches",
+    "evaluate", "join_batches", "full_precision", "measuring", "reseed",
     "MemoryForecast", "memory_forecast", "Problem", "Team", "share_of",
 }  # fmt: skip
 X = torch.randint(0, 2, (4, 3))

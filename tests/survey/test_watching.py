@@ -193,7 +193,7 @@ def test_settings_are_those_of_the_first_group():
     with watch(model, torch.optim.SGD(groups, lr=0.1), live=False) as watched:
         pass
     settings = watched.course().settings
-    assert (settings["optimiser"], settings["lr"]) == ("SGD", 0.5)
+    assert (settings["optimizer"], settings["lr"]) == ("SGD", 0.5)
 
 
 def test_without_a_loss_the_rest_is_measured_in_silence():

@@ -129,7 +129,7 @@ def attribute(home: Any, name: str, place: str) -> Any:
     for part in name.split("."):
         try:
             value = getattr(value, part)
-        except AttributeError:
+        except Exception:  # some modules raise other errors than AttributeError
             near = _near(part, home)
             raise SubjectError(
                 f"{place} has no {name!r}: {near or 'name a class or function in it'}"

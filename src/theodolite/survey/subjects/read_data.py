@@ -91,12 +91,16 @@ def _from_file(path: Path) -> tuple[np.ndarray, np.ndarray | None, str]:
         if path.is_file():
             _refuse_others(path)
         with np.load(path, allow_pickle=False) as arrays:
-            stored = {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+            entries = {name: arrays[name] for name in arrays.files}
+    except DataError:
+        raise
+    except Exception as error:  # a damaged archive may raise anything
         raise DataError(
             f"the data {path} cannot be read ({told(error)}): pass a file of "
             "numpy.savez(path, inputs=…, labels=…)"
         ) from error
+    # An entry that is no array was read as bytes.
+    stored = {name: e for name, e in entries.items() if isinstance(e, np.ndarray)}
     inputs = next((stored[n] for n in _INPUTS if n in stored), None)
     targets = next((stored[n] for n in _TARGETS if n in stored), None)
     if inputs is None:

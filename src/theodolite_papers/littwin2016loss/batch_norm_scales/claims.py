@@ -168,15 +168,12 @@ CLAIMS = (
     erratum(
         name="squares-add-up",
         place="Section 4.1, after equation 20",
-        statement=(
-            "With $\\lambda_l = 1$ the mean square of a unit grows by one a layer."
-        ),
+        statement="With $\\lambda_l = 1$ the mean square of a unit grows by one a "
+        "layer.",
         printed="$E[N_{l+1}(x)_j^2] = 1 + E[N_l(x)_j^2]$",
-        corrected=(
-            "ReLU outputs have a mean and $N_l \\geq 0$: "
-            "$q' = q + q/(2\\sigma^2) + (2M/\\sigma)\\sqrt{q/2\\pi}$ with "
-            "$q = E N_l^2$, $M = E N_l$, which grows faster and faster"
-        ),
+        corrected="ReLU outputs have a mean and $N_l \\geq 0$: $q' = q + "
+        "q/(2\\sigma^2) + (2M/\\sigma)\\sqrt{q/2\\pi}$ with $q = E N_l^2$, $M = E "
+        "N_l$, which grows faster and faster",
         test=at_each(
             "layer", measured("increment"), lambda rows: inside(mean(rows), AS_WIDE)
         ),
@@ -186,10 +183,8 @@ CLAIMS = (
     Claim(
         name="deviations-grow",
         place="Section 4.1",
-        statement=(
-            "At the start the deviation $\\sigma_l$ of the ReLU outputs increases with "
-            "depth."
-        ),
+        statement="At the start the deviation $\\sigma_l$ of the ReLU outputs "
+        "increases with depth.",
         test=trend(measured("deviation"), over="layer", slope_in=above(0)),
         rival="deviations that level off",
         choices=(
@@ -204,10 +199,8 @@ CLAIMS = (
     Claim(
         name="scales-grow",
         place="Section 1, section 4.2",
-        statement=(
-            "The scales $|\\lambda_l|$ grow as training progresses: that of every "
-            "layer with a skip ends above its start."
-        ),
+        statement="The scales $|\\lambda_l|$ grow as training progresses: that of "
+        "every layer with a skip ends above its start.",
         test=every_layer_grown("scalar", 0),
         rival="scales that end where they began, or lower",
         choices=(
@@ -221,19 +214,16 @@ CLAIMS = (
     beyond(
         name="scales-grow-on-average",
         place="Beside figure 1(d)",
-        statement=(
-            "Averaged over the layers with a skip the scales end above their start."
-        ),
+        statement="Averaged over the layers with a skip the scales end above their "
+        "start.",
         test=grown(skipped("scalar")),
         rival="scales that end where they began, or lower",
     ),
     Claim(
         name="later-stages-higher",
         place="Figure 1(d), caption; section 4.2",
-        statement=(
-            "The increase is steady: later stages of training lie higher, each above "
-            "the one before."
-        ),
+        statement="The increase is steady: later stages of training lie higher, each "
+        "above the one before.",
         test=rising(skipped("scalar"), "stage", "every stage above the one before"),
         rival="scales that fall first and rise later",
         choices=(
@@ -248,10 +238,8 @@ CLAIMS = (
     Claim(
         name="first-layer-differs",
         place="Section 4.2, figure 1(d)",
-        statement=(
-            "The first layer, which cannot be skipped, behaves differently from the "
-            "other layers."
-        ),
+        statement="The first layer, which cannot be skipped, behaves differently from "
+        "the other layers.",
         test=first_differs("scalar"),
         rival="a scale that is no further from the rest than that of another layer",
         choices=(APART,),
@@ -260,9 +248,8 @@ CLAIMS = (
     Claim(
         name="unskipped-scale-grows",
         place="Section 4.2, after theorem 3",
-        statement=(
-            "$|\\lambda_l|$ increases for layers that have no skip: here the first."
-        ),
+        statement="$|\\lambda_l|$ increases for layers that have no skip: here the "
+        "first.",
         test=grown(scale("scalar", layer=1)),
         rival="a first scale that shrinks",
     ),
@@ -277,10 +264,9 @@ CLAIMS = (
     beyond(
         name="standard-scales-grow",
         place="Beside figure 1(d)",
-        statement=(
-            "With ordinary batch normalisation the scales, averaged over the layers "
-            "with a skip, end above their start, and late in training each one grows."
-        ),
+        statement="With ordinary batch normalisation the scales, averaged over the "
+        "layers with a skip, end above their start, and late in training each one "
+        "grows.",
         test=every(grown(skipped("batch")), every_layer_grown("batch", -3)),
         rival="scales that the shifts and the single units make needless",
         choices=(SCALES, LATE),
@@ -288,10 +274,8 @@ CLAIMS = (
     beyond(
         name="standard-first-layer-differs",
         place="Beside figure 1(d)",
-        statement=(
-            "With ordinary batch normalisation, too, the first layer's scale ends "
-            "further from the rest than that of any other layer."
-        ),
+        statement="With ordinary batch normalisation, too, the first layer's scale "
+        "ends further from the rest than that of any other layer.",
         test=first_differs("batch"),
         rival="a scale that is no further from the rest than that of another layer",
         choices=(SCALES, APART),

@@ -158,11 +158,9 @@ CLAIMS = (
     Claim(
         name="eq-31",
         place="Eq 31",
-        statement=(
-            "For every index $k > 0$ the mean number of critical points grows like "
-            "$e^{\\Lambda\\theta}$ with $\\theta = \\frac{1}{2}\\log\\frac{v''}{v'} - "
-            "\\frac{v''-v'}{v''+v'}$."
-        ),
+        statement="For every index $k > 0$ the mean number of critical points grows "
+        "like $e^{\\Lambda\\theta}$ with $\\theta = \\frac{1}{2}\\log\\frac{v''}{v'} - "
+        "\\frac{v''-v'}{v''+v'}$.",
         test=reaches_eq_31(1, 2),
         rival="half the logarithm alone, which is the exponent of all indices together",
         choices=(
@@ -183,11 +181,9 @@ CLAIMS = (
     beyond(
         name="slow-approach",
         place="Eq 31, made precise",
-        statement=(
-            "The limit is approached from above and slowly: the excess of "
-            "$\\frac{1}{\\Lambda}\\log E\\,Crt_0$ falls like $\\Lambda^{-1/2}$, not "
-            "like $1/\\Lambda$ as with a constant factor before the exponential."
-        ),
+        statement="The limit is approached from above and slowly: the excess of "
+        "$\\frac{1}{\\Lambda}\\log E\\,Crt_0$ falls like $\\Lambda^{-1/2}$, not like "
+        "$1/\\Lambda$ as with a constant factor before the exponential.",
         test=every(
             inside(lowest(predicted("excess", index=0)), POSITIVE),
             each(
@@ -204,10 +200,8 @@ CLAIMS = (
     Claim(
         name="figure-1f-rises",
         place="Figure 1(f)",
-        statement=(
-            "As $\\beta$ grows, and the ensemble gets deeper, the mean number of low "
-            "index critical points increases."
-        ),
+        statement="As $\\beta$ grows, and the ensemble gets deeper, the mean number of "
+        "low index critical points increases.",
         test=inside(lowest(predicted("exponent_rise")), POSITIVE),
         rival="a maximum at some scale",
         choices=(FIGURE,),
@@ -215,10 +209,8 @@ CLAIMS = (
     beyond(
         name="figure-1f-ends",
         place="Figure 1(f), made precise",
-        statement=(
-            "At the ends the exponent is 0 for $\\beta \\to 0$, where pairs alone are "
-            "left, and that of the plain network for $\\beta \\to \\infty$."
-        ),
+        statement="At the ends the exponent is 0 for $\\beta \\to 0$, where pairs "
+        "alone are left, and that of the plain network for $\\beta \\to \\infty$.",
         test=every(
             inside(largest(predicted("shallow_end")), NONE),
             inside(largest(predicted("deep_end")), near(0, 1e-6, source="rounding")),
@@ -228,10 +220,8 @@ CLAIMS = (
     Claim(
         name="theorem-5",
         place="Theorem 5, Eqs 32, 33, 46 and 47",
-        statement=(
-            "Of all mixtures of orders 2 to $p$ the single order $p$ has the largest "
-            "$\\theta_k$, and it alone."
-        ),
+        statement="Of all mixtures of orders 2 to $p$ the single order $p$ has the "
+        "largest $\\theta_k$, and it alone.",
         test=inside(lowest(predicted("shortfall")), POSITIVE),
         rival="a mixture that has as many critical points",
         choices=(
@@ -244,10 +234,8 @@ CLAIMS = (
     Claim(
         name="mixtures-have-fewer",
         place="After Theorem 5",
-        statement=(
-            "Any heterogeneous mixture has fewer critical points of finite index than "
-            "its greatest order alone."
-        ),
+        statement="Any heterogeneous mixture has fewer critical points of finite index "
+        "than its greatest order alone.",
         test=inside(lowest(predicted("pair_shortfall")), POSITIVE),
         rival="as many, or more",
         choices=(
@@ -262,10 +250,8 @@ CLAIMS = (
     Claim(
         name="residual-has-fewer",
         place="After Theorem 5",
-        statement=(
-            "Whatever weights a residual network of depth $p$ attains, it has fewer "
-            "critical points than the plain network of depth $p$."
-        ),
+        statement="Whatever weights a residual network of depth $p$ attains, it has "
+        "fewer critical points than the plain network of depth $p$.",
         test=inside(lowest(predicted("residual_shortfall")), POSITIVE),
         rival="as many, or more",
         choices=(EXPONENTS, ORDERS, FIGURE),
@@ -274,17 +260,13 @@ CLAIMS = (
         name="eq-48",
         place="Proof of Theorem 5, Eq 48",
         statement="The largest exponent follows term by term.",
-        printed=(
-            "$\\max\\theta \\leq \\frac{1}{2}\\log\\max_i(V''_{ii}/V'_{ii}) - \\min_i "
-            "(V''_{ii}-V'_{ii})/(V''_{ii}+V'_{ii}) = \\frac{1}{2}\\log(p-1) - (1 - "
-            "\\frac{2}{p})$"
-        ),
-        corrected=(
-            "the least of the second term is 0, at $r = 2$, so that the chain ends at "
-            "$\\frac{1}{2}\\log(p-1)$; but $\\theta = f(x)$ with $f'(x) = "
-            "\\frac{(x-1)^2}{2x(x+1)^2} \\geq 0$, and $x = v''/v'$ is a mean of $r - "
-            "1$ under weights $\\epsilon_r^2 r$, hence at most $p - 1$"
-        ),
+        printed="$\\max\\theta \\leq \\frac{1}{2}\\log\\max_i(V''_{ii}/V'_{ii}) - "
+        "\\min_i (V''_{ii}-V'_{ii})/(V''_{ii}+V'_{ii}) = \\frac{1}{2}\\log(p-1) - (1 - "
+        "\\frac{2}{p})$",
+        corrected="the least of the second term is 0, at $r = 2$, so that the chain "
+        "ends at $\\frac{1}{2}\\log(p-1)$; but $\\theta = f(x)$ with $f'(x) = "
+        "\\frac{(x-1)^2}{2x(x+1)^2} \\geq 0$, and $x = v''/v'$ is a mean of $r - 1$ "
+        "under weights $\\epsilon_r^2 r$, hence at most $p - 1$",
         test=inside(largest(predicted("chain_gap")), NONE),
         corrected_test=every(
             inside(largest(predicted("slope_gap")), TINY),
@@ -296,11 +278,9 @@ CLAIMS = (
     beyond(
         name="order-one-must-go",
         place="Eqs 15, 16 and 31",
-        statement=(
-            "With paths of length 1 kept, as in Eqs 15 and 16, Eq 31 goes negative at "
-            "small $\\beta$, where $v'' < v'$: the mean number of minima would vanish "
-            "with dimension, while every field on a sphere has one."
-        ),
+        statement="With paths of length 1 kept, as in Eqs 15 and 16, Eq 31 goes "
+        "negative at small $\\beta$, where $v'' < v'$: the mean number of minima would "
+        "vanish with dimension, while every field on a sphere has one.",
         test=every(
             inside(at_smallest_scale("kept_ratio"), below(1)),
             inside(at_smallest_scale("kept_exponent"), below(0)),
@@ -310,11 +290,9 @@ CLAIMS = (
     beyond(
         name="gap-to-plain",
         place="After Theorem 5, made precise",
-        statement=(
-            "With depth the exponent of the plain less that of the residual network "
-            "tends to $\\frac{1}{2}\\log\\frac{1+\\beta}{\\beta}$: a residual network "
-            "of depth $p$ is like a plain one of depth $p\\beta/(1+\\beta)$."
-        ),
+        statement="With depth the exponent of the plain less that of the residual "
+        "network tends to $\\frac{1}{2}\\log\\frac{1+\\beta}{\\beta}$: a residual "
+        "network of depth $p$ is like a plain one of depth $p\\beta/(1+\\beta)$.",
         test=inside(
             _gap_at_depth, below(1e-3, source="ours", why="a hundredth of the gaps")
         ),

@@ -113,13 +113,12 @@ COUNT_CLAIMS = (
     beyond(
         name="counts-meet-kac-rice",
         place="Definition 4, made precise",
-        statement=(
-            "At every finite dimension $E\\,Crt_k = 2\\sqrt2\\,\\frac{x^{\\Lambda/2}} "
-            "{\\sqrt{1+x}}\\,E\\,e^{-\\frac{x-1}{4(x+1)}\\lambda_{(k+1)}^2}$ with "
-            "$x = v''/v'$ and $\\lambda_{(k+1)}$ the $(k+1)$-th smallest eigenvalue of "
-            "the Gaussian orthogonal ensemble of size $\\Lambda$: so many are found, "
-            "in all, on sampled spheres."
-        ),
+        statement="At every finite dimension $E\\,Crt_k = "
+        "2\\sqrt2\\,\\frac{x^{\\Lambda/2}} "
+        "{\\sqrt{1+x}}\\,E\\,e^{-\\frac{x-1}{4(x+1)}\\lambda_{(k+1)}^2}$ with $x = "
+        "v''/v'$ and $\\lambda_{(k+1)}$ the $(k+1)$-th smallest eigenvalue of the "
+        "Gaussian orthogonal ensemble of size $\\Lambda$: so many are found, in all, "
+        "on sampled spheres.",
         test=against(
             of_glasses("total", lambda rows: inside(relative(rows, "total"), CLOSE)),
             by_index(lambda rows: inside(relative(rows, "asymptotic"), APART)),
@@ -136,10 +135,8 @@ COUNT_CLAIMS = (
     beyond(
         name="minima-meet-kac-rice",
         place="Definition 4, made precise",
-        statement=(
-            "And so many minima, maxima and saddles of each index; at dimension 5 they "
-            "are not equally many."
-        ),
+        statement="And so many minima, maxima and saddles of each index; at dimension "
+        "5 they are not equally many.",
         test=against(
             by_index(lambda rows: inside(relative(rows, "count"), CLOSE)),
             every(
@@ -159,10 +156,8 @@ COUNT_CLAIMS = (
     beyond(
         name="counts-below-an-energy",
         place="Definition 4, Eq 30",
-        statement=(
-            "So many critical points have energies in $\\{\\Lambda X \\mid X \\in "
-            "(-\\infty, u)\\}$ as Kac and Rice say, at $u = -1/4$, and not all have."
-        ),
+        statement="So many critical points have energies in $\\{\\Lambda X \\mid X "
+        "\\in (-\\infty, u)\\}$ as Kac and Rice say, at $u = -1/4$, and not all have.",
         test=against(
             inside(relative(measured("below", **LAW), "below"), CLOSE),
             inside(relative(measured("below", **LAW), "total"), FEWER),
@@ -179,12 +174,10 @@ COUNT_CLAIMS = (
     beyond(
         name="index-on-the-sphere",
         place="Definition of the index, before Definition 4",
-        statement=(
-            "The Hessian whose negative eigenvalues are counted is the one along the "
-            "sphere, $P\\nabla^2 H P - \\frac{w \\cdot \\nabla H}{\\Lambda} P$: by its "
-            "index the alternating sum over all critical points is the Euler "
-            "characteristic of the sphere, by that of $\\nabla^2 H$ it is not."
-        ),
+        statement="The Hessian whose negative eigenvalues are counted is the one along "
+        "the sphere, $P\\nabla^2 H P - \\frac{w \\cdot \\nabla H}{\\Lambda} P$: by its "
+        "index the alternating sum over all critical points is the Euler "
+        "characteristic of the sphere, by that of $\\nabla^2 H$ it is not.",
         test=against(
             of_glasses(
                 "euler",
@@ -199,11 +192,9 @@ COUNT_CLAIMS = (
     beyond(
         name="counted-mixtures-have-fewer",
         place="After Theorem 5, made precise",
-        statement=(
-            "At finite dimension too a mixture of orders 2 and 3 has fewer critical "
-            "points than order 3 alone: counted at 3, of every index in the mean at 2 "
-            "to 5."
-        ),
+        statement="At finite dimension too a mixture of orders 2 and 3 has fewer "
+        "critical points than order 3 alone: counted at 3, of every index in the mean "
+        "at 2 to 5.",
         test=every(
             fewer("two-three", "three"),
             inside(fewer_foretold("count", "two-three", "three"), above(0)),
@@ -213,10 +204,8 @@ COUNT_CLAIMS = (
     beyond(
         name="counted-residual-has-fewer",
         place="After Theorem 5, made precise",
-        statement=(
-            "At dimension 3 too the glass of a residual network of depth 4 has fewer "
-            "critical points than that of the plain one."
-        ),
+        statement="At dimension 3 too the glass of a residual network of depth 4 has "
+        "fewer critical points than that of the plain one.",
         test=every(
             fewer("beta-0.5", "four"),
             *(
@@ -235,10 +224,8 @@ COUNT_CLAIMS = (
     beyond(
         name="finite-dimensions-rise",
         place="Figure 1(f), made precise",
-        statement=(
-            "At finite dimension too the mean number of minima and of saddles of index "
-            "1 rises with $v''/v'$."
-        ),
+        statement="At finite dimension too the mean number of minima and of saddles of "
+        "index 1 rises with $v''/v'$.",
         test=inside(lowest(predicted("rise")), above(0)),
         rival="a fall at small dimensions",
     ),

@@ -234,10 +234,8 @@ CLAIMS = (
     Claim(
         name="initially-below-half",
         place="Abstract, section 1, section 3",
-        statement=(
-            "Initially the ensemble is mostly at depths lower than half the network's "
-            "depth."
-        ),
+        statement="Initially the ensemble is mostly at depths lower than half the "
+        "network's depth.",
         test=over_groups(starts_in(above(0.5)), parts=("output_below_half",)),
         rival="half depth, as a binomial of equal paths has, or more",
         choices=(MOSTLY, KIND),
@@ -245,10 +243,8 @@ CLAIMS = (
     Claim(
         name="unit-scales-extremely-shallow",
         place="Section 4, claim 3",
-        statement=(
-            "With batch normalisation the start $\\lambda = 1$ involves extremely "
-            "shallow nets."
-        ),
+        statement="With batch normalisation the start $\\lambda = 1$ involves "
+        "extremely shallow nets.",
         test=over_groups(starts_in(QUARTER), norms=NORMED),
         rival="a start near half depth",
         choices=(HALF, KIND),
@@ -256,10 +252,8 @@ CLAIMS = (
     Claim(
         name="early-gradients-shallow",
         place="Section 4.1",
-        statement=(
-            "With batch normalisation, gradients from early in training originate from "
-            "extremely shallow paths."
-        ),
+        statement="With batch normalisation, gradients from early in training "
+        "originate from extremely shallow paths.",
         test=over_groups(begins_in(QUARTER, 3), norms=NORMED, parts=GRADIENT),
         rival="gradients from paths near half depth",
         choices=(HALF, BY_INPUT, EARLY, KIND),
@@ -267,11 +261,9 @@ CLAIMS = (
     Claim(
         name="scales-control-depth",
         place="Section 4, claim 1; lemma 4",
-        statement=(
-            "The distribution of depths is controlled by the scaling parameter: with "
-            "all branches' scales halved or doubled the ensemble is shallower or "
-            "deeper."
-        ),
+        statement="The distribution of depths is controlled by the scaling parameter: "
+        "with all branches' scales halved or doubled the ensemble is shallower or "
+        "deeper.",
         test=over_groups(by_factor),
         rival="depths that hang on the direction of the weights alone",
         choices=(HALF, REREAD, KIND),
@@ -279,11 +271,9 @@ CLAIMS = (
     Claim(
         name="scale-is-lambda",
         place="Section 4, claim 3",
-        statement=(
-            "In networks with batch normalisation $C$ is directly embodied as the "
-            "scale $\\lambda$: $\\beta$, which is proportional to $C$, is so to "
-            "$\\lambda$."
-        ),
+        statement="In networks with batch normalisation $C$ is directly embodied as "
+        "the scale $\\lambda$: $\\beta$, which is proportional to $C$, is so to "
+        "$\\lambda$.",
         test=over_groups(follows(PROPORTIONAL), norms=NORMED),
         rival="deviations that grow with the scales and take most of it back",
         choices=(HALF, REREAD, KIND),
@@ -292,10 +282,8 @@ CLAIMS = (
     Claim(
         name="deeper-with-batch-norm",
         place="Abstract; section 4, claims 2 and 3",
-        statement=(
-            "As training progresses the ensemble of a network with batch normalisation "
-            "becomes deeper."
-        ),
+        statement="As training progresses the ensemble of a network with batch "
+        "normalisation becomes deeper.",
         test=over_groups(deeper, norms=NORMED),
         rival="an ensemble that stays as deep as it began, or becomes shallower",
         choices=(HALF, KIND),
@@ -303,9 +291,8 @@ CLAIMS = (
     Claim(
         name="deeper-without-norm",
         place="Section 4, claim 2; section 4.2",
-        statement=(
-            "So does that of a network without batch normalisation, as $C$ grows."
-        ),
+        statement="So does that of a network without batch normalisation, as $C$ "
+        "grows.",
         test=over_groups(deeper, norms=PLAIN),
         rival="an ensemble that stays as deep as it began, or becomes shallower",
         choices=(HALF, KIND),
@@ -313,10 +300,8 @@ CLAIMS = (
     Claim(
         name="deeper-and-deeper",
         place="Abstract; section 4, claim 2",
-        statement=(
-            "The ensemble becomes deeper and deeper: at every stage of training more "
-            "than at the one before."
-        ),
+        statement="The ensemble becomes deeper and deeper: at every stage of training "
+        "more than at the one before.",
         test=over_groups(deeper_and_deeper),
         rival="an ensemble that first becomes shallower",
         choices=(HALF, STAGES, KIND),
@@ -324,11 +309,9 @@ CLAIMS = (
     Claim(
         name="scales-are-the-mechanism",
         place="Abstract; section 1",
-        statement=(
-            "The scaling is the main mechanism behind the change of depth: with all "
-            "scales of a trained network put back to their start, more than half of "
-            "the change is undone."
-        ),
+        statement="The scaling is the main mechanism behind the change of depth: with "
+        "all scales of a trained network put back to their start, more than half of "
+        "the change is undone.",
         test=over_groups(mediated),
         rival="weights that align with one another at equal scales",
         choices=(HALF, UNDONE, REREAD, KIND),

@@ -32,10 +32,8 @@ from theodolite.core import (
 UNIT: dict[str, Any] = {"scale": "unit", "part": "output"}
 HE: dict[str, Any] = {"scale": "he", "part": "output"}
 REAL = Choice(
-    what=(
-        "weights of lengths are energies of real networks: mean squares, over normal "
-        "inputs, of the sums over paths with gates as the forward pass sets them"
-    ),
+    what="weights of lengths are energies of real networks: mean squares, over normal "
+    "inputs, of the sums over paths with gates as the forward pass sets them",
     why="the paper weighs lengths in a model whose gates are coins",
 )
 SAME_BETA = our_margin(
@@ -81,10 +79,8 @@ CLAIMS = (
     Claim(
         name="beta-is-rho",
         place="Eq 16, end of section 3",
-        statement=(
-            "With $C = 1/\\sqrt{n}$ and $\\Lambda = n$, path lengths weigh as in "
-            "Eq 16 with $\\beta = \\rho$, which is 1/2 for normal inputs."
-        ),
+        statement="With $C = 1/\\sqrt{n}$ and $\\Lambda = n$, path lengths weigh as in "
+        "Eq 16 with $\\beta = \\rho$, which is 1/2 for normal inputs.",
         test=every(
             at_each_depth(measured("beta", **UNIT), SAME_BETA),
             at_each_depth(measured("distance", **UNIT), FITS),
@@ -95,10 +91,8 @@ CLAIMS = (
     Claim(
         name="peak-below-half",
         place="End of section 3",
-        statement=(
-            "With $C = 1/\\sqrt{n}$ and $\\Lambda = n$ the greatest weight is at less "
-            "than half the network's depth."
-        ),
+        statement="With $C = 1/\\sqrt{n}$ and $\\Lambda = n$ the greatest weight is at "
+        "less than half the network's depth.",
         test=at_each_depth(measured("peak_share", **UNIT), HALF),
         rival="half of the depth or more, as of paths that all weigh the same",
         choices=(REAL,),
@@ -106,10 +100,8 @@ CLAIMS = (
     Claim(
         name="scale-sets-depth",
         place="Section 4, item 1, in random networks",
-        statement=(
-            "Before training, as measured of outputs, the scale $C$ of the weights "
-            "controls the depths of the ensemble: the greater, the deeper."
-        ),
+        statement="Before training, as measured of outputs, the scale $C$ of the "
+        "weights controls the depths of the ensemble: the greater, the deeper.",
         test=_deeper(measured("length", **HE), measured("length", **UNIT)),
         rival="depths that are the same at twice the variance of weights",
         choices=(REAL,),
@@ -117,10 +109,8 @@ CLAIMS = (
     Claim(
         name="narrow-band",
         place="Theorem 2",
-        statement=(
-            "Path lengths that count lie in a band that is narrow beside the depth, "
-            "the more so the deeper the network is."
-        ),
+        statement="Path lengths that count lie in a band that is narrow beside the "
+        "depth, the more so the deeper the network is.",
         test=every(
             trend(measured("spread_share", **s), over="depth", slope_in=below(0))
             for s in (UNIT, HE)
@@ -131,10 +121,9 @@ CLAIMS = (
     beyond(
         name="deeper-than-eq-16",
         place="Measured: Eq 16",
-        statement=(
-            "Real networks are deeper than Eq 16 with $\\beta = \\rho\\sqrt{n}\\,C$: "
-            "the mean length exceeds that of the law at every depth and both scales."
-        ),
+        statement="Real networks are deeper than Eq 16 with $\\beta = "
+        "\\rho\\sqrt{n}\\,C$: the mean length exceeds that of the law at every depth "
+        "and both scales.",
         test=every(
             at_each_depth(measured("deeper", scale=s), above(0)) for s in ("unit", "he")
         ),
@@ -143,11 +132,9 @@ CLAIMS = (
     beyond(
         name="width-of-a-squared-binomial",
         place="Measured: Eq 16",
-        statement=(
-            "Paths of one length add up coherently: lengths spread as the square of a "
-            "binomial of the same mean, not as the binomial of independent paths, "
-            "which is twice as wide."
-        ),
+        statement="Paths of one length add up coherently: lengths spread as the square "
+        "of a binomial of the same mean, not as the binomial of independent paths, "
+        "which is twice as wide.",
         test=against(
             every(
                 at_each_depth(measured("over_squared", scale=s), NEAR_ONE)
@@ -163,9 +150,8 @@ CLAIMS = (
     beyond(
         name="width-of-layers-is-no-matter",
         place="Measured: after Eq 16",
-        statement=(
-            "At $C = 1/\\sqrt{n}$ wide networks have the $\\beta$ of narrow ones."
-        ),
+        statement="At $C = 1/\\sqrt{n}$ wide networks have the $\\beta$ of narrow "
+        "ones.",
         test=trend(
             measured("beta", **UNIT).keeping(_of_one_depth),
             over="width",
@@ -176,20 +162,16 @@ CLAIMS = (
     beyond(
         name="norms-overstate",
         place="Measured: Eq 16",
-        statement=(
-            "What branches add to the norm overstates $\\beta$: the measured one lies "
-            "below what gains of single branches give."
-        ),
+        statement="What branches add to the norm overstates $\\beta$: the measured one "
+        "lies below what gains of single branches give.",
         test=_deeper(measured("gain_beta", scale="unit"), measured("beta", **UNIT)),
         rival="branches that add up as if they were parallel",
     ),
     beyond(
         name="gradient-deeper-than-output",
         place="Measured: section 4",
-        statement=(
-            "At the start the gradient comes by slightly longer paths than the output, "
-            "at every depth."
-        ),
+        statement="At the start the gradient comes by slightly longer paths than the "
+        "output, at every depth.",
         test=_deeper(
             measured("length", scale="unit", part="gradient"),
             measured("length", **UNIT),
@@ -199,31 +181,25 @@ CLAIMS = (
     beyond(
         name="deletions-add-up",
         place="Measured: lesions",
-        statement=(
-            "With gates frozen, what the output loses by single deletions of all "
-            "branches adds up to $\\sum_r r\\,c_r$, the ensemble's own number."
-        ),
+        statement="With gates frozen, what the output loses by single deletions of all "
+        "branches adds up to $\\sum_r r\\,c_r$, the ensemble's own number.",
         test=exact(measured("deletion_gap")),
         rival="paths that are counted by a wrong number of branches",
     ),
     beyond(
         name="gates-make-up",
         place="Measured: lesions",
-        statement=(
-            "Frozen paths foretell what a real network loses with a branch to a "
-            "quarter of its size, and overstate it: gates that react make up for some."
-        ),
+        statement="Frozen paths foretell what a real network loses with a branch to a "
+        "quarter of its size, and overstate it: gates that react make up for some.",
         test=at_each_depth(measured("true_over_frozen", scale="unit"), MADE_UP),
         rival="gates that do not react, or that outweigh the paths that are lost",
     ),
     beyond(
         name="no-branch-is-spare",
         place="Measured: section 4",
-        statement=(
-            "At the start a branch of a deep network matters as much as one of a "
-            "shallow network: the part of the output that is lost with it does not "
-            "depend on the depth."
-        ),
+        statement="At the start a branch of a deep network matters as much as one of a "
+        "shallow network: the part of the output that is lost with it does not depend "
+        "on the depth.",
         test=trend(
             measured("true_change", scale="unit"), over="depth", slope_in=NO_TREND
         ),

@@ -28,10 +28,8 @@ NONE = near(0, 0)
 ONE = near(1, 1e-12, source="rounding", why="quotients of sums of whole numbers")
 NOT_BELOW = Region(low=-1e-12, source="rounding", why="shares of whole numbers")
 EVEN = Choice(
-    what=(
-        "A3: each node has each weight on equally many of the edges that leave it, or "
-        "each unit on equally many of those that reach it"
-    ),
+    what="A3: each node has each weight on equally many of the edges that leave it, or "
+    "each unit on equally many of those that reach it",
     why="'close to being evenly distributed' is made exact, in both ways",
 )
 
@@ -62,11 +60,9 @@ CLAIMS = (
     Claim(
         name="plain-output-is-paths",
         place="Eq 1, Definition 1",
-        statement=(
-            "The output of a plain ReLU network is the sum over $\\gamma = \\prod_i "
-            "n_i$ paths from each input, of the input times whether all units on the "
-            "path are active times the product of its weights."
-        ),
+        statement="The output of a plain ReLU network is the sum over $\\gamma = "
+        "\\prod_i n_i$ paths from each input, of the input times whether all units on "
+        "the path are active times the product of its weights.",
         test=every(
             exact(
                 measured("output_gap", network="plain"),
@@ -80,11 +76,9 @@ CLAIMS = (
     Claim(
         name="residual-output-is-paths",
         place="Eqs 7 and 8",
-        statement=(
-            "The output of the residual network is the same sum over paths of lengths "
-            "$1$ to $p$, of which those of length $r$ take $r$ layers and pass the "
-            "others by their skips."
-        ),
+        statement="The output of the residual network is the same sum over paths of "
+        "lengths $1$ to $p$, of which those of length $r$ take $r$ layers and pass the "
+        "others by their skips.",
         test=every(
             exact(
                 measured("output_gap", network="residual"),
@@ -97,10 +91,8 @@ CLAIMS = (
     Claim(
         name="paths-by-length",
         place="Below Eq 8, Definition 2",
-        statement=(
-            "There are $\\gamma_r = \\binom{p-1}{r-1} n^r$ paths of length $r$ from "
-            "each input, and $\\psi_r = d\\,\\gamma_r$ from all."
-        ),
+        statement="There are $\\gamma_r = \\binom{p-1}{r-1} n^r$ paths of length $r$ "
+        "from each input, and $\\psi_r = d\\,\\gamma_r$ from all.",
         test=every(
             _counted("mass", "residual"), _counted("total", "residual", by=("depth",))
         ),
@@ -109,10 +101,8 @@ CLAIMS = (
     Claim(
         name="inputs-are-shared",
         place="Section 2, A1",
-        statement=(
-            "A1, an input variable of its own for every path, does not hold: each "
-            "input is that of many paths."
-        ),
+        statement="A1, an input variable of its own for every path, does not hold: "
+        "each input is that of many paths.",
         test=every(_many_open("plain"), _many_open("residual")),
         rival="one path from each input, or none, as where gates are closed",
         choices=(
@@ -149,10 +139,8 @@ CLAIMS = (
     Claim(
         name="one-chance-a-path",
         place="Eq 2",
-        statement=(
-            "With gates as independent coins all paths of a plain network are active "
-            "with one probability, which comes out of the mean output as a factor."
-        ),
+        statement="With gates as independent coins all paths of a plain network are "
+        "active with one probability, which comes out of the mean output as a factor.",
         test=exact(
             measured("mean_gap", network="plain_coins"),
             rival=measured("one_chance_gap", network="plain_coins"),
@@ -168,10 +156,9 @@ CLAIMS = (
     Claim(
         name="chance-by-length",
         place="Eq 10",
-        statement=(
-            "With gates as independent coins of probability $\\rho$ a path of length "
-            "$r$ is open with probability $\\rho^r$, which gives $E_A[Y]$ by length."
-        ),
+        statement="With gates as independent coins of probability $\\rho$ a path of "
+        "length $r$ is open with probability $\\rho^r$, which gives $E_A[Y]$ by "
+        "length.",
         test=every(
             exact(
                 measured("mean_gap", network="coins"),
@@ -184,10 +171,8 @@ CLAIMS = (
     Claim(
         name="equal-products",
         place="Lemma 1, Eq 9",
-        statement=(
-            "Under A2 and A3 and $n/\\Lambda \\in Z$ each of the $\\Lambda^r$ products "
-            "of $r$ weights occurs on exactly $\\psi_r/\\Lambda^r$ paths."
-        ),
+        statement="Under A2 and A3 and $n/\\Lambda \\in Z$ each of the $\\Lambda^r$ "
+        "products of $r$ weights occurs on exactly $\\psi_r/\\Lambda^r$ paths.",
         test=against(
             every(
                 _counted(f"repeats_{end}", network, "repeats")
@@ -202,10 +187,8 @@ CLAIMS = (
     Claim(
         name="second-moment-bounds",
         place="Lemma 2, Eq 12",
-        statement=(
-            "Under A2 and A3 $\\frac{1}{d}(\\psi_r/\\Lambda^r)^2 \\leq E[\\xi^2] \\leq "
-            "(\\psi_r/\\Lambda^r)^2$ for every product of weights."
-        ),
+        statement="Under A2 and A3 $\\frac{1}{d}(\\psi_r/\\Lambda^r)^2 \\leq E[\\xi^2] "
+        "\\leq (\\psi_r/\\Lambda^r)^2$ for every product of weights.",
         test=every(
             inside(lowest(measured(end, network=network)), NOT_BELOW)
             for end in ("above_floor", "below_ceiling")
@@ -218,15 +201,11 @@ CLAIMS = (
         name="least-square-norm",
         place="Proof of Lemma 2, Eq 34",
         statement="The least $E[\\xi^2]$ is the least norm of the multiplicities.",
-        printed=(
-            "$\\min E[\\xi^2] = \\min \\|\\beta\\|_2$, with $\\beta = "
-            "(\\beta_i)_{i=1}^p$"
-        ),
-        corrected=(
-            "$\\min E[\\xi^2] = \\min \\|\\beta\\|_2^2 = \\frac{1}{d} "
-            "(\\psi_r/\\Lambda^r)^2$, with $\\beta = (\\beta_i)_{i=1}^d$, one entry an "
-            "input"
-        ),
+        printed="$\\min E[\\xi^2] = \\min \\|\\beta\\|_2$, with $\\beta = "
+        "(\\beta_i)_{i=1}^p$",
+        corrected="$\\min E[\\xi^2] = \\min \\|\\beta\\|_2^2 = \\frac{1}{d} "
+        "(\\psi_r/\\Lambda^r)^2$, with $\\beta = (\\beta_i)_{i=1}^d$, one entry an "
+        "input",
         test=inside(
             largest(measured("over_norm", network="cyclic").called("E ξ² over ‖β‖")),
             ONE,
@@ -245,11 +224,9 @@ CLAIMS = (
     Claim(
         name="least-value-is-exact",
         place="Eq 13",
-        statement=(
-            "With the least value of Eq 12, $E_A[Y]$ is $\\sum_r (\\rho/\\Lambda)^r "
-            "\\frac{\\psi_r}{\\sqrt d} \\sum \\tilde x_{i_1 \\dots i_r} \\prod_k "
-            "w_{i_k}$."
-        ),
+        statement="With the least value of Eq 12, $E_A[Y]$ is $\\sum_r "
+        "(\\rho/\\Lambda)^r \\frac{\\psi_r}{\\sqrt d} \\sum \\tilde x_{i_1 \\dots i_r} "
+        "\\prod_k w_{i_k}$.",
         test=exact(measured("approximate_gap"), rival=measured("unnormalised_gap")),
         rival="the largest value of Eq 12, which is $\\sqrt d$ times as much",
         choices=(EVEN,),
@@ -257,11 +234,9 @@ CLAIMS = (
     beyond(
         name="one-variable",
         place="Eqs 11 to 13, made precise",
-        statement=(
-            "Where the least value of Eq 12 is attained all $\\tilde x$ are one and "
-            "the same variable, $d^{-1/2}\\sum_i x_i$: their correlations are 1, which "
-            "excludes the independence that section 5 assumes of them."
-        ),
+        statement="Where the least value of Eq 12 is attained all $\\tilde x$ are one "
+        "and the same variable, $d^{-1/2}\\sum_i x_i$: their correlations are 1, which "
+        "excludes the independence that section 5 assumes of them.",
         test=against(
             inside(smallest(measured("correlation_least", network="cyclic")), ONE),
             inside(
@@ -273,10 +248,9 @@ CLAIMS = (
     beyond(
         name="largest-value-too",
         place="Lemma 2, made precise",
-        statement=(
-            "A2 and A3 do not choose the least value: where the first layer's weights "
-            "go by inputs, and $d = \\Lambda$, every $E[\\xi^2]$ is the largest value."
-        ),
+        statement="A2 and A3 do not choose the least value: where the first layer's "
+        "weights go by inputs, and $d = \\Lambda$, every $E[\\xi^2]$ is the largest "
+        "value.",
         test=every(
             inside(smallest(measured("share_least", network="by_input")), ONE),
             inside(largest(measured("share_most", network="by_input")), ONE),
@@ -287,10 +261,8 @@ CLAIMS = (
     beyond(
         name="inputs-independent",
         place="Below Eq 11, Lemma 2",
-        statement=(
-            "Lemma 2 needs independent inputs: with $x_2 = -x_1$ and so on, also "
-            "centred and normal, $E[\\xi^2]$ falls below the lower bound."
-        ),
+        statement="Lemma 2 needs independent inputs: with $x_2 = -x_1$ and so on, also "
+        "centred and normal, $E[\\xi^2]$ falls below the lower bound.",
         test=inside(
             largest(measured("dependent_over_floor", network="cyclic")), below(1)
         ),
@@ -299,10 +271,9 @@ CLAIMS = (
     beyond(
         name="output-has-a-sign",
         place="Eqs 7, 10 and 13",
-        statement=(
-            "The output of Eq 7 is never negative, being a sum of ReLUs; averaged over "
-            "gates that do not know the weights it is negative at some inputs."
-        ),
+        statement="The output of Eq 7 is never negative, being a sum of ReLUs; "
+        "averaged over gates that do not know the weights it is negative at some "
+        "inputs.",
         test=every(
             inside(largest(measured("negative_outputs", network="residual")), NONE),
             inside(largest(measured("negative_means", network="residual")), above(0)),

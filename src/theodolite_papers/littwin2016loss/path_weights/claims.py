@@ -62,11 +62,9 @@ PRINTED = (
     Claim(
         name="weights-of-the-network",
         place="Eqs 14 and 16",
-        statement=(
-            "The terms of length $r$ of $\\hat Y$ have weights $\\epsilon_r = "
-            "\\frac{1}{z}\\binom{p-1}{r-1}\\beta^r$ with $\\beta = \\rho n C/"
-            "\\sqrt{\\Lambda}$ and $\\sum_r \\epsilon_r^2 = 1$."
-        ),
+        statement="The terms of length $r$ of $\\hat Y$ have weights $\\epsilon_r = "
+        "\\frac{1}{z}\\binom{p-1}{r-1}\\beta^r$ with $\\beta = \\rho n "
+        "C/\\sqrt{\\Lambda}$ and $\\sum_r \\epsilon_r^2 = 1$.",
         test=against(
             inside(
                 _from_network("epsilon"),
@@ -92,10 +90,8 @@ PRINTED = (
     Claim(
         name="below-half-depth",
         place="Section 3, below Theorem 2",
-        statement=(
-            "At that initialisation the greatest weight is in the limit at less than "
-            "half of the depth."
-        ),
+        statement="At that initialisation the greatest weight is in the limit at less "
+        "than half of the depth.",
         test=inside(
             highest(predicted("peak_share", lambda row: row["chance"] in CHANCES)),
             below(0.5),
@@ -121,10 +117,8 @@ PRINTED = (
     Claim(
         name="peak-limit",
         place="Theorem 1, Eq 17",
-        statement=(
-            "$\\lim_{p\\to\\infty} \\frac{1}{p}\\arg\\max_r \\epsilon_r = "
-            "\\beta/(1+\\beta)$."
-        ),
+        statement="$\\lim_{p\\to\\infty} \\frac{1}{p}\\arg\\max_r \\epsilon_r = "
+        "\\beta/(1+\\beta)$.",
         test=every(
             inside(largest(measured("peaks_apart")), NONE),
             inside(
@@ -138,10 +132,8 @@ PRINTED = (
     Claim(
         name="entropy-limit",
         place="Proof of Theorem 1, Eq 35",
-        statement=(
-            "$\\lim_{p\\to\\infty} \\frac{1}{p}\\log\\binom{p}{\\alpha p} = "
-            "H(\\alpha)$."
-        ),
+        statement="$\\lim_{p\\to\\infty} \\frac{1}{p}\\log\\binom{p}{\\alpha p} = "
+        "H(\\alpha)$.",
         test=inside(
             largest(measured("entropy_scaled")),
             below(1, source="ours", why="Stirling's next term, $\\log(p)/2p$"),
@@ -152,11 +144,8 @@ PRINTED = (
     Claim(
         name="narrow-band",
         place="Theorem 2, Eq 18",
-        statement=(
-            "For $\\alpha_1 < \\beta/(1+\\beta) < \\alpha_2$ the weight "
-            "$\\sum \\epsilon_r^2$ over $\\alpha_1 p \\leq r \\leq \\alpha_2 p$ tends "
-            "to 1."
-        ),
+        statement="For $\\alpha_1 < \\beta/(1+\\beta) < \\alpha_2$ the weight $\\sum "
+        "\\epsilon_r^2$ over $\\alpha_1 p \\leq r \\leq \\alpha_2 p$ tends to 1.",
         test=_deepest("deep_missing"),
         rival="a share that stays outside of the band",
         choices=(
@@ -169,10 +158,8 @@ PRINTED = (
     Claim(
         name="tail-bound",
         place="Proof of Theorem 2, Eq 36",
-        statement=(
-            "The lower tail is at most $\\alpha_1 p$ times its last term, "
-            "$\\alpha_1 p \\binom{p}{\\alpha_1 p}^2 \\beta^{2\\alpha_1 p}/z^2$."
-        ),
+        statement="The lower tail is at most $\\alpha_1 p$ times its last term, "
+        "$\\alpha_1 p \\binom{p}{\\alpha_1 p}^2 \\beta^{2\\alpha_1 p}/z^2$.",
         test=inside(
             highest(measured("tail_over_bound")),
             below(1 + 1e-12, source="rounding", why="a quotient of whole numbers"),
@@ -182,10 +169,8 @@ PRINTED = (
     Claim(
         name="legendre-asymptotic",
         place="Proof of Theorem 2",
-        statement=(
-            "$P_p(x) \\sim \\frac{1}{\\sqrt{2\\pi p}} "
-            "(x+\\sqrt{x^2-1})^{p+1/2} (x^2-1)^{-1/4}$ for $x > 1$."
-        ),
+        statement="$P_p(x) \\sim \\frac{1}{\\sqrt{2\\pi p}} (x+\\sqrt{x^2-1})^{p+1/2} "
+        "(x^2-1)^{-1/4}$ for $x > 1$.",
         test=inside(
             largest(measured("asymptotic_scaled")),
             below(2, source="ours", why="the next term is of order $1/p$"),
@@ -196,10 +181,8 @@ PRINTED = (
     Claim(
         name="every-length-attained",
         place="Lemma 4",
-        statement=(
-            "For every $1 \\leq k \\leq p$ there is a scale $C$ with "
-            "$\\arg\\max_r \\epsilon_r = k$."
-        ),
+        statement="For every $1 \\leq k \\leq p$ there is a scale $C$ with "
+        "$\\arg\\max_r \\epsilon_r = k$.",
         test=every(
             inside(largest(measured("inside_missed")), NONE),
             inside(largest(measured("outside_missed")), NONE),
@@ -209,11 +192,9 @@ PRINTED = (
     Claim(
         name="ends-at-the-printed-scale",
         place="Proof of Lemma 4",
-        statement=(
-            "With $\\binom{p}{r}$ for simplicity and $\\beta^* = \\binom{p}{p/2}$, "
-            "$\\arg\\max_r \\epsilon_r(\\beta^*) = p$ and "
-            "$\\arg\\max_r \\epsilon_r(1/\\beta^*) = 1$."
-        ),
+        statement="With $\\binom{p}{r}$ for simplicity and $\\beta^* = "
+        "\\binom{p}{p/2}$, $\\arg\\max_r \\epsilon_r(\\beta^*) = p$ and $\\arg\\max_r "
+        "\\epsilon_r(1/\\beta^*) = 1$.",
         test=every(
             inside(largest(measured("printed_last_missed")), NONE),
             inside(largest(measured("printed_first_missed")), NONE),
@@ -229,18 +210,14 @@ PRINTED = (
     Claim(
         name="multiplier-favours-depth",
         place="Below Eq 19",
-        statement=(
-            "The multiplier $r$ of Eq 19 makes the derivative more influenced by "
-            "deeper networks than the loss is."
-        ),
+        statement="The multiplier $r$ of Eq 19 makes the derivative more influenced by "
+        "deeper networks than the loss is.",
         test=inside(lowest(measured("multiplier_gain")), above(0)),
         rival="a derivative by paths of the same lengths",
         choices=(
             Choice(
-                what=(
-                    "mean lengths under squared weights, $r\\,\\epsilon_r$ and "
-                    "$\\epsilon_r$"
-                ),
+                what="mean lengths under squared weights, $r\\,\\epsilon_r$ and "
+                "$\\epsilon_r$",
                 why="how influence is weighed is not said",
             ),
         ),
@@ -248,10 +225,9 @@ PRINTED = (
     Claim(
         name="large-scale-and-depth",
         place="Section 3, below Eq 16",
-        statement=(
-            "For constant $p$ and large enough $\\beta$, $\\arg\\max_r \\epsilon_r = "
-            "p$; for constant $\\beta$ and large enough $p$ it is less than $p$."
-        ),
+        statement="For constant $p$ and large enough $\\beta$, $\\arg\\max_r "
+        "\\epsilon_r = p$; for constant $\\beta$ and large enough $p$ it is less than "
+        "$p$.",
         test=every(
             inside(largest(measured("depth_less_peak_large")), NONE),
             inside(smallest(measured("depth_less_peak_below")), above(0)),
@@ -268,11 +244,9 @@ PRINTED = (
     Claim(
         name="scale-shifts-the-ensemble",
         place="Section 4, item 1 for the law, Figure 1(a–c)",
-        statement=(
-            "Under the law of Eq 16 a global scaling of the weights changes the "
-            "ensemble from shallow to deep: at depth 100 $\\beta = 0.1$ and $0.5$ have "
-            "their greatest weight in the lower half, $\\beta = 2$ in the upper one."
-        ),
+        statement="Under the law of Eq 16 a global scaling of the weights changes the "
+        "ensemble from shallow to deep: at depth 100 $\\beta = 0.1$ and $0.5$ have "
+        "their greatest weight in the lower half, $\\beta = 2$ in the upper one.",
         test=every(
             inside(highest(_peak(0.1)), below(FIGURE_DEPTH / 2)),
             inside(highest(_peak(0.5)), below(FIGURE_DEPTH / 2)),

@@ -41,11 +41,10 @@ BEYOND = (
     beyond(
         name="tie-under-the-hypothesis",
         place="Theorem 1, made precise",
-        statement=(
-            "Where $\\frac{\\beta}{1+\\beta}p = x \\in N$, as the theorem assumes, the "
-            "greatest weight is not at one length: $\\epsilon_x = \\epsilon_{x+1}$ "
-            "exactly. Where it is not whole there is one, $\\lceil x \\rceil$."
-        ),
+        statement="Where $\\frac{\\beta}{1+\\beta}p = x \\in N$, as the theorem "
+        "assumes, the greatest weight is not at one length: $\\epsilon_x = "
+        "\\epsilon_{x+1}$ exactly. Where it is not whole there is one, $\\lceil x "
+        "\\rceil$.",
         test=every(
             inside(
                 smallest(
@@ -62,13 +61,10 @@ BEYOND = (
     beyond(
         name="mirror-turns-the-scale",
         place="Proof of Theorem 2, made precise",
-        statement=(
-            "The mirror $r \\to p+1-r$ sends $\\beta$ to $1/\\beta$, so that upper "
-            "tails at $\\beta < 1$ are lower tails at $\\beta > 1$, which the sketch "
-            "leaves out. Both vanish for every $\\beta$, as $\\epsilon_r/\\sum"
-            "\\epsilon$ is binomial: what is missing is at most "
-            "$2p\\,e^{-2(p-1)\\delta^2}$."
-        ),
+        statement="The mirror $r \\to p+1-r$ sends $\\beta$ to $1/\\beta$, so that "
+        "upper tails at $\\beta < 1$ are lower tails at $\\beta > 1$, which the sketch "
+        "leaves out. Both vanish for every $\\beta$, as $\\epsilon_r/\\sum\\epsilon$ "
+        "is binomial: what is missing is at most $2p\\,e^{-2(p-1)\\delta^2}$.",
         test=against(
             every(
                 inside(
@@ -92,11 +88,9 @@ BEYOND = (
     beyond(
         name="normaliser-asymptotic",
         place="Proof of Theorem 2, carried out",
-        statement=(
-            "With Legendre's asymptotic $\\sum_{r=0}^p \\binom{p}{r}^2\\beta^{2r} "
-            "\\sim (1+\\beta)^{2p+1}/\\sqrt{4\\pi p\\beta}$, at $\\beta = 1$ and "
-            "beyond it too."
-        ),
+        statement="With Legendre's asymptotic $\\sum_{r=0}^p "
+        "\\binom{p}{r}^2\\beta^{2r} \\sim (1+\\beta)^{2p+1}/\\sqrt{4\\pi p\\beta}$, at "
+        "$\\beta = 1$ and beyond it too.",
         test=against(
             inside(
                 largest(measured("sum_asymptotic_scaled")),
@@ -109,10 +103,8 @@ BEYOND = (
     beyond(
         name="depth-less-one-suffices",
         place="Proof of Lemma 4, made precise",
-        statement=(
-            "The greatest weight is at $p$ from $\\beta = p - 1$ on, where $p$ and "
-            "$p - 1$ tie; $\\binom{p}{p/2}$ is far more than it takes."
-        ),
+        statement="The greatest weight is at $p$ from $\\beta = p - 1$ on, where $p$ "
+        "and $p - 1$ tie; $\\binom{p}{p/2}$ is far more than it takes.",
         test=every(
             inside(largest(measured("last_missed")), NONE),
             inside(largest(measured("tie_at_last_missed")), NONE),
@@ -123,11 +115,9 @@ BEYOND = (
     beyond(
         name="multiplier-with-normaliser",
         place="Below Eq 19, made precise",
-        statement=(
-            "With $z$ the multiplier is $r - \\sum_s s\\,\\epsilon_s^2$: the "
-            "derivative weighs longer paths than the loss at $\\beta < 1$, and shorter "
-            "ones at $\\beta > 1$."
-        ),
+        statement="With $z$ the multiplier is $r - \\sum_s s\\,\\epsilon_s^2$: the "
+        "derivative weighs longer paths than the loss at $\\beta < 1$, and shorter "
+        "ones at $\\beta > 1$.",
         test=every(
             inside(lowest(measured("tied_gain", lambda r: r["beta"] < 1)), above(0)),
             inside(highest(measured("tied_gain", lambda r: r["beta"] > 1)), below(0)),
@@ -137,11 +127,9 @@ BEYOND = (
     beyond(
         name="band-of-root-depth",
         place="Theorem 2, made precise",
-        statement=(
-            "The band is of width $O(\\sqrt{p})$: under $\\epsilon_r^2$ the variance "
-            "of the length tends to half of the binomial one, $p\\beta/2(1+\\beta)^2$, "
-            "and the mean stays within 1 of $p\\beta/(1+\\beta)$."
-        ),
+        statement="The band is of width $O(\\sqrt{p})$: under $\\epsilon_r^2$ the "
+        "variance of the length tends to half of the binomial one, "
+        "$p\\beta/2(1+\\beta)^2$, and the mean stays within 1 of $p\\beta/(1+\\beta)$.",
         test=every(
             *(
                 inside(
@@ -169,22 +157,18 @@ BEYOND = (
     beyond(
         name="normaliser-by-legendre",
         place="Eq 37, made right for Eq 16",
-        statement=(
-            "For the weights of Eq 16 $z^2 = \\beta^2(1-\\beta^2)^{p-1}P_{p-1}("
-            "\\frac{1+\\beta^2}{1-\\beta^2})$, also for $\\beta > 1$, and "
-            "$\\binom{2p-2}{p-1}$ at $\\beta = 1$."
-        ),
+        statement="For the weights of Eq 16 $z^2 = "
+        "\\beta^2(1-\\beta^2)^{p-1}P_{p-1}(\\frac{1+\\beta^2}{1-\\beta^2})$, also for "
+        "$\\beta > 1$, and $\\binom{2p-2}{p-1}$ at $\\beta = 1$.",
         test=every(exact(measured("legendre_z_gap")), exact(measured("direct_z_gap"))),
         rival="a sum of squares that the polynomial misses beyond $\\beta = 1$",
     ),
     beyond(
         name="losses-are-not-affine",
         place="Lemma 3, Eq 15",
-        statement=(
-            "The form $C_1 + C_2\\hat Y$ is a model of the losses, and no identity: "
-            "averaged over gates as coins, neither the hinge nor the absolute loss is "
-            "an affine function of the mean output."
-        ),
+        statement="The form $C_1 + C_2\\hat Y$ is a model of the losses, and no "
+        "identity: averaged over gates as coins, neither the hinge nor the absolute "
+        "loss is an affine function of the mean output.",
         test=inside(smallest(measured("not_affine")), MORE_THAN_ROUNDING),
         rival="losses on a line over the mean output",
     ),

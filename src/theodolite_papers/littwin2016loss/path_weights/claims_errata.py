@@ -83,10 +83,8 @@ ERRATA = (
         place="Eq 14, second line",
         statement="The second line begins at $r = 2$ and equals the first.",
         printed="$z \\sum_{r=2}^p \\epsilon_r \\dots$, the first line from $r = 1$",
-        corrected=(
-            "$\\sum_{r=1}^p$, as in Eq 15; what is left out carries $\\epsilon_1^2$ of "
-            "the variance, most of it where $\\beta$ is small"
-        ),
+        corrected="$\\sum_{r=1}^p$, as in Eq 15; what is left out carries "
+        "$\\epsilon_1^2$ of the variance, most of it where $\\beta$ is small",
         test=inside(
             largest(measured("first_share").called("share of the first term")),
             near(0, 1e-12, source="rounding", why="a share of whole numbers"),
@@ -99,9 +97,8 @@ ERRATA = (
         place="Eq 14, second line",
         statement="The second line has the factor $z$.",
         printed="$z \\sum_r \\epsilon_r \\Lambda^{-(r-1)/2} \\dots$",
-        corrected=(
-            "$z\\sqrt{d/\\Lambda} \\sum_r \\epsilon_r \\Lambda^{-(r-1)/2} \\dots$"
-        ),
+        corrected="$z\\sqrt{d/\\Lambda} \\sum_r \\epsilon_r \\Lambda^{-(r-1)/2} "
+        "\\dots$",
         test=inside(_lines(1.0, "smallest"), QUOTIENT),
         corrected_test=inside(_lines(EXPECTED, "largest"), QUOTIENT),
         rival="$z$ alone, which is the same where $d = \\Lambda$",
@@ -110,10 +107,8 @@ ERRATA = (
         name="legendre-from-zero",
         place="Proof of Theorem 2, Eq 37",
         statement="Legendre's polynomial gives the sum from $r = 1$.",
-        printed=(
-            "$\\sum_{r=1}^p \\binom{p}{r}^2\\beta^{2r} = "
-            "(1-\\beta^2)^p P_p(\\frac{1+\\beta^2}{1-\\beta^2})$"
-        ),
+        printed="$\\sum_{r=1}^p \\binom{p}{r}^2\\beta^{2r} = (1-\\beta^2)^p "
+        "P_p(\\frac{1+\\beta^2}{1-\\beta^2})$",
         corrected="the sum begins at $r = 0$, and is greater by 1",
         test=inside(
             smallest(
@@ -132,21 +127,15 @@ ERRATA = (
     erratum(
         name="intervals-of-scale",
         place="Proof of Lemma 4",
-        statement=(
-            "With $\\binom{p}{r}$ for simplicity, as the proof has it, the greatest "
-            "weight at $\\beta = 1$ is at $p/2$."
-        ),
-        printed=(
-            "$\\arg\\max_r \\epsilon_r(1) = p/2$, and 'any value $1 \\geq k \\geq p$' "
-            "by continuity"
-        ),
-        corrected=(
-            "so for even $p$; for odd $p$ the two lengths around $p/2$ tie. With Eq 16 "
-            "$\\arg\\max_r \\epsilon_r = k$, $1 \\leq k \\leq p$, exactly for "
-            "$\\frac{k-1}{p-k+1} \\leq \\beta \\leq \\frac{k}{p-k}$, with ties at the "
-            "ends, since the weights are log-concave; a whole number cannot be reached "
-            "by continuity"
-        ),
+        statement="With $\\binom{p}{r}$ for simplicity, as the proof has it, the "
+        "greatest weight at $\\beta = 1$ is at $p/2$.",
+        printed="$\\arg\\max_r \\epsilon_r(1) = p/2$, and 'any value $1 \\geq k \\geq "
+        "p$' by continuity",
+        corrected="so for even $p$; for odd $p$ the two lengths around $p/2$ tie. With "
+        "Eq 16 $\\arg\\max_r \\epsilon_r = k$, $1 \\leq k \\leq p$, exactly for "
+        "$\\frac{k-1}{p-k+1} \\leq \\beta \\leq \\frac{k}{p-k}$, with ties at the "
+        "ends, since the weights are log-concave; a whole number cannot be reached by "
+        "continuity",
         test=inside(largest(ODD), NONE),
         corrected_test=every(
             inside(largest(EVEN), NONE),
@@ -170,11 +159,9 @@ ERRATA = (
         place="Section 4, above Eq 19; Eq 24 and the proof of Theorem 4 with Eq 16",
         statement="$\\partial\\epsilon_r/\\partial C = r\\,\\epsilon_r/C$.",
         printed="$\\partial\\epsilon_r/\\partial C = r\\,\\epsilon_r/C$",
-        corrected=(
-            "$\\partial\\epsilon_r/\\partial C = \\frac{\\epsilon_r}{C}(r - \\sum_s "
-            "s\\,\\epsilon_s^2)$, since $z$ depends on $C$; as printed it holds of "
-            "$z\\,\\epsilon_r$"
-        ),
+        corrected="$\\partial\\epsilon_r/\\partial C = \\frac{\\epsilon_r}{C}(r - "
+        "\\sum_s s\\,\\epsilon_s^2)$, since $z$ depends on $C$; as printed it holds of "
+        "$z\\,\\epsilon_r$",
         test=_slopes("printed_slope"),
         corrected_test=_slopes("slope"),
         rival="weights that all grow with the scale",
@@ -199,11 +186,9 @@ ERRATA = (
         place="Section 3, below Eq 16",
         statement="$\\beta$ rises with the width $n$.",
         printed="'for wide networks, where $n$ and, therefore, $\\beta$ are large'",
-        corrected=(
-            "only if $C$ and $\\Lambda$ stay as they are; at the paper's own "
-            "initialisation, $C = 1/\\sqrt{n}$ and $\\Lambda = n$, $\\beta$ is the "
-            "same at every width"
-        ),
+        corrected="only if $C$ and $\\Lambda$ stay as they are; at the paper's own "
+        "initialisation, $C = 1/\\sqrt{n}$ and $\\Lambda = n$, $\\beta$ is the same at "
+        "every width",
         test=inside(
             growth(measured("beta", setting="paper"), "width"), MORE_THAN_ROUNDING
         ),

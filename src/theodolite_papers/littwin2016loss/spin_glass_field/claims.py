@@ -102,11 +102,9 @@ CLAIMS = (
     Claim(
         name="pure-field",
         place="Eqs 5 and 6",
-        statement=(
-            "The Hamiltonian of a single order $p$ is a centred Gaussian process on "
-            "the sphere $\\frac{1}{\\Lambda}\\sum \\tilde w_i^2 = 1$, of variance "
-            "$\\Lambda$."
-        ),
+        statement="The Hamiltonian of a single order $p$ is a centred Gaussian process "
+        "on the sphere $\\frac{1}{\\Lambda}\\sum \\tilde w_i^2 = 1$, of variance "
+        "$\\Lambda$.",
         test=against(
             every(centred(PURE), is_closed_form("variance", mixtures=PURE)),
             off_the_sphere(PURE),
@@ -116,10 +114,8 @@ CLAIMS = (
     Claim(
         name="variance-free-of-mixture",
         place="Eqs 27 and 28",
-        statement=(
-            "The variance of the mixed Hamiltonian is $\\Lambda \\sum \\epsilon_r^2 = "
-            "\\Lambda$, whatever the mixture."
-        ),
+        statement="The variance of the mixed Hamiltonian is $\\Lambda \\sum "
+        "\\epsilon_r^2 = \\Lambda$, whatever the mixture.",
         test=against(
             every(centred(MIXED), is_closed_form("variance", mixtures=MIXED)),
             off_the_sphere(MIXED),
@@ -135,18 +131,14 @@ CLAIMS = (
     erratum(
         name="one-factor-short",
         place="Eqs 26 and 29",
-        statement=(
-            "The field of Eq 26 has the $v'$ and $v''$ of definition 3: variances of "
-            "its tangent gradient and, times $\\Lambda$, of its tangent Hessian."
-        ),
-        printed=(
-            "$J^r_{i_1 \\dots i_r} \\tilde w_{i_2} \\cdots \\tilde w_{i_r}$, $r > 2$"
-        ),
-        corrected=(
-            "$J^r_{i_1 \\dots i_r} \\tilde w_{i_1} \\cdots \\tilde w_{i_r}$, $r "
-            "\\geq 2$: the printed product has the right variance and the degree, "
-            "gradient and Hessian of order $r - 1$"
-        ),
+        statement="The field of Eq 26 has the $v'$ and $v''$ of definition 3: "
+        "variances of its tangent gradient and, times $\\Lambda$, of its tangent "
+        "Hessian.",
+        printed="$J^r_{i_1 \\dots i_r} \\tilde w_{i_2} \\cdots \\tilde w_{i_r}$, $r > "
+        "2$",
+        corrected="$J^r_{i_1 \\dots i_r} \\tilde w_{i_1} \\cdots \\tilde w_{i_r}$, $r "
+        "\\geq 2$: the printed product has the right variance and the degree, gradient "
+        "and Hessian of order $r - 1$",
         test=every(
             is_closed_form("printed_slope_square", "slope_square"),
             is_closed_form("printed_bend_square", "bend_square"),
@@ -177,11 +169,9 @@ CLAIMS = (
     beyond(
         name="radial-variance",
         place="Definition 3, made precise",
-        statement=(
-            "$w \\cdot \\nabla H / \\sqrt{\\Lambda}$ has variance $v' + v''$: of one "
-            "order it is $p H/\\sqrt{\\Lambda}$ itself, of a mixture it leaves a share "
-            "$\\alpha^2/(v' + v'')$ of the energy's variance open."
-        ),
+        statement="$w \\cdot \\nabla H / \\sqrt{\\Lambda}$ has variance $v' + v''$: of "
+        "one order it is $p H/\\sqrt{\\Lambda}$ itself, of a mixture it leaves a share "
+        "$\\alpha^2/(v' + v'')$ of the energy's variance open.",
         test=against(
             is_closed_form("radial_square"),
             every(
@@ -196,10 +186,8 @@ CLAIMS = (
     beyond(
         name="covariance-by-overlap",
         place="Eq 28, made precise",
-        statement=(
-            "Energies at two points of overlap $q = w \\cdot w'/\\Lambda$ have "
-            "covariance $\\Lambda \\sum \\epsilon_r^2 q^r$."
-        ),
+        statement="Energies at two points of overlap $q = w \\cdot w'/\\Lambda$ have "
+        "covariance $\\Lambda \\sum \\epsilon_r^2 q^r$.",
         test=against(
             for_each_glass(
                 "covariance", lambda rows: inside(covariance_gap(rows), ZERO)

@@ -75,11 +75,9 @@ CLAIMS = (
     Claim(
         name="unskipped-scales-grow",
         place="Theorem 3, item 1, equation 22",
-        statement=(
-            "Where $\\partial L/\\partial\\lambda_l = 0$ for a layer that no skip "
-            "passes over, $|\\lambda_l|$ grows in the step after a small step of the "
-            "weights."
-        ),
+        statement="Where $\\partial L/\\partial\\lambda_l = 0$ for a layer that no "
+        "skip passes over, $|\\lambda_l|$ grows in the step after a small step of the "
+        "weights.",
         test=every(
             stationary("unskipped_derivative", "unskipped"),
             by_autodiff("unskipped_force", "unskipped"),
@@ -91,13 +89,10 @@ CLAIMS = (
         name="growth-is-strict",
         place="Theorem 3, equations 22 and 23",
         statement="The growth is strict at every stationary point.",
-        printed=(
-            "$|\\lambda_l - \\mu\\,\\partial L/\\partial\\lambda_l| > |\\lambda_l|$"
-        ),
-        corrected=(
-            "strictly so if and only if the force does not vanish; with $g = 0$ both "
-            "sides are equal"
-        ),
+        printed="$|\\lambda_l - \\mu\\,\\partial L/\\partial\\lambda_l| > "
+        "|\\lambda_l|$",
+        corrected="strictly so if and only if the force does not vanish; with $g = 0$ "
+        "both sides are equal",
         test=inside(lowest(measured("unskipped_pull", kind="flat")), NOT_ROUNDING),
         corrected_test=every(
             inside(largest(measured("unskipped_pull", kind="flat")), EXACT),
@@ -109,10 +104,8 @@ CLAIMS = (
     Claim(
         name="skipped-scales-grow",
         place="Theorem 3, item 2, equation 23",
-        statement=(
-            "Where $\\partial L/\\partial\\lambda_l = 0$ for a layer with a parallel "
-            "skip and $\\|g_p\\| > \\|g_m\\|$, $|\\lambda_l|$ grows."
-        ),
+        statement="Where $\\partial L/\\partial\\lambda_l = 0$ for a layer with a "
+        "parallel skip and $\\|g_p\\| > \\|g_m\\|$, $|\\lambda_l|$ grows.",
         test=every(
             stationary("skipped_derivative", "dominant"),
             by_autodiff("skipped_force", "dominant"),
@@ -123,11 +116,9 @@ CLAIMS = (
     beyond(
         name="deep-dominance-not-needed",
         place="Beside theorem 3, item 2",
-        statement=(
-            "$\\|g_p\\| > \\|g_m\\|$ is enough and not needed: some skipped layers "
-            "whose deep gradient is the shorter one grow as well, and some shrink; the "
-            "sign is that of $g_p^T (g_m + g_p)$."
-        ),
+        statement="$\\|g_p\\| > \\|g_m\\|$ is enough and not needed: some skipped "
+        "layers whose deep gradient is the shorter one grow as well, and some shrink; "
+        "the sign is that of $g_p^T (g_m + g_p)$.",
         test=every(
             by_autodiff("skipped_force", "weak"),
             inside(highest(measured("skipped_growth", kind="weak")), above(0)),
@@ -150,9 +141,8 @@ CLAIMS = (
     erratum(
         name="gradient-left-out",
         place="Proof of theorem 3, equation 41",
-        statement=(
-            "The new scale is $|\\lambda_l|(1 + \\mu^2/\\lambda_l^2)$ to second order."
-        ),
+        statement="The new scale is $|\\lambda_l|(1 + \\mu^2/\\lambda_l^2)$ to second "
+        "order.",
         printed="$|\\lambda_l|\\,(1 + \\mu^2/\\lambda_l^2)$",
         corrected="$|\\lambda_l|\\,(1 + \\mu^2 \\|g\\|^2/\\lambda_l^2)$",
         test=inside(pull(over_gradient=False), EXACT),
@@ -162,12 +152,10 @@ CLAIMS = (
     beyond(
         name="deviations-held",
         place="Beside equation 21, which holds the deviations",
-        statement=(
-            "In a batch-normalised network "
-            "$\\lambda_l\\,\\partial L/\\partial\\lambda_l = L$ for a layer that no "
-            "skip passes over only with the deviations $\\sigma$ of later layers held: "
-            "they follow $\\lambda_l$ and cancel part of it."
-        ),
+        statement="In a batch-normalised network $\\lambda_l\\,\\partial "
+        "L/\\partial\\lambda_l = L$ for a layer that no skip passes over only with the "
+        "deviations $\\sigma$ of later layers held: they follow $\\lambda_l$ and "
+        "cancel part of it.",
         test=against(
             exact(measured("scale_gap", held=True)),
             inside(smallest(measured("scale_gap", held=False)), APART),
@@ -177,10 +165,9 @@ CLAIMS = (
     Claim(
         name="norm-is-driven",
         place="Theorem 4, equation 25",
-        statement=(
-            "Where $\\partial L/\\partial C = 0$, a small step of the weights turns it "
-            "to $-\\frac{\\mu}{C}(m\\|g_m\\|^2 + p\\|g_p\\|^2 + (m+p)\\,g_p^T g_m)$."
-        ),
+        statement="Where $\\partial L/\\partial C = 0$, a small step of the weights "
+        "turns it to $-\\frac{\\mu}{C}(m\\|g_m\\|^2 + p\\|g_p\\|^2 + (m+p)\\,g_p^T "
+        "g_m)$.",
         test=every(
             stationary("norm_derivative", "norm"), by_autodiff("norm_force", "norm")
         ),
@@ -199,10 +186,8 @@ CLAIMS = (
     erratum(
         name="inverse-size-turns",
         place="Proof of theorem 4, equation 44",
-        statement=(
-            "The directional derivative of $\\sqrt{\\Lambda}/\\|w\\|$ along $g$ is "
-            "$w^T g/C^{3/2}$; in the proof it is multiplied by zero."
-        ),
+        statement="The directional derivative of $\\sqrt{\\Lambda}/\\|w\\|$ along $g$ "
+        "is $w^T g/C^{3/2}$; in the proof it is multiplied by zero.",
         printed="$+\\,w^T g/C^{3/2}$",
         corrected="$-\\,w^T g/(\\Lambda C^3)$",
         test=meets(
@@ -218,10 +203,8 @@ CLAIMS = (
     Claim(
         name="deep-gradients-stretch",
         place="Section 4.2, after theorem 4",
-        statement=(
-            "Where the gradient of deeper paths dominates, the weights' scale $C$ "
-            "increases."
-        ),
+        statement="Where the gradient of deeper paths dominates, the weights' scale "
+        "$C$ increases.",
         test=every(
             inside(lowest(measured("bracket", kind="deep_opposite")), above(0)),
             inside(lowest(DEEPER), above(0)),
@@ -231,12 +214,10 @@ CLAIMS = (
     beyond(
         name="shallow-gradients-stretch-too",
         place="Made precise: theorem 4",
-        statement=(
-            "$C$ is sure to increase if and only if $\\|g_p\\| > \\|g_m\\|$ or "
-            "$\\|g_p\\| < \\frac{m}{p}\\|g_m\\|$: the worst case is "
-            "$(\\|g_m\\| - \\|g_p\\|)(m\\|g_m\\| - p\\|g_p\\|)$, met by opposite "
-            "gradients, so that shallow dominance stretches as well."
-        ),
+        statement="$C$ is sure to increase if and only if $\\|g_p\\| > \\|g_m\\|$ or "
+        "$\\|g_p\\| < \\frac{m}{p}\\|g_m\\|$: the worst case is $(\\|g_m\\| - "
+        "\\|g_p\\|)(m\\|g_m\\| - p\\|g_p\\|)$, met by opposite gradients, so that "
+        "shallow dominance stretches as well.",
         test=every(
             inside(lowest(measured("bracket", kind="deep_opposite")), above(0)),
             inside(highest(measured("bracket", kind="middle_opposite")), below(0)),
@@ -247,11 +228,9 @@ CLAIMS = (
     beyond(
         name="norm-grows-anyway",
         place="Beside theorem 4",
-        statement=(
-            "Where $\\partial L/\\partial C = 0$ the gradient is orthogonal to the "
-            "weights, so that their norm grows in the very first step, "
-            "$\\|w - \\mu g\\|^2 = \\|w\\|^2 + \\mu^2\\|g\\|^2$, whichever part pulls."
-        ),
+        statement="Where $\\partial L/\\partial C = 0$ the gradient is orthogonal to "
+        "the weights, so that their norm grows in the very first step, $\\|w - \\mu "
+        "g\\|^2 = \\|w\\|^2 + \\mu^2\\|g\\|^2$, whichever part pulls.",
         test=meets(
             "norm_growth",
             BY,

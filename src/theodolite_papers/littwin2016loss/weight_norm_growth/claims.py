@@ -61,10 +61,8 @@ CLAIMS = (
     Claim(
         name="norm-grows",
         place="Figure 1(e), section 4.2",
-        statement=(
-            "Without batch normalisation the norm of the weights increases over "
-            "training."
-        ),
+        statement="Without batch normalisation the norm of the weights increases over "
+        "training.",
         test=for_each_start(grown),
         rival="a norm that ends where it began, or lower",
         choices=(STARTS,),
@@ -90,12 +88,10 @@ CLAIMS = (
     beyond(
         name="growth-is-first-order",
         place="Beside theorem 4",
-        statement=(
-            "The growth comes from gradients along the weights, $-2\\mu\\,w^T g$, more "
-            "than from the second order $\\mu^2\\|g\\|^2$ that is all there is where "
-            "$\\partial L/\\partial C = 0$: the weights are stretched because the loss "
-            "still falls with $C$, not from a point where it rests."
-        ),
+        statement="The growth comes from gradients along the weights, $-2\\mu\\,w^T "
+        "g$, more than from the second order $\\mu^2\\|g\\|^2$ that is all there is "
+        "where $\\partial L/\\partial C = 0$: the weights are stretched because the "
+        "loss still falls with $C$, not from a point where it rests.",
         test=for_each_start(lambda rows: inside(mean(rows), above(0)), EXCESS),
         rival="a gradient that is orthogonal to the weights nearly all the time",
         choices=(STARTS,),

@@ -104,10 +104,8 @@ CLAIMS = (
     Claim(
         name="features-collapse",
         place="Section 5 and corollary 4, NC1",
-        statement=(
-            "Under the square loss with batch norms and weight decay the features of "
-            "a class collapse onto their mean, whatever the norm at the end."
-        ),
+        statement="Under the square loss with batch norms and weight decay the "
+        "features of a class collapse onto their mean, whatever the norm at the end.",
         test=everywhere(lambda **at: fallen("nc1", **at)),
         rival="features that vary as those of untrained networks",
         choices=(STARTED,),
@@ -115,10 +113,8 @@ CLAIMS = (
     Claim(
         name="means-form-a-simplex",
         place="Section 5 and corollary 4, NC2",
-        statement=(
-            "Under the square loss with batch norms and weight decay class means come "
-            "to be the vertices of a simplex, whatever the norm at the end."
-        ),
+        statement="Under the square loss with batch norms and weight decay class means "
+        "come to be the vertices of a simplex, whatever the norm at the end.",
         test=everywhere(
             lambda **at: fallen("nc2", **at), classes=lambda classes: classes > 2
         ),
@@ -134,10 +130,9 @@ CLAIMS = (
     Claim(
         name="heads-follow-means",
         place="Section 5 and corollary 4, NC3",
-        statement=(
-            "Under the square loss with batch norms and weight decay the last layer "
-            "comes to be the class means up to a factor, whatever the norm at the end."
-        ),
+        statement="Under the square loss with batch norms and weight decay the last "
+        "layer comes to be the class means up to a factor, whatever the norm at the "
+        "end.",
         test=everywhere(lambda **at: fallen("nc3", **at)),
         rival="heads at any angle to the means, as in untrained networks",
         choices=(STARTED, CENTRED),
@@ -145,10 +140,9 @@ CLAIMS = (
     Claim(
         name="nearest-means-decide",
         place="Section 5 and corollary 4, NC4",
-        statement=(
-            "Under the square loss with batch norms and weight decay networks come to "
-            "decide for the class with the nearest mean, whatever the norm at the end."
-        ),
+        statement="Under the square loss with batch norms and weight decay networks "
+        "come to decide for the class with the nearest mean, whatever the norm at the "
+        "end.",
         test=everywhere(agreed),
         rival="decisions that have little to do with means",
         choices=(STARTED,),
@@ -156,10 +150,8 @@ CLAIMS = (
     Claim(
         name="at-each-global-minimum",
         place="Appendix G, after corollary 4",
-        statement=(
-            "For the square loss collapse comes with each global minimum, irrespective "
-            "of its norm."
-        ),
+        statement="For the square loss collapse comes with each global minimum, "
+        "irrespective of its norm.",
         test=every(
             everywhere(
                 lambda **at: fallen("nc1", **at), decays=lambda decay: decay == 0
@@ -180,10 +172,8 @@ CLAIMS = (
     beyond(
         name="large-norms-collapse-less",
         place="Beside appendix G",
-        statement=(
-            "Among networks that fit their samples alike, those of larger norm at the "
-            "end have features that vary more within classes."
-        ),
+        statement="Among networks that fit their samples alike, those of larger norm "
+        "at the end have features that vary more within classes.",
         test=each(
             "classes",
             measured("rank", of="nc1"),
@@ -200,10 +190,8 @@ CLAIMS = (
     Claim(
         name="cross-entropy-collapses-too",
         place="Section 5",
-        statement=(
-            "With batch norms and weight decay the four properties hold under "
-            "cross-entropy as well."
-        ),
+        statement="With batch norms and weight decay the four properties hold under "
+        "cross-entropy as well.",
         test=every(
             *(
                 everywhere(

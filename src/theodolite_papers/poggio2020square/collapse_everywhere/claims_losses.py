@@ -49,10 +49,8 @@ LOSSES = (
     Claim(
         name="square-is-good-sooner",
         place="Section 6.1",
-        statement=(
-            "On several classes the square loss reaches good errors on new samples "
-            "sooner than cross-entropy."
-        ),
+        statement="On several classes the square loss reaches good errors on new "
+        "samples sooner than cross-entropy.",
         test=inside(
             mean(
                 measured("sooner", labels=GIVEN),
@@ -72,10 +70,8 @@ LOSSES = (
     beyond(
         name="who-is-sooner-depends-on-the-start",
         place="Beside section 6.1",
-        statement=(
-            "Without decay and from large starts cross-entropy reaches good errors "
-            "sooner than the square loss."
-        ),
+        statement="Without decay and from large starts cross-entropy reaches good "
+        "errors sooner than the square loss.",
         test=inside(
             mean(
                 measured("sooner", labels=GIVEN, decay=0.0, start=LARGE_START),
@@ -89,10 +85,8 @@ LOSSES = (
     Claim(
         name="square-overfits-late",
         place="Section 6.1",
-        statement=(
-            "Without decay, going on worsens errors on new samples sometimes for the "
-            "square loss and not for cross-entropy."
-        ),
+        statement="Without decay, going on worsens errors on new samples sometimes for "
+        "the square loss and not for cross-entropy.",
         test=every(
             somewhere(
                 "start",
@@ -113,10 +107,8 @@ LOSSES = (
     Claim(
         name="stopping-helps-square-more",
         place="Section 6.1",
-        statement=(
-            "Stopping early is more effective for the square loss than for "
-            "cross-entropy, without decay."
-        ),
+        statement="Stopping early is more effective for the square loss than for "
+        "cross-entropy, without decay.",
         test=_larger(GIVEN),
         rival="as much to gain for either",
         choices=(HALVES,),
@@ -137,10 +129,8 @@ LOSSES = (
     beyond(
         name="wrong-labels-overfit-both",
         place="Beside section 6.1",
-        statement=(
-            "Where a fifth of the labels is wrong both losses overfit at long times "
-            "without decay."
-        ),
+        statement="Where a fifth of the labels is wrong both losses overfit at long "
+        "times without decay.",
         test=every(
             inside(mean(gain(loss, FLIPPED, decay=0.0)), above(0))
             for loss in ("square", "cross_entropy")
@@ -151,10 +141,8 @@ LOSSES = (
     beyond(
         name="wrong-labels-harm-square-more",
         place="Beside section 6.1",
-        statement=(
-            "Where a fifth of the labels is wrong, stopping early gains more for the "
-            "square loss than for cross-entropy, without decay."
-        ),
+        statement="Where a fifth of the labels is wrong, stopping early gains more for "
+        "the square loss than for cross-entropy, without decay.",
         test=_larger(FLIPPED),
         rival="as much to gain for either",
         choices=(HALVES,),
@@ -162,10 +150,8 @@ LOSSES = (
     beyond(
         name="decay-does-not-mend-labels",
         place="Beside section 6.1",
-        statement=(
-            "Where a fifth of the labels is wrong the square loss overfits at long "
-            "times with weight decay too."
-        ),
+        statement="Where a fifth of the labels is wrong the square loss overfits at "
+        "long times with weight decay too.",
         test=at_each(
             "decay",
             gain("square", FLIPPED),

@@ -61,10 +61,8 @@ CLAIMS = (
     Claim(
         name="noise-lowers-norms-in-training",
         place="Appendix E.1 and footnote 13",
-        statement=(
-            "Label noise biases training towards smaller norms at the end, even from "
-            "large starts, as weight decay does."
-        ),
+        statement="Label noise biases training towards smaller norms at the end, even "
+        "from large starts, as weight decay does.",
         test=_noisy(
             lambda noise: every(
                 ordered(
@@ -82,11 +80,9 @@ CLAIMS = (
     beyond(
         name="noise-raises-the-sum",
         place="Beside footnote 13",
-        statement=(
-            "In training without decay, label noise makes $\\sum_n y_n f_n$ larger and "
-            "not smaller, with the norm of the last layer as $\\rho$: it is the number "
-            "of samples times the mean margin."
-        ),
+        statement="In training without decay, label noise makes $\\sum_n y_n f_n$ "
+        "larger and not smaller, with the norm of the last layer as $\\rho$: it is the "
+        "number of samples times the mean margin.",
         test=_noisy(
             lambda noise: ordered(
                 measured("mean_margin", **_at(0.0, reading="last")),
@@ -101,9 +97,8 @@ CLAIMS = (
     Claim(
         name="noise-betters-errors",
         place="Appendix E.1",
-        statement=(
-            "Label noise makes for better generalisation, even from large starts."
-        ),
+        statement="Label noise makes for better generalisation, even from large "
+        "starts.",
         test=_noisy(
             lambda noise: ordered(
                 measured("test_error", **_at(noise)),

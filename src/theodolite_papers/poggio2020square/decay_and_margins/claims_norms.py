@@ -67,10 +67,8 @@ NORMS = (
     Claim(
         name="small-norm-wide-margin",
         place="Observation 2; lemma 1, item 1; section 1.2",
-        statement=(
-            "Among solutions close to interpolation, those of smaller $\\rho$ have a "
-            "larger average margin $\\sum_n y_n f_n$."
-        ),
+        statement="Among solutions close to interpolation, those of smaller $\\rho$ "
+        "have a larger average margin $\\sum_n y_n f_n$.",
         test=every(
             inside(rank("mean_margin", reading), below(0)) for reading in READINGS
         ),
@@ -81,10 +79,8 @@ NORMS = (
     Claim(
         name="small-norm-small-error",
         place="Abstract; appendix E.1",
-        statement=(
-            "Among solutions close to interpolation, those of smaller $\\rho$ classify "
-            "new samples better."
-        ),
+        statement="Among solutions close to interpolation, those of smaller $\\rho$ "
+        "classify new samples better.",
         test=every(
             inside(rank("test_error", reading), above(0)) for reading in READINGS
         ),
@@ -94,10 +90,8 @@ NORMS = (
     beyond(
         name="whatever-made-the-norm",
         place="Beside observation 2",
-        statement=(
-            "Smaller $\\rho$ goes with fewer errors on new samples whether decay made "
-            "it smaller, at one start, or the start did, without decay."
-        ),
+        statement="Smaller $\\rho$ goes with fewer errors on new samples whether decay "
+        "made it smaller, at one start, or the start did, without decay.",
         test=every(
             inside(rank("test_error", reading, over), above(0))
             for reading in READINGS
@@ -109,11 +103,9 @@ NORMS = (
     beyond(
         name="decay-keeps-margins-apart",
         place="Beside section 1.2, figures 5 and 8",
-        statement=(
-            "At every decay and from every start the margins of all samples become "
-            "more alike in training, and from small starts the less so, the more "
-            "decay."
-        ),
+        statement="At every decay and from every start the margins of all samples "
+        "become more alike in training, and from small starts the less so, the more "
+        "decay.",
         test=every(
             each(
                 "decay",
@@ -197,10 +189,8 @@ STARTS = (
     Claim(
         name="enough-decay-forgets",
         place="Sections 1.2 and 3",
-        statement=(
-            "If the weight decay is large enough, the end does not depend on the "
-            "start: it has a small norm even from a large one. Without it, it does."
-        ),
+        statement="If the weight decay is large enough, the end does not depend on the "
+        "start: it has a small norm even from a large one. Without it, it does.",
         test=every(
             *(inside(memory(reading, decay=0.0), REMEMBERED) for reading in READINGS),
             somewhere(
@@ -238,11 +228,9 @@ STARTS = (
     beyond(
         name="enough-is-a-matter-of-time",
         place="Beside section 3",
-        statement=(
-            "The decay that halves the dependence on the start is inversely "
-            "proportional to the length of training: what forgets is the time that "
-            "decay has had, $\\eta\\lambda t/(1 - \\mu)$."
-        ),
+        statement="The decay that halves the dependence on the start is inversely "
+        "proportional to the length of training: what forgets is the time that decay "
+        "has had, $\\eta\\lambda t/(1 - \\mu)$.",
         test=every(
             trend(
                 measured("threshold", level=HALF, reading=reading),

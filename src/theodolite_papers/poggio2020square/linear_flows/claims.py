@@ -42,16 +42,12 @@ CLAIMS = (
         name="speeds-of-a-linear-network",
         place="Eqs 32 and 33",
         statement="Eqs 32 and 33 are the gradient flow of both losses.",
-        printed=(
-            "$\\dot\\rho = \\frac{2}{\\rho}\\sum\\ell_n y_n v^T x_n - 2\\lambda\\rho$, "
-            "$\\dot v \\propto \\sum\\ell_n(x_n - vv^T x_n)$"
-        ),
-        corrected=(
-            "square: $\\dot\\rho = -2\\sum\\ell_n v^T x_n - 2\\lambda\\rho$, $\\dot v "
-            "= -2\\rho\\sum\\ell_n(x_n - vv^T x_n)$; exponential: $\\dot\\rho = "
-            "\\sum\\ell_n y_n v^T x_n - 2\\lambda\\rho$, $\\dot v = \\rho\\sum\\ell_n "
-            "y_n(x_n - vv^T x_n)$. As printed the objective rises at some points"
-        ),
+        printed="$\\dot\\rho = \\frac{2}{\\rho}\\sum\\ell_n y_n v^T x_n - "
+        "2\\lambda\\rho$, $\\dot v \\propto \\sum\\ell_n(x_n - vv^T x_n)$",
+        corrected="square: $\\dot\\rho = -2\\sum\\ell_n v^T x_n - 2\\lambda\\rho$, "
+        "$\\dot v = -2\\rho\\sum\\ell_n(x_n - vv^T x_n)$; exponential: $\\dot\\rho = "
+        "\\sum\\ell_n y_n v^T x_n - 2\\lambda\\rho$, $\\dot v = \\rho\\sum\\ell_n "
+        "y_n(x_n - vv^T x_n)$. As printed the objective rises at some points",
         test=every(
             inside(highest(measured("printed_loss_rate", loss=loss)), below(0))
             for loss in ("square", "exponential")
@@ -66,10 +62,8 @@ CLAIMS = (
     Claim(
         name="independent-with-decay",
         place="Appendix E.2",
-        statement=(
-            "With normalisation and $\\lambda > 0$ the end does not depend on initial "
-            "conditions, under either loss."
-        ),
+        statement="With normalisation and $\\lambda > 0$ the end does not depend on "
+        "initial conditions, under either loss.",
         test=every(
             inside(largest(measured(name, loss=loss, decay=0.1)), SAME)
             for name in ("spread", "rest_gap")
@@ -104,10 +98,8 @@ CLAIMS = (
     beyond(
         name="data-can-decide",
         place="Beside appendix E.2",
-        statement=(
-            "Decay is not needed where data fix the weights ($N \\geq d$): for "
-            "$\\lambda = 0$ all starts then end alike."
-        ),
+        statement="Decay is not needed where data fix the weights ($N \\geq d$): for "
+        "$\\lambda = 0$ all starts then end alike.",
         test=every(
             inside(largest(measured("spread", **FIXED)), SAME),
             inside(largest(measured("rest_gap", **FIXED)), SAME),
@@ -117,10 +109,8 @@ CLAIMS = (
     Claim(
         name="small-weights-least-norm",
         place="Footnote 1",
-        statement=(
-            "Plain gradient descent of overparametrised linear systems from close to "
-            "zero converges to the interpolation of least norm."
-        ),
+        statement="Plain gradient descent of overparametrised linear systems from "
+        "close to zero converges to the interpolation of least norm.",
         test=every(
             meets("plain_norm", ("trial",), SAME, formula="least_norm"),
             inside(largest(measured("plain_loss")), SAME),
@@ -130,10 +120,8 @@ CLAIMS = (
     beyond(
         name="descent-meets-linear-flows",
         place="Beside appendix E.2",
-        statement=(
-            "Without decay descent is where the flow is at the same time from the same "
-            "start, as its step vanishes."
-        ),
+        statement="Without decay descent is where the flow is at the same time from "
+        "the same start, as its step vanishes.",
         test=meets("end_norm", ("trial", "start"), LIMIT),
         rival="ends that the length of the step decides",
     ),
@@ -142,11 +130,9 @@ CLAIMS = (
         place="Appendix E.2, below Eq 34",
         statement="The map $v(t+1) = T v(t)$ of Eq 34 is not expanding.",
         printed="'is not expanding (because $v$ has unit norm)'",
-        corrected=(
-            "it has two fixed points, expands about $-x$ by $1 + \\eta$ and contracts "
-            "about $x$ by $1 - \\eta$. The end is unique since the objective in $w = "
-            "\\rho v$ is strictly convex for $\\lambda > 0$"
-        ),
+        corrected="it has two fixed points, expands about $-x$ by $1 + \\eta$ and "
+        "contracts about $x$ by $1 - \\eta$. The end is unique since the objective in "
+        "$w = \\rho v$ is strictly convex for $\\lambda > 0$",
         test=inside(highest(measured("expansion")), below(1 + 1e-9)),
         corrected_test=every(
             inside(largest(measured("fixed_gap")), SUMS),
@@ -160,12 +146,10 @@ CLAIMS = (
         place="Eq 29 and appendix E.3",
         statement="For $\\lambda > 0$ every $\\alpha_n$ is positive, and none is zero.",
         printed="'reasonable to assume that $\\alpha_n > 0$'; '$\\alpha_n \\neq 0$'",
-        corrected=(
-            "residuals at rest may vanish or change sign: three inputs of one class at "
-            "$\\pm 60$ and 0 degrees leave (0.5, 0.5, 0) at $\\lambda = 0.5$ and "
-            "(0.375, 0.375, -0.25) at $\\lambda = 0.1$; the sum $v = "
-            "\\sum\\alpha_n x_n$ holds"
-        ),
+        corrected="residuals at rest may vanish or change sign: three inputs of one "
+        "class at $\\pm 60$ and 0 degrees leave (0.5, 0.5, 0) at $\\lambda = 0.5$ and "
+        "(0.375, 0.375, -0.25) at $\\lambda = 0.1$; the sum $v = \\sum\\alpha_n x_n$ "
+        "holds",
         test=inside(lowest(measured("alpha")), above(1e-6)),
         corrected_test=every(
             inside(largest(measured("sum_gap")), NOTHING),
@@ -178,10 +162,8 @@ CLAIMS = (
         name="sum-is-not-each",
         place="Eqs 36 and 37",
         statement="At rest Eq 37 holds for each sample.",
-        printed=(
-            "$(\\rho f_n - y_n)\\,\\partial f_n/\\partial V_k = "
-            "(\\rho f_n - y_n) V_k f_n$ for all $n$"
-        ),
+        printed="$(\\rho f_n - y_n)\\,\\partial f_n/\\partial V_k = (\\rho f_n - y_n) "
+        "V_k f_n$ for all $n$",
         corrected="it holds of the sum over samples, Eq 36",
         test=inside(largest(measured("each_gap")), NOTHING),
         corrected_test=inside(largest(measured("sum_gap")), NOTHING),
@@ -190,11 +172,9 @@ CLAIMS = (
     Claim(
         name="rest-of-single-samples",
         place="Eq 39 and footnote 8",
-        statement=(
-            "SGD with batches of one sample rests where $(I - V_kV_k^T)\\,\\ell(x_n)\\,"
-            "\\partial f(x_n)/\\partial V_k = 0$ for all $n$; at other critical "
-            "points, where GD stops, it goes on."
-        ),
+        statement="SGD with batches of one sample rests where $(I - "
+        "V_kV_k^T)\\,\\ell(x_n)\\,\\partial f(x_n)/\\partial V_k = 0$ for all $n$; at "
+        "other critical points, where GD stops, it goes on.",
         test=every(
             inside(largest(measured("sample_residual", decay=0.0)), SAME),
             inside(largest(measured("sample_step", decay=0.0)), SAME),
@@ -213,11 +193,9 @@ CLAIMS = (
     Claim(
         name="flow-of-the-exponential-loss",
         place="Eq 46",
-        statement=(
-            "$\\dot\\rho_k = \\frac{\\rho}{\\rho_k}\\sum e^{-\\rho y_n f_n} y_n f_n$ "
-            "and $\\dot V_k = \\rho\\sum e^{-\\rho y_n f_n} y_n "
-            "S_k\\,\\partial f_n/\\partial V_k$ for weight-normalised ReLU networks."
-        ),
+        statement="$\\dot\\rho_k = \\frac{\\rho}{\\rho_k}\\sum e^{-\\rho y_n f_n} y_n "
+        "f_n$ and $\\dot V_k = \\rho\\sum e^{-\\rho y_n f_n} y_n S_k\\,\\partial "
+        "f_n/\\partial V_k$ for weight-normalised ReLU networks.",
         test=every(
             meets("deep_norm_speed", ("trial", "layer"), SUMS, relative=False),
             meets(
@@ -232,16 +210,12 @@ CLAIMS = (
     erratum(
         name="margins-become-equal",
         place="Eq 47",
-        statement=(
-            "Under the exponential loss an asymptotic equilibrium has one margin for "
-            "all samples."
-        ),
+        statement="Under the exponential loss an asymptotic equilibrium has one margin "
+        "for all samples.",
         printed="'cannot be satisfied unless $f_1 = f_i$, for all $i$'",
-        corrected=(
-            "three inputs at $\\pm 60$ and 0 degrees have the equilibrium $v = (1, "
-            "0)$ at every $\\rho$, the flow goes there, and margins are (0.5, 0.5, 1), "
-            "as of support vectors and another sample"
-        ),
+        corrected="three inputs at $\\pm 60$ and 0 degrees have the equilibrium $v = "
+        "(1, 0)$ at every $\\rho$, the flow goes there, and margins are (0.5, 0.5, 1), "
+        "as of support vectors and another sample",
         test=inside(
             span(measured("margin").called("margins")),
             below(1e-2, source="ours", why="a hundredth of the largest is seen"),

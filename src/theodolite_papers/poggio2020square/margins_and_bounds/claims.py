@@ -44,10 +44,8 @@ CLAIMS = (
     Claim(
         name="widest-is-shortest",
         place="Lemma 2",
-        statement=(
-            "The widest margin of unit weights belongs to the shortest weights with "
-            "margins of at least 1: one is the inverse of the other's norm."
-        ),
+        statement="The widest margin of unit weights belongs to the shortest weights "
+        "with margins of at least 1: one is the inverse of the other's norm.",
         test=every(
             meets(name, TRIALS, SOLVED) for name in ("widest_margin", "shortest_norm")
         ),
@@ -62,11 +60,9 @@ CLAIMS = (
     Claim(
         name="classifying-is-not-interpolating",
         place="Appendix C, equations 24 and 25, observation 4",
-        statement=(
-            "The shortest weights that classify with margin 1 do not, in general, "
-            "interpolate: some outputs are beyond their labels, and the shortest "
-            "weights that interpolate are longer, for some points, and never shorter."
-        ),
+        statement="The shortest weights that classify with margin 1 do not, in "
+        "general, interpolate: some outputs are beyond their labels, and the shortest "
+        "weights that interpolate are longer, for some points, and never shorter.",
         test=every(
             inside(
                 lowest(measured("least_output").called("least output times label")),
@@ -95,10 +91,8 @@ CLAIMS = (
     Claim(
         name="complexity-is-proportional",
         place="Equation 42",
-        statement=(
-            "The Rademacher complexity of networks of norm $\\rho$ is $\\rho$ times "
-            "that of normalised ones."
-        ),
+        statement="The Rademacher complexity of networks of norm $\\rho$ is $\\rho$ "
+        "times that of normalised ones.",
         test=meets(
             "complexity",
             ("norm", "trial"),
@@ -117,9 +111,8 @@ CLAIMS = (
         place="Appendix F, before equation 42",
         statement="The ramp loss of positive margin is above the 0-1 error.",
         printed="$\\ell_0 < \\ell_\\gamma$ for $\\gamma > 0$",
-        corrected=(
-            "$\\ell_0 \\le \\ell_\\gamma$: equal at margins below 0 and above $\\gamma$"
-        ),
+        corrected="$\\ell_0 \\le \\ell_\\gamma$: equal at margins below 0 and above "
+        "$\\gamma$",
         test=inside(lowest(measured("ramp_least_excess")), above(0)),
         corrected_test=inside(lowest(measured("ramp_least_excess")), AT_LEAST_ZERO),
         rival="a loss that is below the error somewhere",
@@ -127,10 +120,9 @@ CLAIMS = (
     Claim(
         name="bound-holds",
         place="Observation 3, equations 10, 41, 43 and 45",
-        statement=(
-            "The expected error is at most the empirical ramp loss plus a constant "
-            "times $\\rho\\,R_N$ plus a term of order $\\sqrt{\\ln(1/\\delta)/N}$."
-        ),
+        statement="The expected error is at most the empirical ramp loss plus a "
+        "constant times $\\rho\\,R_N$ plus a term of order "
+        "$\\sqrt{\\ln(1/\\delta)/N}$.",
         test=inside(
             lowest(measured("bound_slack").called("bound less held-out error")),
             AT_LEAST_ZERO,
@@ -148,10 +140,8 @@ CLAIMS = (
     Claim(
         name="smaller-norm-smaller-bound",
         place="Observation 3, equations 43 and 44; lemma 1, item 1",
-        statement=(
-            "For the same network and data, trained to smaller $\\rho$, margins are "
-            "larger and the bound is smaller."
-        ),
+        statement="For the same network and data, trained to smaller $\\rho$, margins "
+        "are larger and the bound is smaller.",
         test=every(
             trend(
                 measured("scale"),
@@ -183,10 +173,8 @@ CLAIMS = (
     beyond(
         name="bound-is-vacuous",
         place="Beside appendix F",
-        statement=(
-            "The bound says nothing: for every trained network it is above 1, which "
-            "any error is below."
-        ),
+        statement="The bound says nothing: for every trained network it is above 1, "
+        "which any error is below.",
         test=every(
             inside(lowest(measured("bound")), above(1)),
             inside(lowest(measured("fixed_bound")), above(1)),

@@ -99,10 +99,8 @@ CLAIMS = (
     Claim(
         name="structural-lemma",
         place="Eqs 1 and 2",
-        statement=(
-            "$\\langle W_k, \\partial g(x)/\\partial W_k\\rangle = g(x)$ for every "
-            "layer, and every input of its own."
-        ),
+        statement="$\\langle W_k, \\partial g(x)/\\partial W_k\\rangle = g(x)$ for "
+        "every layer, and every input of its own.",
         test=exact(measured("lemma_gap")),
         rival="a multiple of the output, as with biases",
     ),
@@ -116,9 +114,8 @@ CLAIMS = (
     Claim(
         name="flow-of-the-norm",
         place="Eqs 5, 20, 22 and 30",
-        statement=(
-            "$\\dot\\rho = -2[\\sum_n \\rho f_n^2 - \\sum_n f_n y_n] - 2\\lambda\\rho$."
-        ),
+        statement="$\\dot\\rho = -2[\\sum_n \\rho f_n^2 - \\sum_n f_n y_n] - "
+        "2\\lambda\\rho$.",
         test=every(
             meets("norm_speed", ("trial",), SUMS, relative=False),
             meets("held_norm", ("time",), LIMIT),
@@ -128,11 +125,9 @@ CLAIMS = (
     Claim(
         name="flow-of-the-weights",
         place="Eqs 3, 4, 6 and 23, right-hand side",
-        statement=(
-            "$\\dot V_k = 2\\rho\\sum_n \\ell_n (V_k f_n - \\partial f_n/\\partial "
-            "V_k)$, with $\\nu = -\\sum_n(\\rho^2 f_n^2 - \\rho\\,y_n f_n)$, is the "
-            "gradient flow on the sphere."
-        ),
+        statement="$\\dot V_k = 2\\rho\\sum_n \\ell_n (V_k f_n - \\partial "
+        "f_n/\\partial V_k)$, with $\\nu = -\\sum_n(\\rho^2 f_n^2 - \\rho\\,y_n f_n)$, "
+        "is the gradient flow on the sphere.",
         test=every(
             meets("velocity", ("trial", "layer"), SUMS, relative=False),
             meets("multiplier", ("trial",), SUMS, relative=False),
@@ -143,11 +138,9 @@ CLAIMS = (
     Claim(
         name="flow-of-plain-weights",
         place="Eqs 18 and 19",
-        statement=(
-            "On the mean of squares $\\dot W_k = -\\frac{2}{N}\\sum_n (g_n - y_n)\\,"
-            "\\partial g_n/\\partial W_k$, the sum of a term of outputs and one of "
-            "labels."
-        ),
+        statement="On the mean of squares $\\dot W_k = -\\frac{2}{N}\\sum_n (g_n - "
+        "y_n)\\,\\partial g_n/\\partial W_k$, the sum of a term of outputs and one of "
+        "labels.",
         test=every(
             meets("plain_velocity", ("trial", "layer"), SUMS, relative=False),
             inside(largest_sum_gap, SUMS),
@@ -157,10 +150,8 @@ CLAIMS = (
     Claim(
         name="own-gradients-leave-the-norm",
         place="Footnote 5",
-        statement=(
-            "Where $V_k f_n = \\partial f_n/\\partial V_k$, $\\dot V_k = 0$, but that "
-            "is no critical point of $(\\rho, V_k)$ unless $\\dot\\rho = 0$."
-        ),
+        statement="Where $V_k f_n = \\partial f_n/\\partial V_k$, $\\dot V_k = 0$, but "
+        "that is no critical point of $(\\rho, V_k)$ unless $\\dot\\rho = 0$.",
         test=every(
             inside(highest(measured("ray_gap")), SUMS),
             inside(highest(measured("ray_layer_speed")), SUMS),
@@ -184,10 +175,8 @@ CLAIMS = (
     Claim(
         name="norm-tells-outputs-of-zero-and-one",
         place="Footnote 9",
-        statement=(
-            "A small equilibrium $\\rho$ corresponds to $f_n$ close to 1 or 0, and is "
-            "of the order of $1/f_n$."
-        ),
+        statement="A small equilibrium $\\rho$ corresponds to $f_n$ close to 1 or 0, "
+        "and is of the order of $1/f_n$.",
         test=every(
             meets("shares_norm", ("trial", "spread"), ROUNDING),
             inside(
@@ -221,30 +210,24 @@ CLAIMS = (
     beyond(
         name="decay-of-a-library",
         place="Beside Eq 4",
-        statement=(
-            "On the mean of squares a library's decay $w$, which adds $w\\rho$ to the "
-            "gradient, is $\\lambda = N w/2$ of the paper's sum."
-        ),
+        statement="On the mean of squares a library's decay $w$, which adds $w\\rho$ "
+        "to the gradient, is $\\lambda = N w/2$ of the paper's sum.",
         test=meets("equilibrium", ("case",), ROUNDING, case="torch"),
         rival="$\\lambda = w$",
     ),
     Claim(
         name="layers-grow-alike",
         place="Lemma 3",
-        statement=(
-            "Without normalisation $\\partial\\rho_k^2/\\partial t$ is the same for "
-            "all layers."
-        ),
+        statement="Without normalisation $\\partial\\rho_k^2/\\partial t$ is the same "
+        "for all layers.",
         test=meets("square_rate", ("trial",), SUMS, relative=False),
         rival="layers that grow with their size or depth",
     ),
     Claim(
         name="norm-of-layers",
         place="Eq 28",
-        statement=(
-            "With $L$ layers of equal norm $\\dot\\rho = 2L\\rho^{(2L-2)/L}"
-            "[\\sum f_n y_n - \\rho\\sum f_n^2]$."
-        ),
+        statement="With $L$ layers of equal norm $\\dot\\rho = "
+        "2L\\rho^{(2L-2)/L}[\\sum f_n y_n - \\rho\\sum f_n^2]$.",
         test=every(
             meets("layered_norm", ("layers",), LIMIT),
             meets("transient", ("layers", "start"), LIMIT),
@@ -254,10 +237,8 @@ CLAIMS = (
     Claim(
         name="small-starts-are-slow",
         place="Section 2.3.1 and appendix D",
-        statement=(
-            "The smaller $\\rho$ is at the start, the longer its growth takes, and the "
-            "more so the more layers there are."
-        ),
+        statement="The smaller $\\rho$ is at the start, the longer its growth takes, "
+        "and the more so the more layers there are.",
         test=every(
             inside(least_rise("start", falling=True), above(0)),
             inside(_more_so, above(0)),
@@ -267,10 +248,8 @@ CLAIMS = (
     beyond(
         name="descent-meets-the-flow",
         place="Beside Eqs 5 and 6",
-        statement=(
-            "Gradient descent of ReLU networks with retraction meets the flow in "
-            "proportion to its step, until the flow slides along a kink."
-        ),
+        statement="Gradient descent of ReLU networks with retraction meets the flow in "
+        "proportion to its step, until the flow slides along a kink.",
         test=every(
             inside(
                 ratio_of_halving("flow_norm", ("trial",)),

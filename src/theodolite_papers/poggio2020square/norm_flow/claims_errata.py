@@ -117,10 +117,8 @@ ERRATA = (
         name="projected-twice",
         place="Eq 23, middle",
         statement="The middle of Eq 23 is its right-hand side.",
-        printed=(
-            "$2\\sum_n[\\ell_n\\rho(-\\partial f_n/\\partial V_k) + "
-            "2 V_k\\rho f_n\\ell_n]$"
-        ),
+        printed="$2\\sum_n[\\ell_n\\rho(-\\partial f_n/\\partial V_k) + 2 V_k\\rho "
+        "f_n\\ell_n]$",
         corrected="without the inner 2, as on the right-hand side and in Eq 6",
         test=exact(measured("radial_eq_23")),
         corrected_test=exact(measured("radial")),
@@ -141,10 +139,8 @@ ERRATA = (
         place="Eq 27, middle",
         statement="$\\dot\\rho_k$ has the factor $2L$.",
         printed="$-2L\\sum_n(\\rho_k^L f_n - y_n) f_n\\rho_k^{L-1}$",
-        corrected=(
-            "$-2\\sum_n\\dots$, as on the right; the factor $L$ of Eq 28 comes from "
-            "the sum over layers"
-        ),
+        corrected="$-2\\sum_n\\dots$, as on the right; the factor $L$ of Eq 28 comes "
+        "from the sum over layers",
         test=_meets("printed_layer_norm_speed", "layer_norm_speed"),
         corrected_test=_meets("layer_norm_speed", "layer_norm_speed"),
         rival="layers that share one norm as a parameter",
@@ -153,15 +149,11 @@ ERRATA = (
         name="sphere-repels",
         place="Section 6.1, second remark",
         statement="The multiplier draws each $V_k$ to the unit sphere from both sides.",
-        printed=(
-            "'a regularizer when the norm of $V_k$ is larger than 1' and 'the opposite "
-            "effect for $\\|V_k\\| < 1$'"
-        ),
-        corrected=(
-            "$\\frac{d}{dt}(\\|V_k\\|^2 - 1) = -4\\nu(\\|V_k\\|^2 - 1)$: the sphere "
-            "attracts where $\\nu > 0$ and repels, on both sides, where $\\nu < 0$, "
-            "that is for $\\rho > \\sum y f/\\sum f^2$"
-        ),
+        printed="'a regularizer when the norm of $V_k$ is larger than 1' and 'the "
+        "opposite effect for $\\|V_k\\| < 1$'",
+        corrected="$\\frac{d}{dt}(\\|V_k\\|^2 - 1) = -4\\nu(\\|V_k\\|^2 - 1)$: the "
+        "sphere attracts where $\\nu > 0$ and repels, on both sides, where $\\nu < 0$, "
+        "that is for $\\rho > \\sum y f/\\sum f^2$",
         test=every(inside(highest(_sphere(rho)), below(0)) for rho in SCALES),
         corrected_test=every(
             inside(highest(_sphere(SCALES[0])), below(0)),
@@ -177,16 +169,12 @@ ERRATA = (
     erratum(
         name="norm-grows-monotonically",
         place="Observation 1 and section 3",
-        statement=(
-            "From a small norm and average separability $\\rho$ grows monotonically "
-            "until it rests."
-        ),
+        statement="From a small norm and average separability $\\rho$ grows "
+        "monotonically until it rests.",
         printed="'$\\rho$ grows monotonically until a minimum is reached'",
-        corrected=(
-            "so for outputs that are held; else $\\dot\\rho$ has the sign of "
-            "$\\rho_{eq}(t) - \\rho$, and $\\rho_{eq}(t)$ falls below $\\rho$ as "
-            "outputs grow: with decay and without it, for one ReLU unit"
-        ),
+        corrected="so for outputs that are held; else $\\dot\\rho$ has the sign of "
+        "$\\rho_{eq}(t) - \\rho$, and $\\rho_{eq}(t)$ falls below $\\rho$ as outputs "
+        "grow: with decay and without it, for one ReLU unit",
         test=inside(
             largest(
                 measured("drop", lambda row: row["case"] in UNIT).called(
@@ -213,15 +201,11 @@ ERRATA = (
     erratum(
         name="smallest-norm-first",
         place="Observation 2",
-        statement=(
-            "From $\\rho \\to 0$ the flow finds the interpolation of least norm, even "
-            "for $\\lambda = 0$."
-        ),
+        statement="From $\\rho \\to 0$ the flow finds the interpolation of least norm, "
+        "even for $\\lambda = 0$.",
         printed="'typically found first, even for $\\lambda = 0$'",
-        corrected=(
-            "one unit and one input keep $\\rho^2 + 2\\ln\\sin\\theta$: the limit "
-            "depends on the angle at the start however small $\\rho_0$ is"
-        ),
+        corrected="one unit and one input keep $\\rho^2 + 2\\ln\\sin\\theta$: the "
+        "limit depends on the angle at the start however small $\\rho_0$ is",
         test=inside(
             _less_one,
             near(0, 1e-3, source="ours", why="far above what finite steps add"),
@@ -278,10 +262,8 @@ ERRATA = (
         place="Section 2.3.1 and appendix D",
         statement="The transient is longer with more layers.",
         printed="'$T$ is longer with more layers'",
-        corrected=(
-            "from small enough a start; from $\\rho_0 = 0.1$ it is shorter with every "
-            "layer"
-        ),
+        corrected="from small enough a start; from $\\rho_0 = 0.1$ it is shorter with "
+        "every layer",
         test=inside(least_rise("layers"), above(0)),
         corrected_test=inside(_at_smallest_start, above(0)),
         rival="times that layers do not change",
@@ -310,11 +292,9 @@ ERRATA = (
         place="Footnote 6 and appendix B.1",
         statement="No equilibrium has a norm below one.",
         printed="'$\\rho \\geq 1$ for a critical point to exist'",
-        corrected=(
-            "so if all samples are separated and $\\lambda = 0$; not under average "
-            "separability ($y f = (1, 1, -0.9)$ rests at 0.39), nor with decay "
-            "($N/(N + \\lambda)$ for $y f = 1$)"
-        ),
+        corrected="so if all samples are separated and $\\lambda = 0$; not under "
+        "average separability ($y f = (1, 1, -0.9)$ rests at 0.39), nor with decay "
+        "($N/(N + \\lambda)$ for $y f = 1$)",
         test=inside(lowest(measured("equilibrium")), above(1 - 1e-9, source="paper")),
         corrected_test=every(
             inside(lowest(measured("equilibrium", case="separable")), above(1)),
@@ -328,10 +308,8 @@ ERRATA = (
         place="Footnote 13",
         statement="Label noise makes $\\sum f_n y_n$ and the norm at rest smaller.",
         printed="'Label noise also makes $\\sum_n f_n y_n$ smaller'",
-        corrected=(
-            "noise of mean zero that does not know the outputs leaves both as they "
-            "are on average, and moves single draws either way"
-        ),
+        corrected="noise of mean zero that does not know the outputs leaves both as "
+        "they are on average, and moves single draws either way",
         test=inside(
             highest(measured("noise_shift").called("mean shift by noise")),
             below(-1e-9, source="rounding", why="smaller at all"),
@@ -353,14 +331,11 @@ ERRATA = (
         name="rest-at-kinks",
         place="Eq 8",
         statement="Where descent ends, $\\dot V_k = 0$ by Eq 8 for every layer.",
-        printed=(
-            "$\\sum_n\\ell_n\\,\\partial f_n/\\partial V_k = \\sum_n\\ell_n V_k f_n$"
-        ),
-        corrected=(
-            "at points where the network can be differentiated. ReLU networks slide "
-            "along kinks and end on them: Eq 8 then holds for some shares of the "
-            "gradient between both sides, Clarke's subgradient, in the first layer"
-        ),
+        printed="$\\sum_n\\ell_n\\,\\partial f_n/\\partial V_k = \\sum_n\\ell_n V_k "
+        "f_n$",
+        corrected="at points where the network can be differentiated. ReLU networks "
+        "slide along kinks and end on them: Eq 8 then holds for some shares of the "
+        "gradient between both sides, Clarke's subgradient, in the first layer",
         test=inside(
             largest(measured("first_residual").called("residual of the first layer")),
             STILL,

@@ -35,10 +35,8 @@ CLAIMS = (
     Claim(
         name="speeds-under-weight-norm",
         place="Eqs 12 and 13",
-        statement=(
-            "$\\dot g = v^T\\dot w/\\|v\\|$ and $\\dot v = \\frac{g}{\\|v\\|} "
-            "S\\dot w$ under weight normalisation."
-        ),
+        statement="$\\dot g = v^T\\dot w/\\|v\\|$ and $\\dot v = \\frac{g}{\\|v\\|} "
+        "S\\dot w$ under weight normalisation.",
         test=every(
             _meets("gain_speed", ("trial", "length")),
             _meets("vector_speed", ("trial", "length")),
@@ -79,10 +77,8 @@ CLAIMS = (
         place="Section 2.3 and appendix B.1",
         statement="If $W_k = \\rho_k V_k$ then $\\dot V_k = \\dot W_k/\\rho_k$.",
         printed="$\\dot V_k = \\frac{1}{\\rho_k}\\dot W_k$",
-        corrected=(
-            "$\\dot V_k = \\frac{1}{\\rho_k} S\\dot W_k$; the same where the loss does "
-            "not depend on $\\rho_k$, as before a batch norm"
-        ),
+        corrected="$\\dot V_k = \\frac{1}{\\rho_k} S\\dot W_k$; the same where the "
+        "loss does not depend on $\\rho_k$, as before a batch norm",
         test=inside(largest(measured("unprojected_gap")), SUMS),
         corrected_test=every(
             inside(largest(measured("projected_gap")), SUMS),
@@ -94,13 +90,9 @@ CLAIMS = (
         name="mean-neglected",
         place="Appendix A.2, below Eq 16",
         statement="The Jacobian of batch normalisation has two terms.",
-        printed=(
-            "$(\\sigma_B^2 + \\epsilon)^{-1/2}[I - \\frac{1}{N}\\hat X\\hat X^T]$"
-        ),
-        corrected=(
-            "$(\\sigma_B^2 + \\epsilon)^{-1/2}[I - \\frac{1}{N}11^T - "
-            "\\frac{1}{N}\\hat X\\hat X^T]$, since the mean moves too"
-        ),
+        printed="$(\\sigma_B^2 + \\epsilon)^{-1/2}[I - \\frac{1}{N}\\hat X\\hat X^T]$",
+        corrected="$(\\sigma_B^2 + \\epsilon)^{-1/2}[I - \\frac{1}{N}11^T - "
+        "\\frac{1}{N}\\hat X\\hat X^T]$, since the mean moves too",
         test=_meets("jacobian", ENTRY, "printed_jacobian"),
         corrected_test=_meets("jacobian", ENTRY),
         rival="a mean whose derivative cancels",
@@ -118,10 +110,8 @@ CLAIMS = (
     Claim(
         name="activations-are-controlled",
         place="Appendix A.2, remark 1, Eq 17",
-        statement=(
-            "Batch normalisation controls norms of activations and not those of the "
-            "weights."
-        ),
+        statement="Batch normalisation controls norms of activations and not those of "
+        "the weights.",
         test=every(
             inside(largest(measured("activation_change")), SUMS),
             inside(largest(measured("activation_norm_gap")), SUMS),
@@ -131,10 +121,8 @@ CLAIMS = (
     Claim(
         name="each-row-by-itself",
         place="Section 2.3 and appendix A.2, remark 2",
-        statement=(
-            "Batch normalisation normalises each row: the loss does not depend on the "
-            "norm of any of them."
-        ),
+        statement="Batch normalisation normalises each row: the loss does not depend "
+        "on the norm of any of them.",
         test=inside(largest(measured("row_pull")), SUMS),
         rival="one norm for the whole matrix, as with weight normalisation",
     ),
@@ -156,11 +144,9 @@ CLAIMS = (
     beyond(
         name="convolutions-exceed-one",
         place="Beside section 2.1, footnote 3",
-        statement=(
-            "$|f| \\leq 1$ does not carry over to convolutions, whose kernels are used "
-            "at every place: with unit kernel and image the output may have a norm up "
-            "to the side of the kernel."
-        ),
+        statement="$|f| \\leq 1$ does not carry over to convolutions, whose kernels "
+        "are used at every place: with unit kernel and image the output may have a "
+        "norm up to the side of the kernel.",
         test=every(
             inside(lowest(measured("stretch")), above(1)),
             inside(highest(measured("stretch_over_bound")), below(1)),

@@ -37,16 +37,12 @@ CLAIMS = (
     erratum(
         name="features-are-the-last-layer",
         place="Corollary 4, NC1 and NC3",
-        statement=(
-            "At rest the features of every sample are the last layer's weights times "
-            "the output: $h(x_i) = V_L^T f(x_i)$."
-        ),
+        statement="At rest the features of every sample are the last layer's weights "
+        "times the output: $h(x_i) = V_L^T f(x_i)$.",
         printed="$h(x_i) = V_L^T f(x_i)$ for both classes",
-        corrected=(
-            "not with ReLU features and both classes: $h \\ge 0$ asks for $V_L \\ge 0$ "
-            "where $f > 0$ and for $V_L \\le 0$ where $f < 0$, so that the worse class "
-            "misses $1/\\sqrt2$ of $|f|$ at the least; linear features do it"
-        ),
+        corrected="not with ReLU features and both classes: $h \\ge 0$ asks for $V_L "
+        "\\ge 0$ where $f > 0$ and for $V_L \\le 0$ where $f < 0$, so that the worse "
+        "class misses $1/\\sqrt2$ of $|f|$ at the least; linear features do it",
         test=inside(largest(measured("class_gap", **RELU)), MET),
         corrected_test=every(
             *(
@@ -67,16 +63,12 @@ CLAIMS = (
     erratum(
         name="collapse-at-rest",
         place="Corollary 4, NC1",
-        statement=(
-            "Where $\\dot V_k = 0$ and $\\dot\\rho = 0$ the features of a class do not "
-            "vary."
-        ),
+        statement="Where $\\dot V_k = 0$ and $\\dot\\rho = 0$ the features of a class "
+        "do not vary.",
         printed="the deviation of $h_{i,c}$ over $i$ is zero at rest",
-        corrected=(
-            "with weight decay outputs at rest differ, and features with them, in "
-            "linear networks exactly as much; the variation falls in training, to zero "
-            "only where the loss does"
-        ),
+        corrected="with weight decay outputs at rest differ, and features with them, "
+        "in linear networks exactly as much; the variation falls in training, to zero "
+        "only where the loss does",
         test=every(
             inside(highest(measured("within_share", **LINEAR)), AT_REST),
             inside(highest(measured("within_share", **RELU)), AT_REST),
@@ -104,11 +96,9 @@ CLAIMS = (
         place="Corollary 4, NC2",
         statement="The means of the two classes become opposite vectors.",
         printed="$\\mu_1 = V^T$ and $\\mu_2 = -V^T$",
-        corrected=(
-            "means of ReLU features are at no more than a right angle; with the global "
-            "mean taken off, as neural collapse is defined, those of two equal classes "
-            "are opposite identically, for noise too, which tests nothing"
-        ),
+        corrected="means of ReLU features are at no more than a right angle; with the "
+        "global mean taken off, as neural collapse is defined, those of two equal "
+        "classes are opposite identically, for noise too, which tests nothing",
         test=inside(
             highest(measured("raw_cosine", **RELU)),
             below(-0.99, source="ours", why="within eight degrees of opposite"),
@@ -127,9 +117,8 @@ CLAIMS = (
     Claim(
         name="last-layer-is-dual",
         place="Corollary 4, NC3",
-        statement=(
-            "The last layer comes to lie along the difference of the class means."
-        ),
+        statement="The last layer comes to lie along the difference of the class "
+        "means.",
         test=every(
             inside(
                 lowest(measured("dual_cosine", kind=kind, stage="end")),

@@ -43,11 +43,9 @@ CONSTRAINT = (
     Claim(
         name="gradient-is-an-outer-product",
         place="Equations 1, 50 and 51",
-        statement=(
-            "With its gates as they are, $f = a^T V_k b$ in every layer, so that "
-            "$\\partial f/\\partial V_k = a b^T$ and $\\langle V_k, "
-            "\\partial f/\\partial V_k\\rangle = f$."
-        ),
+        statement="With its gates as they are, $f = a^T V_k b$ in every layer, so that "
+        "$\\partial f/\\partial V_k = a b^T$ and $\\langle V_k, \\partial f/\\partial "
+        "V_k\\rangle = f$.",
         test=every(
             meets("gradient_norm", WRITTEN, EXACT, network="random"),
             exact(measured("structural_gap")),
@@ -57,16 +55,12 @@ CONSTRAINT = (
     erratum(
         name="sum-over-samples",
         place="Equations 8, 29 and 38",
-        statement=(
-            "At rest every layer is the weighted sum of the samples' gradients, in "
-            "ReLU networks as in linear ones."
-        ),
+        statement="At rest every layer is the weighted sum of the samples' gradients, "
+        "in ReLU networks as in linear ones.",
         printed="$V_k = \\sum_n \\alpha_n\\,\\partial f_n/\\partial V_k$ for all $k$",
-        corrected=(
-            "so in every layer of linear networks; ReLU networks come to rest on kinks "
-            "of their units, where it holds for slopes chosen between 0 and 1, as far "
-            "as training got, and not for those of any one side"
-        ),
+        corrected="so in every layer of linear networks; ReLU networks come to rest on "
+        "kinks of their units, where it holds for slopes chosen between 0 and 1, as "
+        "far as training got, and not for those of any one side",
         test=every(
             inside(largest(measured("sum_gap", **LINEAR)), AT_REST),
             inside(largest(measured("sum_gap", **RELU)), MET),
@@ -101,19 +95,15 @@ CONSTRAINT = (
     erratum(
         name="every-sample",
         place="Equations 11, 37, 40, 48 and 52; lemma 1, items 3 and 4",
-        statement=(
-            "At rest every layer is proportional to the gradient of each sample's "
-            "output: $V_k f_n = \\partial f_n/\\partial V_k$ for all $k$ and $n$."
-        ),
+        statement="At rest every layer is proportional to the gradient of each "
+        "sample's output: $V_k f_n = \\partial f_n/\\partial V_k$ for all $k$ and $n$.",
         printed="$V_k f_n = \\partial f_n/\\partial V_k\\ \\forall k, n$",
-        corrected=(
-            "impossible: $\\partial f_n/\\partial V_1 = a_n x_n^T$, so that the root "
-            "mean square of what is missing, over $|f_n|$, is at least "
-            "$\\sqrt{1 - \\lambda_{max}}$ of the mean of $\\hat x_n \\hat x_n^T$ in "
-            "the first layer of any network, unless all inputs are collinear; it holds "
-            "in the other layers of linear networks (equations 11 and 52 also lack a "
-            "transpose of the last factor)"
-        ),
+        corrected="impossible: $\\partial f_n/\\partial V_1 = a_n x_n^T$, so that the "
+        "root mean square of what is missing, over $|f_n|$, is at least $\\sqrt{1 - "
+        "\\lambda_{max}}$ of the mean of $\\hat x_n \\hat x_n^T$ in the first layer of "
+        "any network, unless all inputs are collinear; it holds in the other layers of "
+        "linear networks (equations 11 and 52 also lack a transpose of the last "
+        "factor)",
         test=inside(
             largest(
                 measured("sample_gap", stage="end").called("gap of equation 40 at rest")
@@ -143,10 +133,8 @@ CONSTRAINT = (
     Claim(
         name="gates-can-be-dropped",
         place="Appendix H, assumptions",
-        statement=(
-            "What satisfies equation 52 at an input with the gates of its units does "
-            "so without them; the converse is not true."
-        ),
+        statement="What satisfies equation 52 at an input with the gates of its units "
+        "does so without them; the converse is not true.",
         test=every(
             exact(measured("constraint_gap", network="chain, positive")),
             exact(measured("constraint_gap", network="chain, positive, ungated")),
@@ -158,10 +146,8 @@ CONSTRAINT = (
     Claim(
         name="recurrent-is-forward",
         place="Appendix H.1",
-        statement=(
-            "A recurrent network of $T$ steps, which shares its weights, is identical "
-            "to the network of $T$ layers without sharing."
-        ),
+        statement="A recurrent network of $T$ steps, which shares its weights, is "
+        "identical to the network of $T$ layers without sharing.",
         test=inside(
             highest(
                 measured("function_distance", kind="relu").called(
@@ -181,12 +167,10 @@ CONSTRAINT = (
     beyond(
         name="linear-recurrent-is-forward",
         place="Beside appendix H.1",
-        statement=(
-            "Linear networks with and without sharing do come to compute the same "
-            "function, though layers that are not shared do not become alike: one "
-            "regularised least-squares solution is within reach of both. ReLU networks "
-            "that share end at a higher objective."
-        ),
+        statement="Linear networks with and without sharing do come to compute the "
+        "same function, though layers that are not shared do not become alike: one "
+        "regularised least-squares solution is within reach of both. ReLU networks "
+        "that share end at a higher objective.",
         test=every(
             inside(highest(measured("function_distance", kind="linear")), AT_REST),
             inside(

@@ -48,15 +48,11 @@ MATRICES = (
     erratum(
         name="equal-projections",
         place="Appendix H.1, equations 53 and 54",
-        statement=(
-            "Equal projections in all layers but the last, with the last one along the "
-            "features, satisfy equation 48."
-        ),
+        statement="Equal projections in all layers but the last, with the last one "
+        "along the features, satisfy equation 48.",
         printed="$V_1 = \\dots = V_{L-1} \\propto P$, $P^2 = P$",
-        corrected=(
-            "only for $P = uu^T$ and inputs along $u$: the first layer's gap is "
-            "$\\sqrt{r/c^2 - 1}$ at rank $r$ and cosine $c$ of input and image"
-        ),
+        corrected="only for $P = uu^T$ and inputs along $u$: the first layer's gap is "
+        "$\\sqrt{r/c^2 - 1}$ at rank $r$ and cosine $c$ of input and image",
         test=exact(PROJECTIONS),
         corrected_test=every(
             exact(measured("constraint_gap", network="projection, rank 1, along")),
@@ -82,10 +78,8 @@ MATRICES = (
         place="Appendix H.2",
         statement="Layers that are proportional to orthogonal matrices satisfy Eq 48.",
         printed="$V_k \\propto Q_k$ with $Q_k^T = Q_k^{-1}$",
-        corrected=(
-            "$\\partial f/\\partial V_k$ has rank one and $V_k$ rank $p$: the gap is "
-            "$\\sqrt{p - 1}$ at the least, 0 for $p = 1$ alone"
-        ),
+        corrected="$\\partial f/\\partial V_k$ has rank one and $V_k$ rank $p$: the "
+        "gap is $\\sqrt{p - 1}$ at the least, 0 for $p = 1$ alone",
         test=exact(ORTHOGONAL),
         corrected_test=every(
             inside(
@@ -99,15 +93,11 @@ MATRICES = (
     erratum(
         name="diagonal-is-preserved",
         place="Appendix H.3, equations 55 and 56",
-        statement=(
-            "Gradient descent preserves diagonal weights: off the diagonal gradients "
-            "vanish."
-        ),
+        statement="Gradient descent preserves diagonal weights: off the diagonal "
+        "gradients vanish.",
         printed="$\\partial f/\\partial W_k^{ij} = 0$ for $i \\ne j$",
-        corrected=(
-            "it is $a^i b^j$, which does not vanish off the diagonal; what stays "
-            "diagonal is a network whose other weights do not exist"
-        ),
+        corrected="it is $a^i b^j$, which does not vanish off the diagonal; what stays "
+        "diagonal is a network whose other weights do not exist",
         test=exact(measured("off_diagonal", network="diagonal")),
         corrected_test=meets("off_diagonal", WRITTEN, EXACT, network="diagonal"),
         rival="gradients that cancel off the diagonal",
@@ -115,15 +105,11 @@ MATRICES = (
     erratum(
         name="diagonal-weights",
         place="Appendix H.3, equation 57",
-        statement=(
-            "In a diagonal network of 4 layers that satisfies equation 48, weights are "
-            "proportional to the entries of the input."
-        ),
+        statement="In a diagonal network of 4 layers that satisfies equation 48, "
+        "weights are proportional to the entries of the input.",
         printed="$V_k^i = \\pm x^i/f$",
-        corrected=(
-            "$|V_k^i| = (|f|/|x^i|)^{1/(L-2)}$ for $L > 2$, or 0: large entries have "
-            "small weights"
-        ),
+        corrected="$|V_k^i| = (|f|/|x^i|)^{1/(L-2)}$ for $L > 2$, or 0: large entries "
+        "have small weights",
         test=exact(measured("diagonal_gap", law="printed")),
         corrected_test=every(
             exact(measured("diagonal_gap", law="corrected")),
@@ -136,11 +122,9 @@ MATRICES = (
         place="Section 5, before figure 7",
         statement="Randomly initialised weight matrices are approximately orthogonal.",
         printed="approximately orthogonal",
-        corrected=(
-            "two columns of a square normal matrix nearly are, their cosine has mean "
-            "square $1/p$; the matrix is not: $\\|p V^TV - I\\|^2/p$ has mean "
-            "$(p^2 + p - 2)/(p^2 + 2)$, about 1 at every width"
-        ),
+        corrected="two columns of a square normal matrix nearly are, their cosine has "
+        "mean square $1/p$; the matrix is not: $\\|p V^TV - I\\|^2/p$ has mean $(p^2 + "
+        "p - 2)/(p^2 + 2)$, about 1 at every width",
         test=inside(
             mean(measured("matrix_distance").called("square distance of V'V from I")),
             below(0.1, source="ours", why="a third of the identity's own norm"),
@@ -158,10 +142,8 @@ MATRICES = (
     Claim(
         name="training-orthogonalises",
         place="Appendix H.2, last paragraph",
-        statement=(
-            "Normalisation biases weight matrices towards orthogonal ones (the paper "
-            "does not expect ReLU networks to get there)."
-        ),
+        statement="Normalisation biases weight matrices towards orthogonal ones (the "
+        "paper does not expect ReLU networks to get there).",
         test=every(
             ordered(
                 measured("orthogonal_distance", kind=kind, stage="end"),
@@ -176,10 +158,8 @@ MATRICES = (
     beyond(
         name="layers-lose-rank",
         place="Beside appendix H",
-        statement=(
-            "What training finds has low rank: one in every layer of a linear network, "
-            "with a stable rank below 2 in ReLU networks of two classes."
-        ),
+        statement="What training finds has low rank: one in every layer of a linear "
+        "network, with a stable rank below 2 in ReLU networks of two classes.",
         test=every(
             inside(
                 largest(measured("stable_rank", **LINEAR)),

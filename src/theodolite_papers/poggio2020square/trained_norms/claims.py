@@ -59,10 +59,8 @@ CLAIMS = (
     Claim(
         name="separable-early",
         place="Section 6.1, remarks",
-        statement=(
-            "From small starts average separability, $\\sum_n y_n f_n > 0$, is reached "
-            "during the first iterations."
-        ),
+        statement="From small starts average separability, $\\sum_n y_n f_n > 0$, is "
+        "reached during the first iterations.",
         test=each_start(
             SHOWN[:2], "first_margin", above(0), read=lowest, smallest_only=True
         ),
@@ -78,10 +76,8 @@ CLAIMS = (
     Claim(
         name="norm-grows-from-small-starts",
         place="Section 1.2, observation 1, figures 2, 7 and 11, first rows",
-        statement=(
-            "If $\\rho$ is small at initialisation it grows monotonically until a "
-            "critical point is reached."
-        ),
+        statement="If $\\rho$ is small at initialisation it grows monotonically until "
+        "a critical point is reached.",
         test=each_start(
             SHOWN,
             "rho_fall",
@@ -111,10 +107,8 @@ CLAIMS = (
     Claim(
         name="decay-forgets-the-start",
         place="Sections 3 and 6.1, figures 2 and 3",
-        statement=(
-            "With batch normalisation and weight decay training is rather independent "
-            "of the initial conditions."
-        ),
+        statement="With batch normalisation and weight decay training is rather "
+        "independent of the initial conditions.",
         test=forgets("bn_wd", SAME, TENTH),
         rival="ends that keep the order of the starts",
         choices=(READINGS, RHO, ENDS),
@@ -122,10 +116,8 @@ CLAIMS = (
     Claim(
         name="others-remember",
         place="Sections 3 and 6.1, figures 7 and 11",
-        statement=(
-            "Without weight decay, and without both, training strongly depends on the "
-            "initial conditions."
-        ),
+        statement="Without weight decay, and without both, training strongly depends "
+        "on the initial conditions.",
         test=larger_from_larger(
             "rho_end",
             NO_DECAY,
@@ -138,10 +130,8 @@ CLAIMS = (
     Claim(
         name="ratio-at-rest",
         place="Equation 7, figure 4",
-        statement=(
-            "At rest $\\sum_n y_n f_n / \\sum_n f_n^2$ is $\\rho$ times "
-            "$1 + \\lambda/\\sum_n f_n^2$."
-        ),
+        statement="At rest $\\sum_n y_n f_n / \\sum_n f_n^2$ is $\\rho$ times $1 + "
+        "\\lambda/\\sum_n f_n^2$.",
         test=against(
             each_start(
                 ("bn_wd",),
@@ -168,10 +158,8 @@ CLAIMS = (
     Claim(
         name="margins-are-the-inverse-norm",
         place="Sections 1.2 and 2.3.1, figures 8 and 12",
-        statement=(
-            "Without decay the margin becomes the same for all training samples, "
-            "$1/\\rho$."
-        ),
+        statement="Without decay the margin becomes the same for all training samples, "
+        "$1/\\rho$.",
         test=every(
             each_start(
                 NO_DECAY,
@@ -190,10 +178,8 @@ CLAIMS = (
     beyond(
         name="margins-narrow",
         place="Beside figures 5, 8, 9 and 12",
-        statement=(
-            "The spread of the margins over their mean is less at the end than after "
-            "ten epochs, under every condition."
-        ),
+        statement="The spread of the margins over their mean is less at the end than "
+        "after ten epochs, under every condition.",
         test=less("late_spread", "early_spread"),
         rival="margins that widen as they grow",
         choices=(READINGS, ENDS),
@@ -201,10 +187,8 @@ CLAIMS = (
     Claim(
         name="loss-approaches-zero",
         place="Observation 1, figures 6 and 10",
-        statement=(
-            "Without decay the square loss approaches zero: all training data are "
-            "interpolated."
-        ),
+        statement="Without decay the square loss approaches zero: all training data "
+        "are interpolated.",
         test=each_start(
             NO_DECAY,
             "train_loss",
@@ -217,14 +201,10 @@ CLAIMS = (
         name="start-is-not-zero",
         place="Figure 7, caption",
         statement="The plot of $\\rho$ starts at zero.",
-        printed=(
-            "$\\rho(0) = 0$ despite an initialisation of $\\rho_k = 0$, because the "
-            "scaling factor of batch normalisation starts from 0"
-        ),
-        corrected=(
-            "figure 6's caption has no scaling factors (affine=False) and "
-            "$\\rho_k = 0.1$ or $5$: $\\rho(0) = \\rho_k^4$, that is $10^{-4}$ or $625$"
-        ),
+        printed="$\\rho(0) = 0$ despite an initialisation of $\\rho_k = 0$, because "
+        "the scaling factor of batch normalisation starts from 0",
+        corrected="figure 6's caption has no scaling factors (affine=False) and "
+        "$\\rho_k = 0.1$ or $5$: $\\rho(0) = \\rho_k^4$, that is $10^{-4}$ or $625$",
         test=each_start(("bn",), "rho_start", NULL, read=smallest),
         corrected_test=meets(
             "rho_start",
@@ -236,9 +216,8 @@ CLAIMS = (
     erratum(
         name="figure-1-has-decay",
         place="Figure 1, caption",
-        statement=(
-            "Figures 1 to 5 show training that is rather independent of its start."
-        ),
+        statement="Figures 1 to 5 show training that is rather independent of its "
+        "start.",
         printed="No weight decay.",
         corrected="Weight decay of 0.01, as the same caption says before",
         test=forgets("bn_fast", SAME, TENTH),
@@ -262,10 +241,8 @@ CLAIMS = (
     Claim(
         name="small-starts-generalise",
         place="Section 6.1, open problems",
-        statement=(
-            "Without decay, and without both, results are good provided that the "
-            "initialisation is small."
-        ),
+        statement="Without decay, and without both, results are good provided that the "
+        "initialisation is small.",
         test=larger_from_larger("test_error", NO_DECAY, above(0), log=False),
         rival="a test error that does not hang on the start",
         choices=(
@@ -280,10 +257,8 @@ CLAIMS = (
     Claim(
         name="outputs-far-below-one",
         place="Section 3",
-        statement=(
-            "The largest output of a normalised network is far below 1, so that the "
-            "least norm of a solution is far above 1."
-        ),
+        statement="The largest output of a normalised network is far below 1, so that "
+        "the least norm of a solution is far above 1.",
         test=every(
             each_start(
                 SHOWN, "largest_f", below(0.1, source="ours", why="far below 1")
@@ -298,9 +273,7 @@ CLAIMS = (
     beyond(
         name="every-run-trains",
         place="Beside figures 1, 6 and 10",
-        statement=(
-            "No run of the captions' settings diverges or loses all its outputs."
-        ),
+        statement="No run of the captions' settings diverges or loses all its outputs.",
         test=inside(
             smallest(measured("alive", lambda row: row["condition"] in SHOWN)),
             above(0.5, source="ours", why="1 for a run that trained, else 0"),
@@ -311,12 +284,9 @@ CLAIMS = (
     beyond(
         name="wide-layers-cannot-rest",
         place="Beside figures 1 to 5",
-        statement=(
-            "At the captions' rate $\\eta = 0.1$ and momentum $\\mu = 0.9$ no network "
-            "trains whose normalised units make the last layer's curvature "
-            "$1 + (n-1)/\\pi$ exceed $2(1+\\mu)/\\eta$: beyond 117 units, from any "
-            "start."
-        ),
+        statement="At the captions' rate $\\eta = 0.1$ and momentum $\\mu = 0.9$ no "
+        "network trains whose normalised units make the last layer's curvature $1 + "
+        "(n-1)/\\pi$ exceed $2(1+\\mu)/\\eta$: beyond 117 units, from any start.",
         test=wide_diverge,
         rival="batch normalisation that makes any rate stable",
         choices=(

@@ -39,30 +39,20 @@ def phase_of(end: float, *, start: float, best: float) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """The box of the diagram.
+    """The box of the diagram."""
 
-    Attributes:
-        dataset: Named dataset, whitened.
-        width: Principal components kept.
-        samples: Every so many-th sample is kept, so that about these many remain.
-        depths: Weight matrices, multiples of 6.
-        scales: Factors on Xavier weights at the start; 1 is Xavier.
-        low: Smallest rate, as a power of ten.
-        high: Largest rate.
-        per_decade: Rates a decade.
-        steps: Updates of every run.
-        families: ``linear`` and ``relu``, the activation between matrices of a unit.
-    """
-
-    dataset: str = "mnist5k"
-    width: int = 10
+    dataset: str = "mnist5k"  # named dataset, whitened
+    width: int = 10  # principal components kept
+    # Every so many-th sample is kept, so that about these many remain.
     samples: int = 250
-    depths: tuple[int, ...] = (6, 12)
+    depths: tuple[int, ...] = (6, 12)  # weight matrices, multiples of 6
+    # Factors on Xavier weights at the start; 1 is Xavier.
     scales: tuple[float, ...] = (0.01, 0.1, 0.3, 1.0)
-    low: int = -3
-    high: int = 1
-    per_decade: int = 3
-    steps: int = 300
+    low: int = -3  # smallest rate, as a power of ten
+    high: int = 1  # largest rate
+    per_decade: int = 3  # rates a decade
+    steps: int = 300  # updates of every run
+    # ``linear`` and ``relu``, the activation between matrices of a unit.
     families: tuple[str, ...] = ("linear", "relu")
 
     def __post_init__(self) -> None:

@@ -29,27 +29,22 @@ COURSE = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)  # when norms are looked at on their way
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    r"""Classifiers of four layers on four tasks, by four methods.
+    """Classifiers of four layers on four tasks, by four methods."""
 
-    Attributes:
-        width: Units of hidden layers.
-        steps: Steps of training.
-        decay_rates: Learning rates under weight decay; 0.1 in the paper.
-        decays: Weight decays of the mean loss; 0.01 in the paper.
-        sphere_rates: Learning rates of directions behind batch norms.
-        norms: $\rho$ of the last layer behind batch norms, at the end.
-        bare_rates: Learning rates of directions without batch norms.
-        bare_norms: $\rho$ of all layers without batch norms at the end, for two
-            classes; four times that for ten.
-    """
-
-    width: int = 64
-    steps: int = 500
+    width: int = 64  # units of hidden layers
+    steps: int = 500  # steps of training
+    # Learning rates under weight decay; 0.1 in the paper.
     decay_rates: tuple[float, ...] = (0.03, 0.1)
+    # Weight decays of the mean loss; 0.01 in the paper.
     decays: tuple[float, ...] = (0.003, 0.01, 0.03)
+    # Learning rates of directions behind batch norms.
     sphere_rates: tuple[float, ...] = (0.01, 0.03)
+    # $\rho$ of the last layer behind batch norms, at the end.
     norms: tuple[float, ...] = (0.25, 0.5, 1.0)
+    # Learning rates of directions without batch norms.
     bare_rates: tuple[float, ...] = (0.003, 0.01)
+    # $\rho$ of all layers without batch norms at the end, for two classes; four times
+    # that for ten.
     bare_norms: tuple[float, ...] = (100.0, 400.0, 1600.0)
 
     def __post_init__(self) -> None:

@@ -39,19 +39,12 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class End:
-    """What a training came to.
+    """What a training came to."""
 
-    Attributes:
-        numbers: By quantity.
-        errors: Of those that are not counts.
-        decisions: Class of each held-out sample.
-        course: Norm over its end at parts of the training time.
-    """
-
-    numbers: dict[str, float]
-    errors: dict[str, float]
-    decisions: np.ndarray
-    course: list[float]
+    numbers: dict[str, float]  # by quantity
+    errors: dict[str, float]  # of those that are not counts
+    decisions: np.ndarray  # class of each held-out sample
+    course: list[float]  # norm over its end at parts of the training time
 
 
 @lru_cache(maxsize=4)

@@ -29,67 +29,50 @@ class Config(StudyConfig):
 
     A moment is a share of training. The whole set of a network is what it is trained
     on: for full-batch descent a part of the images, so that every step sees all of it.
-
-    Attributes:
-        dataset: Named dataset of images.
-        channels: Channels of the images.
-        classes: Number of classes.
-        width: Channels of the first stage.
-        blocks: Blocks of every stage.
-        samples: Images of stochastic descent, from the front; 0 for all.
-        descent_samples: Images of full-batch descent, from the front.
-        batch_size: Images of a batch, in stochastic descent and when batches are read.
-        read_batches: Batches that are read one by one, at most.
-        rate: Learning rate of stochastic descent.
-        momentum: Of stochastic descent.
-        epochs: Of stochastic descent.
-        descent_rate: Learning rate of full-batch descent, which has no momentum.
-        steps: Of full-batch descent.
-        moments: When descent is read, in the order of the readings.
-        stochastic_moments: The same of stochastic descent.
-        corners: Moments at which a network of full-batch descent is read in six ways
-            and one of stochastic descent in three, not in two only.
-        one_graph: Images up to which a set is one graph.
-        chunk: Images that pass at once where a set has more; 0 for as many as fit.
-        tol: Wanted relative error of an eigenvalue.
-        products: Most products an eigenvalue may take.
-        precision: Arithmetic of training on a card; elsewhere it is ``float32``.
-        double: Whether curvature is read in double precision, and networks trained in
-            it; where it is not, what rounding does to it is measured at a batch.
-        coarse: Whether convolutions take TF32 where curvature is read, on a card.
-        by_moment: Whether each moment is a cell of its own, so that a long run that
-            was cut short goes on at the next.
     """
 
-    dataset: str = "cifar10"
-    channels: int = 3
-    classes: int = 10
-    width: int = 16
-    blocks: tuple[int, ...] = (3, 3, 3)
-    samples: int = 0
+    dataset: str = "cifar10"  # named dataset of images
+    channels: int = 3  # channels of the images
+    classes: int = 10  # number of classes
+    width: int = 16  # channels of the first stage
+    blocks: tuple[int, ...] = (3, 3, 3)  # blocks of every stage
+    samples: int = 0  # images of stochastic descent, from the front; 0 for all
     # As many as Cohen et al. (2021), Gradient descent on neural networks typically
     # occurs at the edge of stability, take of CIFAR-10 for full-batch descent.
-    descent_samples: int = 5000
+    descent_samples: int = 5000  # images of full-batch descent, from the front
     # He et al. (2016), Deep residual learning, section 4.2: ResNet-20 on CIFAR-10 is
     # trained in batches of 128 at rate 0.1 with momentum 0.9.
+    # Images of a batch, in stochastic descent and when batches are read.
     batch_size: int = 128
-    rate: float = 0.1
-    momentum: float = 0.9
-    read_batches: int = 16
-    epochs: int = 30
+    rate: float = 0.1  # learning rate of stochastic descent
+    momentum: float = 0.9  # of stochastic descent
+    read_batches: int = 16  # batches that are read one by one, at most
+    epochs: int = 30  # of stochastic descent
+    # Learning rate of full-batch descent, which has no momentum.
     descent_rate: float = 0.1
-    steps: int = 600
+    steps: int = 600  # of full-batch descent
     # The ends first: they are what most claims are about.
+    # When descent is read, in the order of the readings.
     moments: tuple[float, ...] = (0.0, 1.0, 0.9, 0.8, 0.02, 0.1, 0.3, 0.6)
+    # The same of stochastic descent.
     stochastic_moments: tuple[float, ...] = (0.0, 1.0, 0.2, 0.03, 0.5)
+    # Moments at which a network of full-batch descent is read in six ways and one of
+    # stochastic descent in three, not in two only.
     corners: tuple[float, ...] = (1.0,)
-    one_graph: int = 5000
+    one_graph: int = 5000  # images up to which a set is one graph
+    # Images that pass at once where a set has more; 0 for as many as fit.
     chunk: int = 5000
-    tol: float = 0.01
-    products: int = 60
+    tol: float = 0.01  # wanted relative error of an eigenvalue
+    products: int = 60  # most products an eigenvalue may take
+    # Arithmetic of training on a card; elsewhere it is ``float32``.
     precision: Literal["float32", "tf32"] = "tf32"
+    # Whether curvature is read in double precision, and networks trained in it; where
+    # it is not, what rounding does to it is measured at a batch.
     double: bool = False
+    # Whether convolutions take TF32 where curvature is read, on a card.
     coarse: bool = False
+    # Whether each moment is a cell of its own, so that a long run that was cut short
+    # goes on at the next.
     by_moment: bool = True
 
     def __post_init__(self) -> None:

@@ -27,21 +27,14 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Settings of the interventions.
+    """Settings of the interventions."""
 
-    Attributes:
-        datasets: Named datasets, each with an architecture of its own.
-        samples: Images a trial.
-        rate: Learning rate.
-        steps: Steps of gradient descent.
-        block_samples: Samples whose Jacobians of the two blocks alone are taken.
-    """
-
+    # Named datasets, each with an architecture of its own.
     datasets: tuple[str, ...] = ("mnist5k", "digits")
-    samples: int = 32
-    rate: float = 0.1
-    steps: int = 30
-    block_samples: int = 4
+    samples: int = 32  # images a trial
+    rate: float = 0.1  # learning rate
+    steps: int = 30  # steps of gradient descent
+    block_samples: int = 4  # samples whose Jacobians of the two blocks alone are taken
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -25,35 +25,25 @@ PAIR = ("two_shortcut", "orthogonal")
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Depths, levels and data of figures 5 and 6.
+    """Depths, levels and data of figures 5 and 6."""
 
-    Attributes:
-        dataset: Named dataset, whitened.
-        width: Principal components kept.
-        depths: Weight matrices; the first is the paper's, with every kind, the others
-            are checks with the two kinds that the prose compares.
-        n_others: Seeds of the kinds that the prose does not compare.
-        n_runs: Networks followed step by step, for figure 6, right.
-        shallow: Depths at which the index is counted at the start.
-        fractions: Levels of the loss: the optimum plus these fractions of the way to
-            the loss at zero weights.
-        steps: Updates of each run at most.
-        run_steps: Updates of the runs of figure 6, right.
-        every: Steps between their Hessians.
-        measured_depth: Up to this depth the first network's Hessians are measured by
-            double backward; all others come from second moments.
-    """
-
-    dataset: str = "mnist5k"
-    width: int = 10
+    dataset: str = "mnist5k"  # named dataset, whitened
+    width: int = 10  # principal components kept
+    # Weight matrices; the first is the paper's, with every kind, the others are checks
+    # with the two kinds that the prose compares.
     depths: tuple[int, ...] = (16, 12)
-    n_others: int = 10
-    n_runs: int = 2
+    n_others: int = 10  # seeds of the kinds that the prose does not compare
+    n_runs: int = 2  # networks followed step by step, for figure 6, right
+    # Depths at which the index is counted at the start.
     shallow: tuple[int, ...] = (2, 4, 8)
+    # Levels of the loss: the optimum plus these fractions of the way to the loss at
+    # zero weights.
     fractions: tuple[float, ...] = (0.75, 0.3, 0.1, 0.02, 0.005, 0.0015)
-    steps: int = 4000
-    run_steps: int = 150
-    every: int = 10
+    steps: int = 4000  # updates of each run at most
+    run_steps: int = 150  # updates of the runs of figure 6, right
+    every: int = 10  # steps between their Hessians
+    # Up to this depth the first network's Hessians are measured by double backward; all
+    # others come from second moments.
     measured_depth: int = 12
 
 

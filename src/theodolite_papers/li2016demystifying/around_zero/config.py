@@ -16,21 +16,16 @@ TASKS = ("contact", "bias", "fixed_bias", "relu")
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Random problems of one width, at several numbers of units.
+    """Random problems of one width, at several numbers of units."""
 
-    Attributes:
-        width: Width of all networks.
-        samples: Samples a dataset.
-        units: Units of the networks whose Hessians are measured.
-        small: Scale of the small weights at which ReLU networks are measured.
-        step: Distance from zero at which the loss of 2-shortcut networks is compared;
-            $n - 1$ times as far for $n$-shortcut ones.
-    """
-
-    width: int = 4
-    samples: int = 24
+    width: int = 4  # width of all networks
+    samples: int = 24  # samples a dataset
+    # Units of the networks whose Hessians are measured.
     units: tuple[int, ...] = (1, 2, 4)
+    # Scale of the small weights at which ReLU networks are measured.
     small: float = 1e-6
+    # Distance from zero at which the loss of 2-shortcut networks is compared; $n - 1$
+    # times as far for $n$-shortcut ones.
     step: float = 0.01
 
 

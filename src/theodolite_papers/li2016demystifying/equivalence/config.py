@@ -20,26 +20,17 @@ NONLINEAR: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Random problems of one width.
+    """Random problems of one width."""
 
-    Attributes:
-        width: Width of all networks.
-        samples: Samples a dataset.
-        depths: Matrices of the linear networks.
-        nonlinear_depths: Matrices of networks with an activation; deeper plain ReLU
-            networks of this width are often dead, and then have no Hessian.
-        trained: Depth at which networks are trained.
-        steps: Steps of gradient descent.
-        rate: Its learning rate.
-    """
-
-    width: int = 4
-    samples: int = 24
-    depths: tuple[int, ...] = (2, 4, 8)
+    width: int = 4  # width of all networks
+    samples: int = 24  # samples a dataset
+    depths: tuple[int, ...] = (2, 4, 8)  # matrices of the linear networks
+    # Matrices of networks with an activation; deeper plain ReLU networks of this width
+    # are often dead, and then have no Hessian.
     nonlinear_depths: tuple[int, ...] = (2, 4)
-    trained: int = 6
-    steps: int = 100
-    rate: float = 0.01
+    trained: int = 6  # depth at which networks are trained
+    steps: int = 100  # steps of gradient descent
+    rate: float = 0.01  # its learning rate
 
     def __post_init__(self) -> None:
         super().__post_init__()

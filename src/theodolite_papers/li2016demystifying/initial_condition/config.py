@@ -18,28 +18,21 @@ KINDS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Depths and data of figure 4.
+    """Depths and data of figure 4."""
 
-    Attributes:
-        dataset: Named dataset, whitened.
-        width: Principal components kept.
-        depths: Weight matrices of the measured networks, even numbers.
-        predicted_depths: Depths for the closed forms, which cost little.
-        measured_depth: Up to this depth Hessians are measured by double backward, on
-            few samples with the same second moments; beyond it they are computed from
-            the moments, which is the same matrix and takes less memory.
-        samples_depth: Up to this depth the first two networks are measured on all
-            samples as well.
-        n_conventions: Random orders and signs of components tried.
-    """
-
-    dataset: str = "mnist5k"
-    width: int = 10
+    dataset: str = "mnist5k"  # named dataset, whitened
+    width: int = 10  # principal components kept
+    # Weight matrices of the measured networks, even numbers.
     depths: tuple[int, ...] = (2, 4, 8, 16, 24)
+    # Depths for the closed forms, which cost little.
     predicted_depths: tuple[int, ...] = (2, 4, 8, 16, 24, 32, 48, 64, 96)
+    # Up to this depth Hessians are measured by double backward, on few samples with the
+    # same second moments; beyond it they are computed from the moments, which is the
+    # same matrix and takes less memory.
     measured_depth: int = 16
+    # Up to this depth the first two networks are measured on all samples as well.
     samples_depth: int = 4
-    n_conventions: int = 2000
+    n_conventions: int = 2000  # random orders and signs of components tried
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,44 +19,30 @@ ONE = tuple(kind for kind in KINDS if kind != TWO)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Networks on whitened digits, and small ones on random data.
+    """Networks on whitened digits, and small ones on random data."""
 
-    Attributes:
-        dataset: Named dataset, whitened.
-        width: Principal components kept.
-        depths: Weight matrices of the 2-shortcut networks on digits, even numbers.
-        measured_depth: Up to this depth the first two of them are measured by double
-            backward; all others have the exact Hessian at their weights.
-        one_depths: Weight matrices of the 1-shortcut networks, all measured.
-        one_seeds: 1-shortcut networks a depth.
-        one_samples: Digits that they see, from the front.
-        predicted_depths: Depths for closed forms at zero.
-        random_width: Width of the small networks on random data.
-        samples: Random samples.
-        units: Units of the small networks.
-        scales: Factors on Xavier weights.
-        small: Factors at which the limit at zero is approached.
-        steps: Steps of gradient descent after which weights are looked at.
-        rate: Its learning rate.
-        n_random: Small networks a setting.
-    """
-
-    dataset: str = "mnist5k"
-    width: int = 10
+    dataset: str = "mnist5k"  # named dataset, whitened
+    width: int = 10  # principal components kept
+    # Weight matrices of the 2-shortcut networks on digits, even numbers.
     depths: tuple[int, ...] = (2, 4, 8)
+    # Up to this depth the first two of them are measured by double backward; all others
+    # have the exact Hessian at their weights.
     measured_depth: int = 2
+    # Weight matrices of the 1-shortcut networks, all measured.
     one_depths: tuple[int, ...] = (2, 4, 8)
-    one_seeds: int = 2
-    one_samples: int = 1000
-    predicted_depths: tuple[int, ...] = (2, 4, 8, 16)
-    random_width: int = 4
-    samples: int = 40
-    units: tuple[int, ...] = (1, 2)
-    scales: tuple[float, ...] = (0.01, 1.0)
+    one_seeds: int = 2  # 1-shortcut networks a depth
+    one_samples: int = 1000  # digits that they see, from the front
+    predicted_depths: tuple[int, ...] = (2, 4, 8, 16)  # depths for closed forms at zero
+    random_width: int = 4  # width of the small networks on random data
+    samples: int = 40  # random samples
+    units: tuple[int, ...] = (1, 2)  # units of the small networks
+    scales: tuple[float, ...] = (0.01, 1.0)  # factors on Xavier weights
+    # Factors at which the limit at zero is approached.
     small: tuple[float, ...] = (0.1, 0.03, 0.01, 0.003)
+    # Steps of gradient descent after which weights are looked at.
     steps: tuple[int, ...] = (10, 100)
-    rate: float = 0.05
-    n_random: int = 2
+    rate: float = 0.05  # its learning rate
+    n_random: int = 2  # small networks a setting
 
     def __post_init__(self) -> None:
         super().__post_init__()

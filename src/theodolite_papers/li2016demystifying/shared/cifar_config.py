@@ -24,38 +24,25 @@ SMALL: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class CifarConfig(StudyConfig):
-    """Networks and training of figures 2 and 9.
+    """Networks and training of figures 2 and 9."""
 
-    Attributes:
-        dataset: Named dataset of images.
-        samples: Training images used, from the front; 0 for all.
-        depths: Convolutions of the units plus 2; ``stages`` times a multiple of 12,
-            so that units of 1, 2, 3, 4, 6 and 12 layers fill every stage.
-        shortcuts: Layers a unit.
-        width: Channels of the first stage.
-        stages: Stages of a network.
-        epochs: Passes over the images.
-        batch_size: Images a step.
-        rate: Learning rate at the start; it falls as in the paper's schedule,
-            at the same fractions of training.
-        padding: Pixels of the mean colour around an image, for random crops; 0 for
-            none.
-        flip: Whether images are mirrored at random.
-        precision: ``float32``, ``tf32`` or ``bf16``.
-    """
-
-    dataset: str = "cifar10"
-    samples: int = 0
+    dataset: str = "cifar10"  # named dataset of images
+    samples: int = 0  # training images used, from the front; 0 for all
+    # Convolutions of the units plus 2; ``stages`` times a multiple of 12, so that units
+    # of 1, 2, 3, 4, 6 and 12 layers fill every stage.
     depths: tuple[int, ...] = (38, 74, 110)
-    shortcuts: tuple[int, ...] = (1, 2, 3, 4)
-    width: int = 16
-    stages: int = 3
-    epochs: int = 16
-    batch_size: int = 128
+    shortcuts: tuple[int, ...] = (1, 2, 3, 4)  # layers a unit
+    width: int = 16  # channels of the first stage
+    stages: int = 3  # stages of a network
+    epochs: int = 16  # passes over the images
+    batch_size: int = 128  # images a step
+    # Learning rate at the start; it falls as in the paper's schedule, at the same
+    # fractions of training.
     rate: float = 0.1
+    # Pixels of the mean colour around an image, for random crops; 0 for none.
     padding: int = 4
-    flip: bool = True
-    precision: str = "float32"
+    flip: bool = True  # whether images are mirrored at random
+    precision: str = "float32"  # ``float32``, ``tf32`` or ``bf16``
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -14,20 +14,14 @@ WIDER: dict[str, Any] = {**SMALL, "width": 8}
 
 @dataclass(frozen=True, kw_only=True)
 class Config(CifarConfig):
-    """Networks at the start, and those of :class:`CifarConfig` that are trained.
-
-    Attributes:
-        units: Units of two layers of the networks at the start.
-        start_width: Their channels.
-        start_seeds: Networks a kind and number of units.
-        images: Images that go through them.
-    """
+    """Networks at the start, and those of :class:`CifarConfig` that are trained."""
 
     shortcuts: tuple[int, ...] = (2,)
+    # Units of two layers of the networks at the start.
     units: tuple[int, ...] = (2, 4, 8, 16, 32)
-    start_width: int = 16
-    start_seeds: int = 6
-    images: int = 64
+    start_width: int = 16  # their channels
+    start_seeds: int = 6  # networks a kind and number of units
+    images: int = 64  # images that go through them
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,30 +9,22 @@ from theodolite.studies import StudyConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Sets of points, and how many units they get.
+    """Sets of points, and how many units they get."""
 
-    Attributes:
-        cases: ``basis``, ``detour``, or samples and width of random points.
-        steps: Units a sample.
-        longest: Steps $d$ at which the count of Eq 19 is tried.
-        whole: Up to this many units a module is built; longer chains go through one
-            unit with weights exchanged, which computes the same.
-        distances: Least distances at which rounding is tried.
-        length: Length of the path on which it is.
-        trap_steps: Units a sample there.
-        dataset: Digits whose labels and norms are looked at.
-        samples: How many of them are interpolated.
-    """
-
+    # ``basis``, ``detour``, or samples and width of random points.
     cases: tuple[str, ...] = ("basis", "detour", "6,4", "12,3", "12,10")
-    steps: tuple[int, ...] = (10, 20, 40, 80)
+    steps: tuple[int, ...] = (10, 20, 40, 80)  # units a sample
+    # Steps $d$ at which the count of Eq 19 is tried.
     longest: tuple[float, ...] = (1.0, 0.5, 0.2)
+    # Up to this many units a module is built; longer chains go through one unit with
+    # weights exchanged, which computes the same.
     whole: int = 120
+    # Least distances at which rounding is tried.
     distances: tuple[float, ...] = (0.6, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05)
-    length: float = 1.5
-    trap_steps: int = 200
-    dataset: str = "mnist5k"
-    samples: int = 12
+    length: float = 1.5  # length of the path on which it is
+    trap_steps: int = 200  # units a sample there
+    dataset: str = "mnist5k"  # digits whose labels and norms are looked at
+    samples: int = 12  # how many of them are interpolated
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,23 +13,14 @@ LENGTHS = (1, 2, 3)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Random problems of one width.
+    """Random problems of one width."""
 
-    Attributes:
-        width: Width of all networks.
-        samples: Samples a dataset.
-        units: Units for lemma 3; all sets of their matrices are tried.
-        order: Highest order of a derivative.
-        moved: Units for lemma 4.
-        size: Size of the two matrices that lemma 4 moves between units.
-    """
-
-    width: int = 3
-    samples: int = 12
-    units: int = 2
-    order: int = 4
-    moved: int = 3
-    size: float = 0.3
+    width: int = 3  # width of all networks
+    samples: int = 12  # samples a dataset
+    units: int = 2  # units for lemma 3; all sets of their matrices are tried
+    order: int = 4  # highest order of a derivative
+    moved: int = 3  # units for lemma 4
+    size: float = 0.3  # size of the two matrices that lemma 4 moves between units
 
     def __post_init__(self) -> None:
         super().__post_init__()

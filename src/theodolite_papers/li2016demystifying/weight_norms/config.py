@@ -16,26 +16,17 @@ RATES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Depths, rates and data of figure 3.
+    """Depths, rates and data of figure 3."""
 
-    Attributes:
-        dataset: Named dataset, whitened.
-        width: Principal components kept.
-        depths: Weight matrices, even numbers, at least three.
-        steps: Updates of full-batch gradient descent.
-        rates: Learning rates; every network trains at each.
-        relu_stride: ReLU networks see every so-many-th sample; linear networks cost
-            the same on all.
-        per_decade: Steps measured as the step grows tenfold.
-    """
-
-    dataset: str = "mnist5k"
-    width: int = 10
+    dataset: str = "mnist5k"  # named dataset, whitened
+    width: int = 10  # principal components kept
+    # Weight matrices, even numbers, at least three.
     depths: tuple[int, ...] = (4, 8, 16, 32)
-    steps: int = 1000
-    rates: tuple[float, ...] = RATES
+    steps: int = 1000  # updates of full-batch gradient descent
+    rates: tuple[float, ...] = RATES  # learning rates; every network trains at each
+    # ReLU networks see every so-many-th sample; linear networks cost the same on all.
     relu_stride: int = 10
-    per_decade: int = 3
+    per_decade: int = 3  # steps measured as the step grows tenfold
 
     def __post_init__(self) -> None:
         super().__post_init__()

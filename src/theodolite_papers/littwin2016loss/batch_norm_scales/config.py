@@ -11,18 +11,13 @@ NORMS = ("scalar", "batch")
 
 @dataclass(frozen=True, kw_only=True)
 class Config(LayerwiseConfig):
-    """See ``LayerwiseConfig``.
+    """See ``LayerwiseConfig``."""
 
-    Attributes:
-        wide: Units, inputs and samples of the networks whose sizes are followed
-            through the layers before training.
-        layers: Their layers.
-        copies: How many of them a trial averages over.
-    """
-
+    # Units, inputs and samples of the networks whose sizes are followed through the
+    # layers before training.
     wide: int = 512
-    layers: int = 8
-    copies: int = 6
+    layers: int = 8  # their layers
+    copies: int = 6  # how many of them a trial averages over
 
 
 PRESETS = {

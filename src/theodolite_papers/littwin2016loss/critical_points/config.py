@@ -37,22 +37,18 @@ LADDER = ("beta-0.5", "beta-1", "beta-4", "four")
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Glasses and closed forms.
+    """Glasses and closed forms."""
 
-    Attributes:
-        glasses: Names of mixtures counted, by dimension.
-        depths: Greatest orders p of figure 1(f) and theorem 5.
-        betas: Scales of figure 1(f), rising.
-        n_mixtures: Random mixtures tried against theorem 5, a depth.
-        limits: Dimensions of the approach to Eq 31, each twice the last but one.
-        far_depths: Depths of the gap between plain and residual networks.
-    """
-
+    # Names of mixtures counted, by dimension.
     glasses: tuple[tuple[int, tuple[str, ...]], ...]
+    # Greatest orders p of figure 1(f) and theorem 5.
     depths: tuple[int, ...] = (3, 10, 100)
+    # Scales of figure 1(f), rising.
     betas: tuple[float, ...] = tuple(round(10 ** (i / 10 - 2), 5) for i in range(31))
-    n_mixtures: int = 300
+    n_mixtures: int = 300  # random mixtures tried against theorem 5, a depth
+    # Dimensions of the approach to Eq 31, each twice the last but one.
     limits: tuple[int, ...] = (60, 80, 120, 160, 240, 320)
+    # Depths of the gap between plain and residual networks.
     far_depths: tuple[int, ...] = (100, 1000, 10_000, 100_000)
 
     def __post_init__(self) -> None:

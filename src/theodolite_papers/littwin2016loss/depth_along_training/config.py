@@ -17,48 +17,28 @@ FACTORS = (0.5, 1.0, 2.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Fully connected networks of equation 20, and residual networks for images.
+    """Fully connected networks of equation 20, and residual networks for images."""
 
-    Attributes:
-        tasks: Datasets of the fully connected networks.
-        depths: Their ReLU layers.
-        width: Their units per layer.
-        samples: Training samples, from the front; 0 for all of a dataset.
-        steps: Updates.
-        rate: Learning rate of plain SGD.
-        batch_size: Samples an update.
-        readings: Readings after the start, evenly spaced in the logarithm.
-        probes: Samples that an ensemble is read on.
-        image_tasks: Datasets of the convolutional networks.
-        image_depths: Their convolutions plus 2.
-        image_width: Channels of their first stage.
-        image_stages: Their stages.
-        image_samples: Images trained on, from the front; 0 for all.
-        image_batch: Images an update.
-        epochs: Passes over the images.
-        image_rate: Learning rate at the start with batch normalisation.
-        plain_rate: The same without.
-        precision: ``float32``, ``tf32`` or ``bf16``; readings are in float64.
-    """
-
+    # Datasets of the fully connected networks.
     tasks: tuple[str, ...] = ("gaussians", "digits")
-    depths: tuple[int, ...] = (10,)
-    width: int = 50
-    samples: int = 0
-    steps: int = 300
-    rate: float = 0.01
-    batch_size: int = 128
-    readings: int = 6
-    probes: int = 32
-    image_tasks: tuple[str, ...] = ()
-    image_depths: tuple[int, ...] = ()
-    image_width: int = 16
-    image_stages: int = 3
-    image_samples: int = 0
-    image_batch: int = 128
-    epochs: int = 1
-    image_rate: float = 0.1
-    plain_rate: float = 0.02
+    depths: tuple[int, ...] = (10,)  # their ReLU layers
+    width: int = 50  # their units per layer
+    samples: int = 0  # training samples, from the front; 0 for all of a dataset
+    steps: int = 300  # updates
+    rate: float = 0.01  # learning rate of plain SGD
+    batch_size: int = 128  # samples an update
+    readings: int = 6  # readings after the start, evenly spaced in the logarithm
+    probes: int = 32  # samples that an ensemble is read on
+    image_tasks: tuple[str, ...] = ()  # datasets of the convolutional networks
+    image_depths: tuple[int, ...] = ()  # their convolutions plus 2
+    image_width: int = 16  # channels of their first stage
+    image_stages: int = 3  # their stages
+    image_samples: int = 0  # images trained on, from the front; 0 for all
+    image_batch: int = 128  # images an update
+    epochs: int = 1  # passes over the images
+    image_rate: float = 0.1  # learning rate at the start with batch normalisation
+    plain_rate: float = 0.02  # the same without
+    # ``float32``, ``tf32`` or ``bf16``; readings are in float64.
     precision: str = "float32"
 
     def __post_init__(self) -> None:

@@ -19,21 +19,13 @@ RHO = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Sizes of the networks.
+    """Sizes of the networks."""
 
-    Attributes:
-        width: Units a layer where depths differ.
-        depth: Layers where widths differ.
-        widths: All widths.
-        depths: All depths, at least three.
-        samples: Inputs a network.
-    """
-
-    width: int = 64
-    depth: int = 20
-    widths: tuple[int, ...] = (32, 64, 128)
-    depths: tuple[int, ...] = (10, 20, 30)
-    samples: int = 32
+    width: int = 64  # units a layer where depths differ
+    depth: int = 20  # layers where widths differ
+    widths: tuple[int, ...] = (32, 64, 128)  # all widths
+    depths: tuple[int, ...] = (10, 20, 30)  # all depths, at least three
+    samples: int = 32  # inputs a network
 
     def __post_init__(self) -> None:
         super().__post_init__()

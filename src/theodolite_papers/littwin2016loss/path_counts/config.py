@@ -24,15 +24,10 @@ GATE = 0.6
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Depths and inputs of the networks.
+    """Depths and inputs of the networks."""
 
-    Attributes:
-        depths: Layers, from 2 up.
-        samples: Inputs a network, half of them the others with the sign turned.
-    """
-
-    depths: tuple[int, ...] = (2, 3, 5)
-    samples: int = 8
+    depths: tuple[int, ...] = (2, 3, 5)  # layers, from 2 up
+    samples: int = 8  # inputs a network, half of them the others with the sign turned
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -35,17 +35,14 @@ SETTINGS = ("paper", "fixed", "distinct")
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Depths of the exact weights, and of those by closed form.
+    """Depths of the exact weights, and of those by closed form."""
 
-    Attributes:
-        depths: Depths for whole numbers, multiples of 20.
-        small_depths: Those at which sums of squares fit into a float with digits to
-            spare, and at which every length is looked at.
-        deep: Depths for the log domain, multiples of 20.
-    """
-
+    # Depths for whole numbers, multiples of 20.
     depths: tuple[int, ...] = (20, 40, 100, 200, 400)
+    # Those at which sums of squares fit into a float with digits to spare, and at which
+    # every length is looked at.
     small_depths: tuple[int, ...] = (2, 3, 9, 10)
+    # Depths for the log domain, multiples of 20.
     deep: tuple[int, ...] = (100, 1_000, 10_000, 100_000, 1_000_000)
 
     def __post_init__(self) -> None:

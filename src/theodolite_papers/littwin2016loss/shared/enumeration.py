@@ -13,23 +13,14 @@ from theodolite.core import PathBlueprint
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Paths:
-    """All paths from the inputs to the output, an entry each.
+    """All paths from the inputs to the output, an entry each."""
 
-    Attributes:
-        start: The input it begins at.
-        end: The unit it ends in.
-        length: Layers whose matrix it takes.
-        product: Product of the weights on it.
-        open: Whether all gates on it are.
-        word: The different weights on it in order, as digits of a number.
-    """
-
-    start: np.ndarray
-    end: np.ndarray
-    length: np.ndarray
-    product: np.ndarray
-    open: np.ndarray
-    word: np.ndarray
+    start: np.ndarray  # the input it begins at
+    end: np.ndarray  # the unit it ends in
+    length: np.ndarray  # layers whose matrix it takes
+    product: np.ndarray  # product of the weights on it
+    open: np.ndarray  # whether all gates on it are
+    word: np.ndarray  # the different weights on it in order, as digits of a number
 
     def __len__(self) -> int:
         return len(self.start)
@@ -132,17 +123,12 @@ def propagated(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recorded:
-    """What one pass through a network showed.
+    """What one pass through a network showed."""
 
-    Attributes:
-        matrices: Weights of the layers, units in columns.
-        gates: Which units were open, a layer each, shape (samples, width).
-        output: The outputs, shape (samples,).
-    """
-
-    matrices: list[np.ndarray]
+    matrices: list[np.ndarray]  # weights of the layers, units in columns
+    # Which units were open, a layer each, shape (samples, width).
     gates: list[np.ndarray]
-    output: np.ndarray
+    output: np.ndarray  # the outputs, shape (samples,)
 
 
 def recorded(network: "networks.PathNetwork", x: np.ndarray) -> Recorded:

@@ -1,4 +1,4 @@
-r"""Weights of path lengths by Python's whole numbers, from their definition alone."""
+"""Weights of path lengths by Python's whole numbers, from their definition alone."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,17 +8,11 @@ from math import comb
 
 @dataclass(frozen=True, kw_only=True)
 class ExactWeights:
-    r"""Weights $\binom{p-1}{r-1}\beta^r$ of a fraction $\beta$, as whole numbers.
+    r"""Weights $\binom{p-1}{r-1}\beta^r$ of a fraction $\beta$, as whole numbers."""
 
-    Attributes:
-        depth: $p$.
-        beta: $\beta$.
-        shift: 1 for the binomials of Eq 16, 0 for those that the proofs use,
-            $\binom{p}{r}$.
-    """
-
-    depth: int
-    beta: Fraction
+    depth: int  # $p$
+    beta: Fraction  # $\beta$
+    # 1 for the binomials of Eq 16, 0 for those that the proofs use, $\binom{p}{r}$.
     shift: int = 1
 
     @cached_property
@@ -53,7 +47,7 @@ class ExactWeights:
 
     @property
     def square_sum(self) -> Fraction:
-        r"""$z^2$."""
+        """$z^2$."""
         return Fraction(self.total, self.beta.denominator ** (2 * self.depth))
 
     def outside(self, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:

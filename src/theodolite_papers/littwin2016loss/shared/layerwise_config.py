@@ -10,31 +10,18 @@ from theodolite.studies import StudyConfig
 
 @dataclass(frozen=True, kw_only=True)
 class LayerwiseConfig(StudyConfig):
-    """The network and task of figures 1(d) and 1(e).
+    """The network and task of figures 1(d) and 1(e)."""
 
-    Attributes:
-        classes: Gaussians to tell apart.
-        inputs: Their dimension.
-        separation: Norm of their means; every direction has unit variance.
-        samples: Training samples.
-        width: Units of a layer.
-        depth: ReLU layers.
-        rate: Learning rate of plain SGD.
-        steps: Updates.
-        batch_size: Samples an update.
-        readings: Readings after the start, evenly spaced in the logarithm.
-    """
-
-    classes: int = 50
-    inputs: int = 50
-    separation: float = 8.0
-    samples: int = 5000
-    width: int = 50
-    depth: int = 10
-    rate: float = 0.01
-    steps: int = 1000
-    batch_size: int = 128
-    readings: int = 6
+    classes: int = 50  # gaussians to tell apart
+    inputs: int = 50  # their dimension
+    separation: float = 8.0  # norm of their means; every direction has unit variance
+    samples: int = 5000  # training samples
+    width: int = 50  # units of a layer
+    depth: int = 10  # ReLU layers
+    rate: float = 0.01  # learning rate of plain SGD
+    steps: int = 1000  # updates
+    batch_size: int = 128  # samples an update
+    readings: int = 6  # readings after the start, evenly spaced in the logarithm
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,17 +19,11 @@ OFF = 1.2
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Dimensions and sample sizes.
+    """Dimensions and sample sizes."""
 
-    Attributes:
-        widths: Dimensions.
-        draws: Energies sampled a trial.
-        points: Points at which each is taken.
-    """
-
-    widths: tuple[int, ...] = (3, 5)
-    draws: int = 250
-    points: int = 24
+    widths: tuple[int, ...] = (3, 5)  # dimensions
+    draws: int = 250  # energies sampled a trial
+    points: int = 24  # points at which each is taken
 
     def __post_init__(self) -> None:
         super().__post_init__()

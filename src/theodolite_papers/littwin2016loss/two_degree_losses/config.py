@@ -12,19 +12,13 @@ from theodolite.studies import StudyConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Random losses of two degrees, and small batch-normalised networks.
+    """Random losses of two degrees, and small batch-normalised networks."""
 
-    Attributes:
-        degrees: Pairs of degrees, the lower one first.
-        weights: Number of weights, the paper's Λ.
-        step: Learning rate of the one step that is made.
-        width: Units of the networks in which no deviation is held.
-    """
-
+    # Pairs of degrees, the lower one first.
     degrees: tuple[tuple[int, int], ...] = ((2, 3), (2, 5), (3, 4))
-    weights: int = 4
-    step: float = 1e-4
-    width: int = 16
+    weights: int = 4  # number of weights, the paper's Λ
+    step: float = 1e-4  # learning rate of the one step that is made
+    width: int = 16  # units of the networks in which no deviation is held
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,19 +52,12 @@ KINDS = ("free", "unskipped", "dominant", "weak", "norm", "flat", *OPPOSITE)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Instance:
-    """A loss of two degrees and a point.
+    """A loss of two degrees and a point."""
 
-    Attributes:
-        shallow: Tensor of the lower degree.
-        deep: Tensor of the higher degree.
-        scales: Scale over deviation of every layer, of either sign.
-        weights: The point.
-    """
-
-    shallow: np.ndarray
-    deep: np.ndarray
-    scales: np.ndarray
-    weights: np.ndarray
+    shallow: np.ndarray  # tensor of the lower degree
+    deep: np.ndarray  # tensor of the higher degree
+    scales: np.ndarray  # scale over deviation of every layer, of either sign
+    weights: np.ndarray  # the point
 
 
 def instance(config: Config, kind: str, m: int, p: int, trial: int) -> Instance:

@@ -10,14 +10,10 @@ from ..shared.layerwise_config import LayerwiseConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Config(LayerwiseConfig):
-    r"""See ``LayerwiseConfig``.
+    """See ``LayerwiseConfig``."""
 
-    Attributes:
-        init_scales: Factors on starting weights of variance 1/fan-in, which is the
-            paper's $C = 1/\sqrt{n}$; the size of a network without normalisation
-            hangs on it.
-    """
-
+    # Factors on starting weights of variance 1/fan-in, which is the paper's $C =
+    # 1/\sqrt{n}$; the size of a network without normalisation hangs on it.
     init_scales: tuple[float, ...] = (0.5, 1.0)
 
     def __post_init__(self) -> None:

@@ -31,14 +31,10 @@ SCALES = (1.0, 3.0, 10.0, 30.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """How much is drawn.
+    """How much is drawn."""
 
-    Attributes:
-        steps: Of gradient descent.
-        blocks: Numbers of residual blocks whose bounds are compared with Hessians.
-    """
-
-    steps: int = 60
+    steps: int = 60  # of gradient descent
+    # Numbers of residual blocks whose bounds are compared with Hessians.
     blocks: tuple[int, ...] = (0, 1, 2, 4)
 
 
@@ -57,21 +53,13 @@ def cells(config: Config) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """A normalised residual network to be built, with independent data.
+    """A normalised residual network to be built, with independent data."""
 
-    Attributes:
-        plan: The system.
-        inputs: No more samples than inputs.
-        classes: A class a sample.
-        scale: Factor on the weights as they are built.
-        eps: Of all normalisations.
-    """
-
-    plan: SystemBlueprint
-    inputs: np.ndarray
-    classes: np.ndarray
-    scale: float
-    eps: float
+    plan: SystemBlueprint  # the system
+    inputs: np.ndarray  # no more samples than inputs
+    classes: np.ndarray  # a class a sample
+    scale: float  # factor on the weights as they are built
+    eps: float  # of all normalisations
 
 
 def instance(config: Config, trial: int, *, blocks: int | None = None) -> Instance:

@@ -43,37 +43,22 @@ NEARBY = 1e-4
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Descent of networks from many starts.
+    """Descent of networks from many starts."""
 
-    Attributes:
-        samples: Samples a dataset, one a class; at most as many as features.
-        features: Features of a sample.
-        epsilon: Of all normalisations.
-        multiples: Steps, in units of the certified one over beta.
-        copies: Normal starts a dataset, of two layers.
-        steps: Plain steps of two layers.
-        carried: Growing steps after them.
-        settled: Steps in coordinates that end at infinity.
-        long: Plain steps of one layer.
-        stalled: Plain steps of networks that stall.
-        layers: Layers of networks that stall.
-        flows: Datasets on which one layer is compared with its flow.
-        gaussians: Normal starts of a network of one unit.
-    """
-
-    samples: int = 3
-    features: int = 4
-    epsilon: float = 1.0
+    samples: int = 3  # samples a dataset, one a class; at most as many as features
+    features: int = 4  # features of a sample
+    epsilon: float = 1.0  # of all normalisations
+    # Steps, in units of the certified one over beta.
     multiples: tuple[float, ...] = (1.0, 8.0, 64.0)
-    copies: int = 16
-    steps: int = 2000
-    carried: int = 1000
-    settled: int = 1000
-    long: int = 12_000
-    stalled: int = 3000
-    layers: tuple[int, ...] = (2, 3)
-    flows: int = 4
-    gaussians: int = 100
+    copies: int = 16  # normal starts a dataset, of two layers
+    steps: int = 2000  # plain steps of two layers
+    carried: int = 1000  # growing steps after them
+    settled: int = 1000  # steps in coordinates that end at infinity
+    long: int = 12_000  # plain steps of one layer
+    stalled: int = 3000  # plain steps of networks that stall
+    layers: tuple[int, ...] = (2, 3)  # layers of networks that stall
+    flows: int = 4  # datasets on which one layer is compared with its flow
+    gaussians: int = 100  # normal starts of a network of one unit
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -15,19 +15,13 @@ _LONGER, _SHORTER = 1.2, 0.5
 
 @dataclass(frozen=True)
 class Descended:
-    """Where descent came.
+    """Where descent came."""
 
-    Attributes:
-        weights: The last ones.
-        losses: By mark, a number a network.
-        rise: The largest rise of the loss in a step, below zero if it always fell.
-        noted: What was asked for at each mark.
-    """
-
-    weights: list["Tensor"]
-    losses: list["Tensor"]
+    weights: list["Tensor"]  # the last ones
+    losses: list["Tensor"]  # by mark, a number a network
+    # The largest rise of the loss in a step, below zero if it always fell.
     rise: "Tensor"
-    noted: list["Tensor"]
+    noted: list["Tensor"]  # what was asked for at each mark
 
 
 @dataclass(frozen=True)

@@ -23,49 +23,28 @@ SMALL: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ImageConfig(StudyConfig):
-    """Networks and training of a table; defaults are those of Table 1.
+    """Networks and training of a table; defaults are those of Table 1."""
 
-    Attributes:
-        dataset: Named dataset of images.
-        samples: Training images used, from the front; 0 for all.
-        channels: Channels of the images.
-        classes: Number of classes.
-        width: Channels of the first stage.
-        blocks: Blocks of every stage.
-        block: ``basic`` or ``bottleneck``.
-        stem: ``small`` or ``large``.
-        added: Scales of the identity added to projections, 0 for the original.
-        rates: Learning rates at the start.
-        epochs: Passes over the images, a multiple of 3.
-        factor: Of the rate, after each third of training.
-        batch_size: Images a step.
-        momentum: Of plain momentum descent.
-        weight_decay: Of all parameters.
-        padding: Black pixels around an image, for random crops; 0 for none.
-        flip: Whether images are mirrored left and right at random.
-        precision: ``float32``, ``tf32`` or ``bf16``.
-        test_every: Epochs from one test to the next.
-    """
-
-    dataset: str = "cifar10"
-    samples: int = 0
-    channels: int = 3
-    classes: int = 10
-    width: int = 64
-    blocks: tuple[int, ...] = (2, 2, 2, 2)
-    block: str = "basic"
-    stem: str = "small"
+    dataset: str = "cifar10"  # named dataset of images
+    samples: int = 0  # training images used, from the front; 0 for all
+    channels: int = 3  # channels of the images
+    classes: int = 10  # number of classes
+    width: int = 64  # channels of the first stage
+    blocks: tuple[int, ...] = (2, 2, 2, 2)  # blocks of every stage
+    block: str = "basic"  # ``basic`` or ``bottleneck``
+    stem: str = "small"  # ``small`` or ``large``
+    # Scales of the identity added to projections, 0 for the original.
     added: tuple[float, ...] = (ORIGINAL, MODIFIED)
-    rates: tuple[float, ...] = RATES
-    epochs: int = 90
-    factor: float = 0.2
-    batch_size: int = 128
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-    padding: int = 4
-    flip: bool = True
-    precision: str = "float32"
-    test_every: int = 10
+    rates: tuple[float, ...] = RATES  # learning rates at the start
+    epochs: int = 90  # passes over the images, a multiple of 3
+    factor: float = 0.2  # of the rate, after each third of training
+    batch_size: int = 128  # images a step
+    momentum: float = 0.0  # of plain momentum descent
+    weight_decay: float = 0.0  # of all parameters
+    padding: int = 4  # black pixels around an image, for random crops; 0 for none
+    flip: bool = True  # whether images are mirrored left and right at random
+    precision: str = "float32"  # ``float32``, ``tf32`` or ``bf16``
+    test_every: int = 10  # epochs from one test to the next
 
     def __post_init__(self) -> None:
         super().__post_init__()

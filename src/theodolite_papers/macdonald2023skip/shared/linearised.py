@@ -49,17 +49,12 @@ class BandMap:
 
 @dataclass(frozen=True, kw_only=True)
 class NormRelu:
-    """Batch normalisation with the batch's statistics, and a ReLU behind it.
+    """Batch normalisation with the batch's statistics, and a ReLU behind it."""
 
-    Attributes:
-        diagonal: Derivative at statistics held, (samples, features).
-        reads: What the statistics make of cotangents, (samples, features, 2 channels).
-        writes: What they spread over the batch, (2 channels, samples, features).
-    """
-
-    diagonal: Tensor
+    diagonal: Tensor  # derivative at statistics held, (samples, features)
+    # What the statistics make of cotangents, (samples, features, 2 channels).
     reads: Tensor
-    writes: Tensor
+    writes: Tensor  # what they spread over the batch, (2 channels, samples, features)
 
     @classmethod
     def of(cls, norm: nn.BatchNorm2d, x: Tensor) -> "NormRelu":

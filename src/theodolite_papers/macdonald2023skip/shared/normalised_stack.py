@@ -17,22 +17,15 @@ Loss = Callable[[Weights], "Tensor"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NormalisedStack:
-    r"""$f_1 = \mathrm{en}(W) X$ and blocks $Z + s\,P_2\,\varphi(s\,P_1 Z)$.
+    r"""$f_1 = \mathrm{en}(W) X$ and blocks $Z + s\,P_2\,\varphi(s\,P_1 Z)$."""
 
-    Attributes:
-        inputs: Networks or one, features, samples.
-        gate: ``"tanh"``, ``"ramp"`` or ``"bump"``; or pairs of one and the number of
-            networks, in their order, that have it.
-        branch_norm: Least upper bound of $\|sP\|$.
-        epsilon: Of all normalisations.
-        skip: Whether blocks have their skip.
-    """
-
-    inputs: "Tensor"
+    inputs: "Tensor"  # networks or one, features, samples
+    # ``"tanh"``, ``"ramp"`` or ``"bump"``; or pairs of one and the number of networks,
+    # in their order, that have it.
     gate: str | tuple[tuple[str, int], ...] = "tanh"
-    branch_norm: float = 0.9
-    epsilon: float = 1.0
-    skip: bool = True
+    branch_norm: float = 0.9  # least upper bound of $\|sP\|$
+    epsilon: float = 1.0  # of all normalisations
+    skip: bool = True  # whether blocks have their skip
 
     def outputs(self, weights: Weights) -> "Tensor":
         """Return outputs: networks, features, samples."""

@@ -24,38 +24,25 @@ STARTS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Settings of figures 1 and 2 and of hypothesis 6.1.
+    """Settings of figures 1 and 2 and of hypothesis 6.1."""
 
-    Attributes:
-        dataset: Named dataset of grey images of 28 by 28 pixels.
-        samples: Images a trial.
-        rate: Learning rate.
-        steps: Steps of gradient descent.
-        spectra_at: Steps before which spectra are read, for figure 2.
-        script_at: The same on pixels between 0 and 1; none to leave that out.
-        script_trials: Trials of that.
-        block_samples: Samples whose Jacobians of the two blocks alone are taken.
-        starts: Initialisation schemes and factors on the blocks' weights, at which
-            spectra are read before the first step.
-        start_trials: Trials of each start.
-        start_steps: Steps of training from each start.
-        size: Side of the matrices of figure 1.
-        matrices: Number of them.
-    """
-
-    dataset: str = "mnist5k"
-    samples: int = 32
-    rate: float = 0.1
-    steps: int = 30
+    dataset: str = "mnist5k"  # named dataset of grey images of 28 by 28 pixels
+    samples: int = 32  # images a trial
+    rate: float = 0.1  # learning rate
+    steps: int = 30  # steps of gradient descent
+    # Steps before which spectra are read, for figure 2.
     spectra_at: tuple[int, ...] = tuple(range(10))
+    # The same on pixels between 0 and 1; none to leave that out.
     script_at: tuple[int, ...] = (0, 9)
-    script_trials: int = 8
-    block_samples: int = 4
+    script_trials: int = 8  # trials of that
+    block_samples: int = 4  # samples whose Jacobians of the two blocks alone are taken
+    # Initialisation schemes and factors on the blocks' weights, at which spectra are
+    # read before the first step.
     starts: tuple[tuple[str, float], ...] = STARTS
-    start_trials: int = 6
-    start_steps: int = 30
-    size: int = 500
-    matrices: int = 5
+    start_trials: int = 6  # trials of each start
+    start_steps: int = 30  # steps of training from each start
+    size: int = 500  # side of the matrices of figure 1
+    matrices: int = 5  # number of them
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -14,34 +14,23 @@ SMALL_START, LARGE_START = 0.1, 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Four dense layers with batch norms, one output per class.
+    """Four dense layers with batch norms, one output per class."""
 
-    Attributes:
-        dataset: Named dataset.
-        tasks: Groups of its classes; two classes and more are among them, the largest
-            group last, on which both losses are compared.
-        samples: Training samples of a group, rounded up to equally many of each class;
-            0 for all.
-        held: Samples of each class held out, at most; 0 for all.
-        coarse: Squares of so many pixels are averaged into one.
-        width: Units of the hidden layers.
-        decays: Weight decays, in torch's convention; the first is 0.
-        epochs: Passes over the samples.
-        rate: Learning rate.
-        batch_size: Samples a step.
-        wrong: Share of labels that are another class, where labels are flipped.
-    """
-
-    dataset: str = "mnist5k"
+    dataset: str = "mnist5k"  # named dataset
+    # Groups of its classes; two classes and more are among them, the largest group
+    # last, on which both losses are compared.
     tasks: tuple[tuple[int, ...], ...] = ((4, 9), (3, 5, 8), tuple(range(10)))
+    # Training samples of a group, rounded up to equally many of each class; 0 for all.
     samples: int = 256
-    held: int = 0
-    coarse: int = 4
-    width: int = 24
+    held: int = 0  # samples of each class held out, at most; 0 for all
+    coarse: int = 4  # squares of so many pixels are averaged into one
+    width: int = 24  # units of the hidden layers
+    # Weight decays, in torch's convention; the first is 0.
     decays: tuple[float, ...] = (0.0, 0.003, 0.01)
-    epochs: int = 300
-    rate: float = 0.1
-    batch_size: int = 128
+    epochs: int = 300  # passes over the samples
+    rate: float = 0.1  # learning rate
+    batch_size: int = 128  # samples a step
+    # Share of labels that are another class, where labels are flipped.
     wrong: float = 0.2
 
     def __post_init__(self) -> None:

@@ -17,33 +17,22 @@ LEVELS = (0.5, 0.2)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Two classes, four dense layers with batch norms, the square loss.
+    """Two classes, four dense layers with batch norms, the square loss."""
 
-    Attributes:
-        dataset: Named dataset.
-        classes: Which two of its classes.
-        each: Training samples of each class; 0 for all.
-        coarse: Squares of so many pixels are averaged into one.
-        width: Units of the hidden layers.
-        decays: Weight decays, in torch's convention; 0 and the paper's are among them.
-        starts: Frobenius norms of every layer at the start.
-        noises: Sizes of label noise, tried without decay from the starts 0.1 and 5.
-        epochs: Passes over the samples.
-        rate: Learning rate.
-        batch_size: Samples a step.
-    """
-
-    dataset: str = "mnist5k"
-    classes: tuple[int, ...] = (4, 9)
-    each: int = 128
-    coarse: int = 4
-    width: int = 24
+    dataset: str = "mnist5k"  # named dataset
+    classes: tuple[int, ...] = (4, 9)  # which two of its classes
+    each: int = 128  # training samples of each class; 0 for all
+    coarse: int = 4  # squares of so many pixels are averaged into one
+    width: int = 24  # units of the hidden layers
+    # Weight decays, in torch's convention; 0 and the paper's are among them.
     decays: tuple[float, ...] = (0.0, 0.001, 0.002, 0.004, 0.01, 0.03)
+    # Frobenius norms of every layer at the start.
     starts: tuple[float, ...] = (0.1, 1.0, 5.0)
+    # Sizes of label noise, tried without decay from the starts 0.1 and 5.
     noises: tuple[float, ...] = (0.3, 1.0)
-    epochs: int = 400
-    rate: float = 0.1
-    batch_size: int = 128
+    epochs: int = 400  # passes over the samples
+    rate: float = 0.1  # learning rate
+    batch_size: int = 128  # samples a step
 
     def __post_init__(self) -> None:
         super().__post_init__()

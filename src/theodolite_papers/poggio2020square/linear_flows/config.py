@@ -30,20 +30,14 @@ SETTINGS: tuple[tuple[str, Literal["square", "exponential"], float], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Linear classifiers from several starts, with decay and without.
+    """Linear classifiers from several starts, with decay and without."""
 
-    Attributes:
-        rates: Steps of gradient descent, each half of the one before.
-        horizon: When ends without decay are compared.
-        end: When descent with decay ends.
-        step: Step of the map whose expansion is measured.
-        widths: Inputs, hidden units and output of networks under exponential loss.
-    """
-
+    # Steps of gradient descent, each half of the one before.
     rates: tuple[float, ...] = (0.02, 0.01, 0.005)
-    horizon: float = 20.0
-    end: float = 120.0
-    step: float = 0.1
+    horizon: float = 20.0  # when ends without decay are compared
+    end: float = 120.0  # when descent with decay ends
+    step: float = 0.1  # step of the map whose expansion is measured
+    # Inputs, hidden units and output of networks under exponential loss.
     widths: tuple[int, ...] = (4, 8, 6, 1)
 
     def __post_init__(self) -> None:

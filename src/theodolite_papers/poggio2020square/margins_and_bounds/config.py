@@ -13,24 +13,16 @@ INPUTS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Classifiers of two digits, separable points, and points of the plane.
+    """Classifiers of two digits, separable points, and points of the plane."""
 
-    Attributes:
-        samples: Training samples of the networks.
-        depth: Layers L of the networks.
-        decays: Weight decays λ, which end at different norms ρ.
-        steps: Steps of gradient descent.
-        delta: The bound may fail with this probability.
-        points: Points whose signs are all listed.
-        norms: Norms ρ of the classes whose complexity is measured.
-    """
-
-    samples: int = 200
-    depth: int = 3
+    samples: int = 200  # training samples of the networks
+    depth: int = 3  # layers L of the networks
+    # Weight decays λ, which end at different norms ρ.
     decays: tuple[float, ...] = (1.0, 0.1, 0.01)
-    steps: int = 300
-    delta: float = 0.05
-    points: int = 6
+    steps: int = 300  # steps of gradient descent
+    delta: float = 0.05  # the bound may fail with this probability
+    points: int = 6  # points whose signs are all listed
+    # Norms ρ of the classes whose complexity is measured.
     norms: tuple[float, ...] = (0.5, 1.0, 3.0)
 
     def __post_init__(self) -> None:

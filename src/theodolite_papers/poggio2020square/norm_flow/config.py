@@ -39,31 +39,21 @@ SPREADS = (0.05, 1.0, 20.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Flows of the norm alone, of one unit and of random ReLU networks.
+    """Flows of the norm alone, of one unit and of random ReLU networks."""
 
-    Attributes:
-        rates: Steps of gradient descent, each half of the one before.
-        layers: Numbers of layers of Eq 28.
-        starts: Norms that it starts from.
-        widths: Inputs, hidden units and output of the networks that are trained.
-        deep_widths: The same of those that are differentiated only.
-        samples: Inputs of each.
-        decay: Weight decay of the networks, on the sum of squares.
-        horizon: When flows of units are compared.
-        network_horizon: When flows of networks are compared.
-        end: When descent of networks ends.
-    """
-
+    # Steps of gradient descent, each half of the one before.
     rates: tuple[float, ...] = (0.02, 0.01, 0.005)
-    layers: tuple[int, ...] = (2, 3, 4, 8)
-    starts: tuple[float, ...] = (0.1, 0.01, 1e-3)
+    layers: tuple[int, ...] = (2, 3, 4, 8)  # numbers of layers of Eq 28
+    starts: tuple[float, ...] = (0.1, 0.01, 1e-3)  # norms that it starts from
+    # Inputs, hidden units and output of the networks that are trained.
     widths: tuple[int, ...] = (4, 8, 1)
+    # The same of those that are differentiated only.
     deep_widths: tuple[int, ...] = (4, 8, 6, 1)
-    samples: int = 6
-    decay: float = 0.05
-    horizon: float = 40.0
-    network_horizon: float = 0.2
-    end: float = 60.0
+    samples: int = 6  # inputs of each
+    decay: float = 0.05  # weight decay of the networks, on the sum of squares
+    horizon: float = 40.0  # when flows of units are compared
+    network_horizon: float = 0.2  # when flows of networks are compared
+    end: float = 60.0  # when descent of networks ends
 
     def __post_init__(self) -> None:
         super().__post_init__()

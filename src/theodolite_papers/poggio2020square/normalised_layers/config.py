@@ -17,19 +17,12 @@ KERNELS = (3, 5)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Random layers and batches.
+    """Random layers and batches."""
 
-    Attributes:
-        features: Inputs of a layer.
-        units: Units of a batch-normalised layer.
-        samples: Size of a batch.
-        image: Sides of the images that convolutions see.
-    """
-
-    features: int = 5
-    units: int = 6
-    samples: int = 16
-    image: tuple[int, ...] = (8, 16, 32)
+    features: int = 5  # inputs of a layer
+    units: int = 6  # units of a batch-normalised layer
+    samples: int = 16  # size of a batch
+    image: tuple[int, ...] = (8, 16, 32)  # sides of the images that convolutions see
 
 
 PRESETS = {

@@ -9,18 +9,12 @@ from theodolite.core import stream
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A network of unit layers, its inputs of norm one and their labels.
+    """A network of unit layers, its inputs of norm one and their labels."""
 
-    Attributes:
-        weights: Layers of norm one, from the first to the last.
-        inputs: One row per sample.
-        labels: Signs.
-        probes: Matrices of the layers' shapes, to compare velocities by.
-    """
-
-    weights: tuple[np.ndarray, ...]
-    inputs: np.ndarray
-    labels: np.ndarray
+    weights: tuple[np.ndarray, ...]  # layers of norm one, from the first to the last
+    inputs: np.ndarray  # one row per sample
+    labels: np.ndarray  # signs
+    # Matrices of the layers' shapes, to compare velocities by.
     probes: tuple[np.ndarray, ...]
 
 

@@ -14,19 +14,12 @@ WITHOUT_TEST = ("mnist5k",)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SplitClasses:
-    """Samples of some classes.
+    """Samples of some classes."""
 
-    Attributes:
-        inputs: A row of Euclidean norm 1 a training sample.
-        labels: Its class, from 0 up.
-        test_inputs: Rows held out.
-        test_labels: Their classes.
-    """
-
-    inputs: np.ndarray
-    labels: np.ndarray
-    test_inputs: np.ndarray
-    test_labels: np.ndarray
+    inputs: np.ndarray  # a row of Euclidean norm 1 a training sample
+    labels: np.ndarray  # its class, from 0 up
+    test_inputs: np.ndarray  # rows held out
+    test_labels: np.ndarray  # their classes
 
     @property
     def classes(self) -> int:
@@ -118,15 +111,10 @@ SIDE = 4  # digits of 8 x 8 pixels are averaged to 4 x 4
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TwoClasses:
-    """Samples of two classes, equally many of each.
+    """Samples of two classes, equally many of each."""
 
-    Attributes:
-        inputs: A row of Euclidean norm 1 a sample.
-        labels: -1 or +1.
-    """
-
-    inputs: np.ndarray
-    labels: np.ndarray
+    inputs: np.ndarray  # a row of Euclidean norm 1 a sample
+    labels: np.ndarray  # -1 or +1
 
 
 def two_digits(

@@ -18,18 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StackedNetworks:
-    """Networks of one shape, one a seed.
+    """Networks of one shape, one a seed."""
 
-    Attributes:
-        weights: Matrices of each layer, stacked (networks, rows, columns), of any
-            norm; tied layers are one and the same tensor.
-        scale: The factor ρ of each network.
-        relu: Whether hidden layers are rectified.
-    """
-
+    # Matrices of each layer, stacked (networks, rows, columns), of any norm; tied
+    # layers are one and the same tensor.
     weights: list["Tensor"]
-    scale: "Tensor"
-    relu: bool
+    scale: "Tensor"  # the factor ρ of each network
+    relu: bool  # whether hidden layers are rectified
 
     @property
     def parameters(self) -> list["Tensor"]:

@@ -17,23 +17,14 @@ INPUTS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Normalised networks on two classes of digits.
+    """Normalised networks on two classes of digits."""
 
-    Attributes:
-        samples: Training samples, half of each class.
-        depth: Layers L, of 16 inputs and units each.
-        decays: Weight decays λ of the sum of squares.
-        steps: Steps of gradient descent.
-        polish: Further steps of a quasi-Newton method, for linear networks.
-        widths: Widths p of the orthogonal matrices.
-    """
-
-    samples: int = 40
-    depth: int = 3
-    decays: tuple[float, ...] = (0.1,)
-    steps: int = 1500
-    polish: int = 300
-    widths: tuple[int, ...] = (2, 3, 8)
+    samples: int = 40  # training samples, half of each class
+    depth: int = 3  # layers L, of 16 inputs and units each
+    decays: tuple[float, ...] = (0.1,)  # weight decays λ of the sum of squares
+    steps: int = 1500  # steps of gradient descent
+    polish: int = 300  # further steps of a quasi-Newton method, for linear networks
+    widths: tuple[int, ...] = (2, 3, 8)  # widths p of the orthogonal matrices
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,19 +66,12 @@ DIAGONAL_INPUT = (0.9, 0.5, 0.3)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Instance:
-    """Normalised layers and one input.
+    """Normalised layers and one input."""
 
-    Attributes:
-        layers: One matrix per layer, each of Frobenius norm 1.
-        x: The input, of norm 1.
-        relu: Whether hidden layers are rectified.
-        rank: Rank of the hidden matrices.
-    """
-
-    layers: tuple[np.ndarray, ...]
-    x: np.ndarray
-    relu: bool
-    rank: int = 0
+    layers: tuple[np.ndarray, ...]  # one matrix per layer, each of Frobenius norm 1
+    x: np.ndarray  # the input, of norm 1
+    relu: bool  # whether hidden layers are rectified
+    rank: int = 0  # rank of the hidden matrices
 
     @property
     def cosine(self) -> float:

@@ -19,21 +19,13 @@ LATE = 5  # last epochs, over which what is left of training's noise is averaged
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """How the networks of some figures are trained.
+    """How the networks of some figures are trained."""
 
-    Attributes:
-        norm: Whether layers are normalised over the batch.
-        rate: Learning rate.
-        decay: Weight decay, as a library has it.
-        starts: Frobenius norms of each layer at the start.
-        figures: Where they are shown.
-    """
-
-    norm: str
-    rate: float
-    decay: float
-    starts: tuple[float, ...]
-    figures: str
+    norm: str  # whether layers are normalised over the batch
+    rate: float  # learning rate
+    decay: float  # weight decay, as a library has it
+    starts: tuple[float, ...]  # Frobenius norms of each layer at the start
+    figures: str  # where they are shown
 
 
 # Figure 1's caption has a weight decay of 0.01 and none at all: ``bn_fast`` is the
@@ -68,35 +60,20 @@ CONDITIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Two classes, and networks of four layers.
+    """Two classes, and networks of four layers."""
 
-    Attributes:
-        dataset: Where the classes are from.
-        classes: Which two.
-        width: Units of dense layers.
-        channels: Channels of convolutions.
-        epochs: Passes over the samples, of dense networks.
-        convolutional_epochs: The same of convolutional ones.
-        batch_size: Samples an update.
-        narrow_width: Units of narrow dense networks; 0 for none.
-        narrow_channels: Channels of narrow convolutional ones; 0 for none.
-        narrow_epochs: Passes of both.
-        readings: Readings along training, evenly spaced in logarithm.
-        drawn: Trials whose whole course is kept, for figures.
-    """
-
-    dataset: str = "digits"
-    classes: tuple[int, int] = (3, 8)
-    width: int = 64
-    channels: int = 8
-    epochs: int = 1000
-    convolutional_epochs: int = 1000
-    batch_size: int = 128
-    narrow_width: int = 0
-    narrow_channels: int = 0
-    narrow_epochs: int = 100
-    readings: int = 16
-    drawn: int = 1
+    dataset: str = "digits"  # where the classes are from
+    classes: tuple[int, int] = (3, 8)  # which two
+    width: int = 64  # units of dense layers
+    channels: int = 8  # channels of convolutions
+    epochs: int = 1000  # passes over the samples, of dense networks
+    convolutional_epochs: int = 1000  # the same of convolutional ones
+    batch_size: int = 128  # samples an update
+    narrow_width: int = 0  # units of narrow dense networks; 0 for none
+    narrow_channels: int = 0  # channels of narrow convolutional ones; 0 for none
+    narrow_epochs: int = 100  # passes of both
+    readings: int = 16  # readings along training, evenly spaced in logarithm
+    drawn: int = 1  # trials whose whole course is kept, for figures
 
     def __post_init__(self) -> None:
         super().__post_init__()

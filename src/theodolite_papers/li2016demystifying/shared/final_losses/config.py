@@ -29,44 +29,28 @@ NETWORKS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RateConfig(StudyConfig):
-    """Depths, rates and data of figures 7 and 8.
+    """Depths, rates and data of figures 7 and 8."""
 
-    Attributes:
-        dataset: Named dataset, whitened.
-        samples: Samples used, spread evenly over the dataset; 0 for all.
-        width: Principal components kept.
-        mid: Activation between two matrices of a unit.
-        networks: Which networks are trained.
-        depths: Weight matrices; a network is trained at those its units divide.
-        beside: Networks that are shown beside those of the paper, and not judged.
-        beside_depths: Depths of those.
-        steps: Updates a run.
-        lowest: Decade of the lowest rate.
-        highest: Decade of the highest rate.
-        rungs: Rates a decade.
-        scouts: Seeds that first look for the optimum on every ``stride``-th rung; 0
-            trains every seed at every rate.
-        stride: Rungs between the scouts' rates.
-        reach: Rungs on either side of the optimum that all seeds are trained at.
-        dtype: Precision of the training.
-    """
-
-    dataset: str = "mnist5k"
-    samples: int = 0
-    width: int = 10
-    mid: str = "identity"
-    networks: tuple[str, ...] = ()
+    dataset: str = "mnist5k"  # named dataset, whitened
+    samples: int = 0  # samples used, spread evenly over the dataset; 0 for all
+    width: int = 10  # principal components kept
+    mid: str = "identity"  # activation between two matrices of a unit
+    networks: tuple[str, ...] = ()  # which networks are trained
+    # Weight matrices; a network is trained at those its units divide.
     depths: tuple[int, ...] = ()
+    # Networks that are shown beside those of the paper, and not judged.
     beside: tuple[str, ...] = ()
-    beside_depths: tuple[int, ...] = ()
-    steps: int = 1000
-    lowest: int = -4
-    highest: int = 1
-    rungs: int = 10
+    beside_depths: tuple[int, ...] = ()  # depths of those
+    steps: int = 1000  # updates a run
+    lowest: int = -4  # decade of the lowest rate
+    highest: int = 1  # decade of the highest rate
+    rungs: int = 10  # rates a decade
+    # Seeds that first look for the optimum on every ``stride``-th rung; 0 trains every
+    # seed at every rate.
     scouts: int = 0
-    stride: int = 4
-    reach: int = 4
-    dtype: str = "float64"
+    stride: int = 4  # rungs between the scouts' rates
+    reach: int = 4  # rungs on either side of the optimum that all seeds are trained at
+    dtype: str = "float64"  # precision of the training
 
     def __post_init__(self) -> None:
         super().__post_init__()

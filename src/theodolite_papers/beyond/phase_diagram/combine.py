@@ -1,14 +1,7 @@
 """Phases foretold by closed forms at the weights that are drawn."""
 
-from theodolite import networks
+from theodolite import networks, theory
 from theodolite.core import Cell, Row, Rows
-from theodolite.theory import (
-    gradient_spectrum,
-    linear_hessian,
-    moments,
-    relu_gradient,
-    relu_hessian,
-)
 
 from .config import DIVERGES, TRAINS, Config, data_of, phase_of, plan_of
 
@@ -18,14 +11,14 @@ def combine(config: Config, cell: Cell) -> Rows:
     x, y = data_of(config)
     plan = plan_of(config, cell)
     weights = networks.initial_weights(plan, seed=cell["trial"])
-    loss, slope = relu_gradient(plan, weights, x, y)
-    data = moments(x, y)
+    loss, slope = theory.relu_gradient(plan, weights, x, y)
+    data = theory.moments(x, y)
     if plan.linear or plan.shortcut == 1:
-        hessian = linear_hessian(plan.with_(mid="identity"), weights, data)
+        hessian = theory.linear_hessian(plan.with_(mid="identity"), weights, data)
     else:
-        hessian = relu_hessian(plan, weights, x, y)
+        hessian = theory.relu_hessian(plan, weights, x, y)
     # The order of linear_hessian: column by column within a matrix.
-    spectrum = gradient_spectrum(hessian, slope.transpose(0, 2, 1).ravel())
+    spectrum = theory.gradient_spectrum(hessian, slope.transpose(0, 2, 1).ravel())
     best = data.optimal_loss()
     rows: list[Row] = []
     for rate in config.rates:

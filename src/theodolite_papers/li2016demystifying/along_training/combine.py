@@ -6,7 +6,7 @@ moments; where it was measured as well, the two are compared.
 
 import numpy as np
 
-from theodolite import networks
+from theodolite import networks, theory
 from theodolite.core import (
     Cell,
     Row,
@@ -16,13 +16,6 @@ from theodolite.core import (
     condition_of,
     index_of,
     named_rows,
-)
-from theodolite.theory import (
-    Moments,
-    linear_gradient,
-    linear_hessian,
-    linear_loss,
-    moments,
 )
 
 from ..shared.hessians import gap_row
@@ -36,7 +29,7 @@ from .measure import State, arranged, blueprint, by_network, slope_rows, trained
 def combine(config: Config, cell: Cell) -> Rows:
     """Read Hessians off second moments, or compare them with measured ones."""
     plan = blueprint(config, cell)
-    data = moments(*whitened(config.dataset, config.width))
+    data = theory.moments(*whitened(config.dataset, config.width))
     if cell["task"] == "start":
         return Rows(_start(plan, data, cell["trial"]))
     states = trained(config, tuple(cell.items()))
@@ -52,10 +45,10 @@ def combine(config: Config, cell: Cell) -> Rows:
 
 
 def read_state(
-    plan: ShortcutBlueprint, weights: np.ndarray, data: Moments
+    plan: ShortcutBlueprint, weights: np.ndarray, data: theory.Moments
 ) -> list[Row]:
     """Return extremes, index and slope at some weights, with their errors."""
-    matrix = linear_hessian(plan, weights, data)
+    matrix = theory.linear_hessian(plan, weights, data)
     values = np.linalg.eigvalsh(matrix)
     size = float(np.abs(values).max()) + float(np.abs(matrix).max())
     rounding = EPS * len(values) * size
@@ -68,7 +61,7 @@ def read_state(
         "index": (index_of(values, rounding=rounding), unsure, str(Status.EXACT)),
     }
     method = "second moments"
-    gradient = linear_gradient(plan, weights, data)
+    gradient = theory.linear_gradient(plan, weights, data)
     flat = gradient.transpose(0, 2, 1).ravel()  # (layer, column, row)
     return [
         *(
@@ -79,31 +72,33 @@ def read_state(
     ]
 
 
-def _gap(plan: ShortcutBlueprint, state: State, data: Moments) -> Row:
+def _gap(plan: ShortcutBlueprint, state: State, data: theory.Moments) -> Row:
     """Return how far the Hessian from moments is from the measured one."""
-    matrix = linear_hessian(plan, state.weights, data)
+    matrix = theory.linear_hessian(plan, state.weights, data)
     assert state.matrix is not None  # it comes with its reading
     row = gap_row("moments_gap", matrix, state.matrix, state.reading)
     return {**row, "step": state.step}
 
 
-def _start(plan: ShortcutBlueprint, data: Moments, seed: int) -> list[Row]:
+def _start(plan: ShortcutBlueprint, data: theory.Moments, seed: int) -> list[Row]:
     """Return the index of a network before its first step."""
     weights = networks.initial_weights(plan, seed=seed)
-    values = np.linalg.eigvalsh(linear_hessian(plan, weights, data))
+    values = np.linalg.eigvalsh(theory.linear_hessian(plan, weights, data))
     rounding = EPS * len(values) * float(np.abs(values).max())
     unsure = float(np.mean(np.abs(values) <= rounding))
     return named_rows({"first_index": index_of(values, rounding=rounding)}, unsure)
 
 
-def _optimum(plan: ShortcutBlueprint, weights: np.ndarray, data: Moments) -> list[Row]:
+def _optimum(
+    plan: ShortcutBlueprint, weights: np.ndarray, data: theory.Moments
+) -> list[Row]:
     """Return rank and percentile of the Hessian at an optimum near the last state."""
     best = data.yx @ np.linalg.inv(data.xx)
     there, _ = exact_optimum(plan, weights, best)
-    size = np.abs(np.linalg.eigvalsh(linear_hessian(plan, there, data)))
+    size = np.abs(np.linalg.eigvalsh(theory.linear_hessian(plan, there, data)))
     # The map is optimal to the rounding of two inverses.
     rank = float(np.sum(size > 1e-9 * size.max()))
-    excess = linear_loss(plan, there, data) - data.optimal_loss()
+    excess = theory.linear_loss(plan, there, data) - data.optimal_loss()
     small = float(np.quantile(size, 0.1) / size.max())
     rounding = EPS * len(size)
     return [

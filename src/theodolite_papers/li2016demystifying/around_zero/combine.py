@@ -2,14 +2,8 @@
 
 import numpy as np
 
+from theodolite import theory
 from theodolite.core import Cell, Row, Rows
-from theodolite.theory import (
-    activation,
-    eigenvalues_at_zero,
-    hessian_at_zero,
-    moments,
-    relu_spectrum_near_zero,
-)
 
 from ..shared.problems import gap, named
 from .config import Config, dataset
@@ -31,9 +25,11 @@ def _bias(config: Config, trial: int, units: int) -> list[Row]:
     plan = with_biases(config, units, "tanh")
     matrix, values, reading, _ = hessian(config, trial, plan)
     top = float(np.abs(values).max())
-    without = float(np.abs(eigenvalues_at_zero(plan.with_(bias=False), x, y)).max())
+    without = float(
+        np.abs(theory.eigenvalues_at_zero(plan.with_(bias=False), x, y)).max()
+    )
     numbers = {
-        "bias_form": gap(hessian_at_zero(plan, x, y), matrix, top),
+        "bias_form": gap(theory.hessian_at_zero(plan, x, y), matrix, top),
         "bias_theorem": abs(top / without - 1),
     }
     return named(numbers, rounding(matrix, reading), units=units)
@@ -44,7 +40,7 @@ def _fixed_bias(config: Config, trial: int, units: int) -> list[Row]:
     x, y = dataset(config, trial)
     plan = with_biases(config, units, "tanh")
     matrix, _, reading, _ = hessian(config, trial, plan, biases="zero")
-    theorem = hessian_at_zero(plan.with_(bias=False), x, y)
+    theorem = theory.hessian_at_zero(plan.with_(bias=False), x, y)
     numbers = {"zero_form": gap(theorem, matrix, float(np.abs(matrix).max()))}
     rows = named(numbers, rounding(matrix, reading), units=units)
     plan = with_biases(config, units, "relu")
@@ -61,7 +57,7 @@ def _with_constants(biases: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndar
     matrix meets row $j$ of its unit's first by $\sigma'(b_{r,j})\,M$.
     """
     units, d = biases.shape
-    relu, pull = activation("relu"), moments(x, y).gap
+    relu, pull = theory.activation("relu"), theory.moments(x, y).gap
     signal = relu.value(biases)
     blocks = np.zeros((units, 2, d, d, units, 2, d, d))
     blocks[:, 1, :, :, :, 1] = np.einsum("rj,sk,ab->rjaskb", signal, signal, np.eye(d))
@@ -78,7 +74,9 @@ def _relu(config: Config, trial: int, units: int) -> list[Row]:
     matrix, values, reading, weights = hessian(config, trial, plan)
     top = float(np.abs(values).max())
     numbers = {
-        "printed": gap(eigenvalues_at_zero(plan, x, y), values, top),
-        "half_space": gap(relu_spectrum_near_zero(weights[::2], x, y), values, top),
+        "printed": gap(theory.eigenvalues_at_zero(plan, x, y), values, top),
+        "half_space": gap(
+            theory.relu_spectrum_near_zero(weights[::2], x, y), values, top
+        ),
     }
     return named(numbers, rounding(matrix, reading), units=units)

@@ -4,14 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from theodolite import theory
 from theodolite.core import Cell, Row, Rows
-from theodolite.theory import (
-    commutation,
-    data_matrix,
-    eigenvalues_at_zero,
-    hessian_at_zero,
-    moments,
-)
 
 from ..shared.problems import EPS, gap, named
 from .config import Config, dataset
@@ -48,14 +42,16 @@ def _rivals(network: Measured, name: str, others: Mapping[str, float]) -> list[R
 def _two_shortcut(network: Measured, samples: Samples) -> list[Row]:
     plan, scale = network.plan, network.scale
     lower = network.blocks[1, 0]
-    data, eye = data_matrix(plan, *samples), np.eye(plan.width)
-    k = commutation(plan.width)
+    data, eye = theory.data_matrix(plan, *samples), np.eye(plan.width)
+    k = theory.commutation(plan.width)
     # A rival for the spectrum: magnitudes of eigenvalues of M for singular values.
     other = np.repeat(np.abs(np.linalg.eigvals(data)), plan.width * plan.units)
     other = np.sort(np.concatenate([-other, other]))
     gaps = {
         "entries": gap(np.kron(eye, data) @ k, lower, scale),
-        "spectrum": gap(eigenvalues_at_zero(plan, *samples), network.values, scale),
+        "spectrum": gap(
+            theory.eigenvalues_at_zero(plan, *samples), network.values, scale
+        ),
     }
     return [
         *named(gaps, network.rounding, **network.labels),
@@ -76,8 +72,8 @@ def _two_shortcut(network: Measured, samples: Samples) -> list[Row]:
 
 
 def _one_shortcut(network: Measured, samples: Samples) -> list[Row]:
-    plan, scale, data = network.plan, network.scale, moments(*samples)
-    closed = hessian_at_zero(plan, *samples)
+    plan, scale, data = network.plan, network.scale, theory.moments(*samples)
+    closed = theory.hessian_at_zero(plan, *samples)
     printed = np.kron(data.xx, np.eye(plan.width))
     gaps = {
         "closed_form": gap(closed, network.matrix, scale),
@@ -88,7 +84,7 @@ def _one_shortcut(network: Measured, samples: Samples) -> list[Row]:
         return rows
     lower = network.blocks[1, 0]
     pull = np.kron(np.eye(plan.width), data.gap)
-    below = gap(printed + pull @ commutation(plan.width), lower, scale)
+    below = gap(printed + pull @ theory.commutation(plan.width), lower, scale)
     rows += named({"printed_lower": below}, network.rounding, **network.labels)
     rival = {"no commutation": gap(printed + pull, lower, scale)}
     return rows + _rivals(network, "lower_rival", rival)
@@ -96,7 +92,7 @@ def _one_shortcut(network: Measured, samples: Samples) -> list[Row]:
 
 def _excess(network: Measured, samples: Samples) -> list[Row]:
     """Compare the loss at zero with that of the best linear map."""
-    least = moments(*samples).optimal_loss()
+    least = theory.moments(*samples).optimal_loss()
     value = network.reading.loss / least - 1
     return named(
         {"excess": value}, EPS * len(samples[0]) * (1 + value), **network.labels

@@ -2,15 +2,8 @@
 
 import numpy as np
 
-from theodolite import networks
+from theodolite import networks, theory
 from theodolite.core import Row, Rows
-from theodolite.theory import (
-    linear_hessian,
-    moments,
-    relu_hessian,
-    relu_hessian_parts,
-    relu_spectrum_near_zero,
-)
 
 from ..shared.hessians import matrix_spectrum
 from ..shared.problems import EPS, gap, named
@@ -37,7 +30,7 @@ def _digits(config: Config, cell: Cell) -> list[Row]:
     if cell["kind"] != TWO:
         return []
     network, (x, y) = built(config, cell), samples_of(config, cell)
-    matrix = relu_hessian(network.blueprint, networks.get_weights(network), x, y)
+    matrix = theory.relu_hessian(network.blueprint, networks.get_weights(network), x, y)
     if is_measured(config, cell):
         measured, reading = hessian(config, key(cell))
         error = reading.asymmetry + EPS * len(measured)
@@ -51,10 +44,12 @@ def _parts(config: Config, cell: Cell) -> list[Row]:
     """Compare the parts of the exact Hessian with measured ones, and with rivals."""
     network, (x, y) = built(config, cell), samples_of(config, cell)
     plan, weights = network.blueprint, networks.get_weights(network)
-    parts = relu_hessian_parts(plan, weights, x, y)
+    parts = theory.relu_hessian_parts(plan, weights, x, y)
     matrix, reading = hessian(config, key(cell))
     newton = gauss_newton(config, key(cell))
-    open_gates = linear_hessian(plan.with_(mid="identity"), weights, moments(x, y))
+    open_gates = theory.linear_hessian(
+        plan.with_(mid="identity"), weights, theory.moments(x, y)
+    )
     scale = float(np.abs(matrix).max())
     numbers = {
         "whole": gap(parts.whole, matrix, scale),
@@ -71,7 +66,7 @@ def _limit(config: Config, cell: Cell) -> list[Row]:
     x, y = samples_of(config, cell)
     values = np.linalg.eigvalsh(hessian(config, key(cell))[0])
     first = networks.get_weights(built(config, cell))[::2]
-    wanted = relu_spectrum_near_zero(first, x, y)
+    wanted = theory.relu_spectrum_near_zero(first, x, y)
     numbers = {"limit_gap": gap(wanted, values, float(np.abs(values).max()))}
     size = float(cell["state"].split(" ")[0])
     return named(numbers, EPS * len(values), scale=size)

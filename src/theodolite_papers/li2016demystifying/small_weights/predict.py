@@ -2,13 +2,8 @@
 
 import numpy as np
 
+from theodolite import theory
 from theodolite.core import Row, Rows, named_rows, stream
-from theodolite.theory import (
-    interpolating_network,
-    minimum_distance,
-    sphere_path,
-    weight_norm_bound,
-)
 
 from ..shared.problems import closed
 from .config import Config, cells
@@ -29,7 +24,7 @@ def points(case: str, trial: int) -> tuple[np.ndarray, np.ndarray]:
     rng = stream(trial, "sphere", m, d)
     while True:
         x, y = (unit_rows(rng.normal(size=(m, d))) for _ in range(2))
-        if minimum_distance(np.concatenate([x, y])) > 0.05:
+        if theory.minimum_distance(np.concatenate([x, y])) > 0.05:
             return x, y
 
 
@@ -65,9 +60,9 @@ VIEW = (0.0, 14.0)
 def picture() -> list[Row]:
     """Return rows of the first sample's path, the straight arc, caps and points."""
     x, y = points("detour", 0)
-    network = interpolating_network(x, y, STEPS * len(x))
+    network = theory.interpolating_network(x, y, STEPS * len(x))
     cap = network.rho / 2
-    straight = sphere_path(x[0], y[0], x[:0], cap)
+    straight = theory.sphere_path(x[0], y[0], x[:0], cap)
     walked = network.paths[0]
     curves = [
         ("path", 0, walked.steps(240)),
@@ -88,7 +83,7 @@ def straight_least(x: np.ndarray, y: np.ndarray) -> float:
     stand, least = x.copy(), np.inf
     for place, label in enumerate(y):
         others = np.delete(stand, place, axis=0)
-        way = sphere_path(x[place], label, x[:0], 0.1).steps(400)
+        way = theory.sphere_path(x[place], label, x[:0], 0.1).steps(400)
         gaps = np.linalg.norm(way[:, None] - others, axis=2)
         least = min(least, float(gaps.min()))
         stand[place] = label
@@ -143,7 +138,7 @@ def predict(config: Config) -> Rows:
 def _walk(config: Config, case: str, trial: int) -> list[Row]:
     x, y = points(case, trial)
     m = len(x)
-    network = interpolating_network(x, y, m)
+    network = theory.interpolating_network(x, y, m)
     rho, longest = network.rho, float(network.lengths.max())
     numbers = {
         "rho": rho,
@@ -154,7 +149,7 @@ def _walk(config: Config, case: str, trial: int) -> list[Row]:
     }
     rows = closed(numbers, case=case, trial=trial)
     for steps in config.steps:
-        bound = weight_norm_bound(rho=rho, samples=m, units=m * steps)
+        bound = theory.weight_norm_bound(rho=rho, samples=m, units=m * steps)
         labels = {"units": m * steps, "samples": m, "case": case, "trial": trial}
         rows += closed({"bound": bound}, **labels)
     return rows
@@ -164,7 +159,7 @@ def _orders() -> list[Row]:
     """Return the lemmas' bound over the printed and over the corrected one."""
     rows: list[Row] = []
     for m, rho in ORDERS:
-        bound = weight_norm_bound(rho=rho, samples=m, units=m)
+        bound = theory.weight_norm_bound(rho=rho, samples=m, units=m)
         root, bracket = np.sqrt(1 / rho), m + 1 / rho
         numbers = {
             "over_printed": bound / (root * bracket),

@@ -5,18 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from theodolite import theory
 from theodolite.core import Row, Rows, SpinGlassBlueprint, named_rows, stream
-from theodolite.theory import (
-    MeanCount,
-    critical_exponent,
-    exponent_gap_limit,
-    exponent_of_ratio,
-    exponent_slope,
-    mean_critical_points,
-    mixture_moments,
-    network_mixture,
-    path_weights,
-)
 
 from .config import LADDER, LEVEL, MIXTURES, Config
 
@@ -38,11 +28,11 @@ def counts(config: Config) -> list[Row]:
         for name in names:
             plan = SpinGlassBlueprint(width=width, mixture=MIXTURES[name])
             labels = {"width": width, "mixture": name}
-            rows += _row("total", mean_critical_points(plan), **labels)
+            rows += _row("total", theory.mean_critical_points(plan), **labels)
             for k in range(width):
-                count = mean_critical_points(plan, index=k)
+                count = theory.mean_critical_points(plan, index=k)
                 rows += _row("count", count, index=k, **labels)
-            growth = math.exp(width * critical_exponent(MIXTURES[name]))
+            growth = math.exp(width * theory.critical_exponent(MIXTURES[name]))
             rows += named_rows({"asymptotic": growth}, 1e-12 * growth, **labels)
             if name == "two-three" and width == 3:
                 rows += _below(plan, **labels)
@@ -52,14 +42,14 @@ def counts(config: Config) -> list[Row]:
 def _below(plan: SpinGlassBlueprint, **labels: object) -> list[Row]:
     """Return the mean number of all critical points up to an energy."""
     counts = [
-        mean_critical_points(plan, index=k, below=LEVEL, seed=k)
+        theory.mean_critical_points(plan, index=k, below=LEVEL, seed=k)
         for k in range(plan.width)
     ]
     error = sum(_COVER * part.error * part.value for part in counts)
     return named_rows({"below": sum(part.value for part in counts)}, error, **labels)
 
 
-def _row(name: str, count: MeanCount, **labels: object) -> list[Row]:
+def _row(name: str, count: theory.MeanCount, **labels: object) -> list[Row]:
     cover = _COVER if count.method == "sampling" else 1.0
     return named_rows({name: count.value}, cover * count.error * count.value, **labels)
 
@@ -68,11 +58,11 @@ def approach(config: Config) -> list[Row]:
     r"""$\frac1\Lambda \log E\,Crt_k$ less Eq 31, dimension by dimension."""
     rows: list[Row] = []
     for order in APPROACHED:
-        limit = critical_exponent({order: 1.0})
+        limit = theory.critical_exponent({order: 1.0})
         for width in config.limits:
             for k in range(3):
                 plan = SpinGlassBlueprint(width=width, mixture={order: 1.0})
-                count = mean_critical_points(plan, index=k)
+                count = theory.mean_critical_points(plan, index=k)
                 error = count.error / width
                 labels = {"order": order, "width": width, "index": k}
                 rows += named_rows(
@@ -97,7 +87,7 @@ def rises() -> list[Row]:
     return rows
 
 
-def _of_ratio(width: int, ratio: float, index: int) -> MeanCount:
+def _of_ratio(width: int, ratio: float, index: int) -> theory.MeanCount:
     """Return the mean count at a ratio, by two orders that have it between them."""
     low = math.floor(ratio) + 1  # the order whose own ratio is just below
     share = ratio - (low - 1)
@@ -106,7 +96,7 @@ def _of_ratio(width: int, ratio: float, index: int) -> MeanCount:
     total = sum(weights.values())
     mixture = {r: w / total for r, w in weights.items()}
     plan = SpinGlassBlueprint(width=width, mixture=mixture)
-    return mean_critical_points(plan, index=index)
+    return theory.mean_critical_points(plan, index=index)
 
 
 def kept(config: Config) -> list[Row]:
@@ -114,7 +104,7 @@ def kept(config: Config) -> list[Row]:
     rows: list[Row] = []
     for depth in config.depths:
         for beta in config.betas:
-            squares = path_weights(depth, beta) ** 2
+            squares = theory.path_weights(depth, beta) ** 2
             mixture = dict(enumerate((squares / squares.sum()).tolist(), start=1))
             first = sum(w * r for r, w in mixture.items())
             second = sum(w * r * (r - 1) for r, w in mixture.items())
@@ -148,7 +138,7 @@ def curves(config: Config) -> list[Row]:
             rows += named_rows(
                 {"exponent_rise": high - low}, error, depth=depth, beta=beta
             )
-        plain = critical_exponent({depth: 1.0})
+        plain = theory.critical_exponent({depth: 1.0})
         ends = {
             "shallow_end": _network(depth, _ENDS[0]),
             "deep_end": _network(depth, _ENDS[1]) - plain,
@@ -160,31 +150,36 @@ def curves(config: Config) -> list[Row]:
 
 
 def _network(depth: int, beta: float) -> float:
-    return critical_exponent(network_mixture(path_weights(depth, beta)))
+    return theory.critical_exponent(
+        theory.network_mixture(theory.path_weights(depth, beta))
+    )
 
 
 def theorem(config: Config) -> list[Row]:
     """Theorem 5 over random mixtures, its printed chain and the right proof."""
     rows: list[Row] = []
     for depth in config.depths:
-        plain = critical_exponent({depth: 1.0})
-        moments = [mixture_moments(m) for m in _mixtures(config, depth)]
+        plain = theory.critical_exponent({depth: 1.0})
+        moments = [theory.mixture_moments(m) for m in _mixtures(config, depth)]
         ratios = np.array([one.ratio for one in moments])
-        shortfall = plain - exponent_of_ratio(ratios)
+        shortfall = plain - theory.exponent_of_ratio(ratios)
         # Eq 48: the largest first term less the smallest second one, over r = 2 … p.
         r = np.arange(2, depth + 1)
         chain = np.log(r - 1).max() / 2 - ((r - 2) / r).min()
         points = np.linspace(1.0, depth - 1.0, 201)[1:-1]
         step = 1e-4 * points
-        low, high = exponent_of_ratio(points), exponent_of_ratio(points + 2 * step)
+        low, high = (
+            theory.exponent_of_ratio(points),
+            theory.exponent_of_ratio(points + 2 * step),
+        )
         numbers = {
             "shortfall": shortfall.min(),
             "pair_shortfall": plain - _pairs(depth).max(),
             "chain_gap": chain - plain,
             "ratio_room": (depth - 1 - ratios).min(),
-            "least_slope": exponent_slope(points).min(),
+            "least_slope": theory.exponent_slope(points).min(),
             "slope_gap": np.abs(
-                (high - low) / (2 * step) - exponent_slope(points + step)
+                (high - low) / (2 * step) - theory.exponent_slope(points + step)
             ).max(),
         }
         rows += named_rows(numbers, 1e-12, depth=depth)
@@ -212,16 +207,16 @@ def _pairs(depth: int) -> np.ndarray:
     share = np.linspace(0.01, 0.99, 99)
     first = share * lower + (1 - share) * depth
     second = share * lower * (lower - 1) + (1 - share) * depth * (depth - 1)
-    return exponent_of_ratio(second / first)
+    return theory.exponent_of_ratio(second / first)
 
 
 def gaps(config: Config) -> list[Row]:
     """Plain less residual exponents, over their limit in depth."""
     rows: list[Row] = []
     for beta in _GAP_BETAS:
-        limit = exponent_gap_limit(beta)
+        limit = theory.exponent_gap_limit(beta)
         for depth in config.far_depths:
-            gap = critical_exponent({depth: 1.0}) - _network(depth, beta)
+            gap = theory.critical_exponent({depth: 1.0}) - _network(depth, beta)
             numbers = {"gap_excess": abs(gap - limit), "gap": gap}
             # Ratios of sums of 10⁵ terms, and a difference of logarithms.
             rows += named_rows(numbers, 1e-10 * math.log(depth), depth=depth, beta=beta)

@@ -1,12 +1,7 @@
 """Numbers of paths and of equal products, as exact integers."""
 
+from theodolite import theory
 from theodolite.core import Row, Rows, named_rows
-from theodolite.theory import (
-    configuration_repeats,
-    path_counts,
-    path_masses,
-    plain_path_count,
-)
 
 from ..shared.rows import by_length
 from .config import NETWORKS, Config, blueprint
@@ -25,15 +20,17 @@ def _of(network: str, depth: int) -> list[Row]:
     plan = blueprint(network, depth)
     labels = {"network": network, "depth": depth}
     if not plan.skip:
-        count = plain_path_count(depth, plan.width)
+        count = theory.plain_path_count(depth, plan.width)
         values = {"total": count, "mass": plan.inputs * count}
         rows = named_rows(values, 0.0, **labels)
         return [{**row, "length": depth} for row in rows]
-    counts = path_counts(depth, plan.width)
+    counts = theory.path_counts(depth, plan.width)
     rows = named_rows({"total": sum(counts)}, 0.0, **labels)
-    masses = path_masses(depth, plan.width, plan.inputs)
+    masses = theory.path_masses(depth, plan.width, plan.inputs)
     rows += by_length("mass", masses, 0.0, **labels)
     if plan.unique:
-        repeats = configuration_repeats(depth, plan.width, plan.inputs, plan.unique)
+        repeats = theory.configuration_repeats(
+            depth, plan.width, plan.inputs, plan.unique
+        )
         rows += by_length("repeats", repeats, 0.0, **labels)
     return rows

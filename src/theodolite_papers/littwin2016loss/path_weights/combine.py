@@ -5,16 +5,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from theodolite import theory
 from theodolite.core import Row, Rows, named_rows
-from theodolite.theory import (
-    PathModel,
-    log_legendre_normaliser,
-    log_legendre_sum,
-    log_path_normaliser,
-    path_length_moments,
-    path_peak,
-    scale_for_path_length,
-)
 
 from ..shared.enumeration import built
 from ..shared.exact_weights import ExactWeights
@@ -35,15 +27,16 @@ def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
 def _exact(depth: int, beta: float) -> list[Row]:
     exact = BETAS[beta]
     weights = ExactWeights(depth=depth, beta=exact)
-    moments = path_length_moments(depth, exact)
+    moments = theory.path_length_moments(depth, exact)
     mean, variance = (float(m) for m in weights.moments())
     z = _log(weights.square_sum) / 2
-    whole = {"peaks_apart": list(path_peak(depth, exact)) != weights.maximisers}
+    whole = {"peaks_apart": list(theory.path_peak(depth, exact)) != weights.maximisers}
     gaps = {
         "moment_gap": abs(moments.mean / mean - 1)
         + abs(moments.variance / variance - 1),
-        "direct_z_gap": abs(log_path_normaliser(depth, exact) - z) / max(1, abs(z)),
-        "legendre_z_gap": abs(log_legendre_normaliser(depth, exact) - z)
+        "direct_z_gap": abs(theory.log_path_normaliser(depth, exact) - z)
+        / max(1, abs(z)),
+        "legendre_z_gap": abs(theory.log_legendre_normaliser(depth, exact) - z)
         / max(1, abs(z)),
     }
     rows = named_rows(whole, 0.0, beta=beta) + named_rows(gaps, 4 * EPS, beta=beta)
@@ -70,7 +63,7 @@ def _asymptotic(depth: int, beta: float) -> list[Row]:
     root = math.sqrt(x**2 - 1)
     tends = (depth + 0.5) * math.log(x + root) - math.log(root) / 2
     tends -= math.log(2 * math.pi * depth) / 2
-    legendre = log_legendre_sum(depth, beta) - depth * math.log(1 - beta**2)
+    legendre = theory.log_legendre_sum(depth, beta) - depth * math.log(1 - beta**2)
     numbers = {"asymptotic_scaled": abs(legendre - tends) * depth}
     return named_rows(numbers, 4 * EPS * depth**2, beta=beta)
 
@@ -78,7 +71,7 @@ def _asymptotic(depth: int, beta: float) -> list[Row]:
 def _small(depth: int, beta: float) -> list[Row]:
     """Eq 37 as printed, from 1, and from 0."""
     printed = ExactWeights(depth=depth, beta=BETAS[beta], shift=0).square_sum
-    legendre = math.exp(log_legendre_sum(depth, BETAS[beta]))
+    legendre = math.exp(theory.log_legendre_sum(depth, BETAS[beta]))
     error = 16 * EPS * depth * legendre
     gaps = {
         "legendre_less_sum": legendre - float(printed),
@@ -96,7 +89,7 @@ def _every_length(depth: int) -> list[Row]:
         return ExactWeights(depth=depth, beta=beta).maximisers
 
     for k in range(1, depth + 1):
-        interval = scale_for_path_length(depth, k)
+        interval = theory.scale_for_path_length(depth, k)
         missed["inside_missed"] += peaks(interval.middle) != [k]
         if k > 1:
             missed["ends_missed"] += peaks(interval.low) != [k - 1, k]
@@ -114,7 +107,7 @@ def _scales(trial: int) -> list[Row]:
         for width in WIDTHS:
             plan = wide(setting, width)
             weights = built(plan, seed=trial).weights.detach().numpy()
-            beta = PathModel(blueprint=plan, weights=weights, gate=CHANCE).beta
+            beta = theory.PathModel(blueprint=plan, weights=weights, gate=CHANCE).beta
             numbers = {"beta": beta, "beta_less_chance": beta - CHANCE}
             rows += named_rows(numbers, 64 * EPS, setting=setting, width=width)
     return rows

@@ -4,16 +4,8 @@ import math
 
 import numpy as np
 
+from theodolite import theory
 from theodolite.core import Row, Rows, named_rows
-from theodolite.theory import (
-    PathModel,
-    log_missing_mass_bound,
-    missing_mass,
-    path_length_moments,
-    path_peak,
-    path_weight_slopes,
-    path_weights,
-)
 
 from ..shared.rows import EPS, by_length
 from .config import (
@@ -32,7 +24,7 @@ def predict(config: Config) -> Rows:
     """Weights of figure 1, and what theorems 1 and 2 say of deep networks."""
     rows: list[Row] = []
     for beta in FIGURE_BETAS:
-        weights = path_weights(FIGURE_DEPTH, BETAS[beta])
+        weights = theory.path_weights(FIGURE_DEPTH, BETAS[beta])
         labels = {"depth": FIGURE_DEPTH, "beta": beta}
         rows += by_length("weight", weights, 1e-13, **labels)
     for depth in config.deep:
@@ -40,7 +32,7 @@ def predict(config: Config) -> Rows:
             rows += _deep(depth, beta)
     for chance in (*CHANCES, 1.0):
         depth = config.deep[-1]
-        peaks = path_peak(depth, chance)
+        peaks = theory.path_peak(depth, chance)
         share = sum(peaks) / len(peaks) / depth
         rows += named_rows({"peak_share": share}, EPS, chance=chance, depth=depth)
     for depth in config.small_depths:
@@ -51,17 +43,17 @@ def predict(config: Config) -> Rows:
 def _deep(depth: int, beta: float) -> list[Row]:
     """Peak, band and moments at one depth, exact or to a part in $10^{12}$."""
     exact, (low, high) = BETAS[beta], BANDS[beta]
-    peaks = path_peak(depth, exact)
+    peaks = theory.path_peak(depth, exact)
     share = exact / (1 + exact)
-    moments = path_length_moments(depth, exact)
+    moments = theory.path_length_moments(depth, exact)
     half = float(depth * exact / (2 * (1 + exact) ** 2))
     whole = {
         "depth_less_peak": depth - peaks[-1],
         "peak_off_by": max(abs(r - share * depth) for r in peaks),
     }
     band = (float(low), float(high))
-    missing = missing_mass(depth, exact, *band)
-    bound = log_missing_mass_bound(depth, exact, *band)
+    missing = theory.missing_mass(depth, exact, *band)
+    bound = theory.log_missing_mass_bound(depth, exact, *band)
     numbers = {
         "variance_over_half": moments.variance / half,
         "log_spread": math.log10(moments.variance) / 2,
@@ -81,9 +73,9 @@ def _deep(depth: int, beta: float) -> list[Row]:
 def _slopes(depth: int) -> list[Row]:
     r"""$C\,\partial\epsilon_r/\partial C$, and what is printed in its place."""
     lengths = np.arange(1, depth + 1)
-    printed = lengths * path_weights(depth, 0.5)
+    printed = lengths * theory.path_weights(depth, 0.5)
     labels = {"depth": depth, "beta": 0.5}
-    rows = by_length("slope", path_weight_slopes(depth, 0.5), 1e-14, **labels)
+    rows = by_length("slope", theory.path_weight_slopes(depth, 0.5), 1e-14, **labels)
     return rows + by_length("printed_slope", printed, 1e-14, **labels)
 
 
@@ -91,7 +83,7 @@ def _lines() -> list[Row]:
     """Eq 14, second line, of the network that is taken apart."""
     plan = network()
     weights = np.full(plan.parameters, plan.rms)
-    model = PathModel(blueprint=plan, weights=weights, gate=CHANCE)
+    model = theory.PathModel(blueprint=plan, weights=weights, gate=CHANCE)
     rows = by_length("line_two", model.second_line, 1e-13, depth=plan.depth)
     lengths = np.arange(1, plan.depth + 1)
     other = [math.comb(plan.depth, r) for r in lengths] * model.beta**lengths

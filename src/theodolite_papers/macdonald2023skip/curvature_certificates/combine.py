@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from theodolite import theory
 from theodolite.core import (
     AffineLayer,
     BatchNormLayer,
@@ -15,11 +16,6 @@ from theodolite.core import (
     SystemBlueprint,
     named_rows,
     stream,
-)
-from theodolite.theory import (
-    centred_norm_derivatives,
-    entry_norm_derivatives,
-    weight_norm_derivatives,
 )
 
 from .combine_systems import looseness, systems
@@ -81,7 +77,7 @@ def _batch_norm(x: np.ndarray, eps: float) -> dict[str, float]:
 
     centred = x - x.mean(1, keepdims=True)
     together = whole(torch.tensor(x)) - v(torch.tensor(centred))
-    first, second = centred_norm_derivatives(centred, eps)
+    first, second = theory.centred_norm_derivatives(centred, eps)
     away = np.eye(count) - 1 / count
     chained = first @ away
     by: Any = torch.autograd.functional.jacobian(whole, torch.tensor(x))
@@ -101,7 +97,7 @@ def _weight_norm(w: np.ndarray, eps: float) -> dict[str, float]:
     def run(a: Any) -> Any:
         return a * (eps + a.square().sum(1, keepdim=True)) ** -0.5
 
-    gaps = _gaps(run, w, *weight_norm_derivatives(w, eps))
+    gaps = _gaps(run, w, *theory.weight_norm_derivatives(w, eps))
     return {"weight_first_gap": gaps[0], "weight_second_gap": gaps[1]}
 
 
@@ -112,8 +108,8 @@ def _entry_norm(w: np.ndarray, eps: float) -> dict[str, float]:
     def run(a: Any) -> Any:
         return a * (eps + a.square()) ** -0.5
 
-    first, second = entry_norm_derivatives(w, eps)
-    _, printed = entry_norm_derivatives(w, eps, printed=True)
+    first, second = theory.entry_norm_derivatives(w, eps)
+    _, printed = theory.entry_norm_derivatives(w, eps, printed=True)
     point = torch.tensor(w, requires_grad=True)
     (slope,) = torch.autograd.grad(run(point).sum(), point, create_graph=True)
     (curvature,) = torch.autograd.grad(slope.sum(), point)

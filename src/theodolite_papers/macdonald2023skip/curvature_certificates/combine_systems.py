@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from theodolite import theory
 from theodolite.core import (
     AffineLayer,
     BatchNormLayer,
@@ -13,13 +14,6 @@ from theodolite.core import (
     SystemBlueprint,
     named_rows,
     stream,
-)
-from theodolite.theory import (
-    cost_bounds,
-    extent_of,
-    smoothness_bound,
-    system_bounds,
-    system_jacobian,
 )
 
 from .config import Config, Instance, instance
@@ -54,7 +48,7 @@ def _behind_norm(config: Config, trial: int) -> list[Row]:
     scale = float(10 ** rng.uniform(-1, 2))
     classes = rng.integers(0, 3, size=4)
     drawn = Instance(plan, rng.normal(size=(4, 5)), classes, scale, eps)
-    beta = smoothness_bound(plan, drawn.inputs, "cross_entropy")
+    beta = theory.smoothness_bound(plan, drawn.inputs, "cross_entropy")
     norm = _hessian_norm(drawn, network_of(drawn, trial))
     return named_rows({"behind_norm_ratio": norm / beta}, TINY, trial=trial)
 
@@ -65,7 +59,7 @@ def looseness(config: Config) -> list[Row]:
     for blocks in config.blocks:
         for trial in config.seeds[: max(4, config.n_seeds // 4)]:
             drawn = instance(config, trial, blocks=blocks)
-            beta = smoothness_bound(drawn.plan, drawn.inputs, "cross_entropy")
+            beta = theory.smoothness_bound(drawn.plan, drawn.inputs, "cross_entropy")
             norm = max(
                 _hessian_norm(drawn, network_of(drawn, seed, factor))
                 for seed, factor in ((trial, 0.1), (trial, 1.0), (trial + 1, 1.0))
@@ -83,8 +77,8 @@ def _system(config: Config, trial: int) -> list[Row]:
 
     drawn = instance(config, trial)
     rng = stream(config.seed, "points", trial)
-    bounds = system_bounds(drawn.plan, extent_of(drawn.inputs))
-    cost = cost_bounds("cross_entropy", bounds.outputs)
+    bounds = theory.system_bounds(drawn.plan, theory.extent_of(drawn.inputs))
+    cost = theory.cost_bounds("cross_entropy", bounds.outputs)
     beta = bounds.smoothness(cost.gradient, cost.curvature)
     numbers = {name: 0.0 for name in _RATIOS}
     for place in range(POINTS):
@@ -137,7 +131,7 @@ def weights_of(network: Any) -> list[Any]:
 
 def _assembled(drawn: Instance, network: Any, jacobian: np.ndarray) -> float:
     plan: SystemBlueprint = drawn.plan
-    formula = system_jacobian(plan, weights_of(network), drawn.inputs)
+    formula = theory.system_jacobian(plan, weights_of(network), drawn.inputs)
     return float(np.abs(formula - jacobian).max() / max(np.abs(jacobian).max(), 1e-300))
 
 

@@ -6,19 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from theodolite import theory
 from theodolite.core import Row, Rows, named_rows, normalised_residual
-from theodolite.theory import (
-    EntryDescent,
-    StalledNetwork,
-    cost_bounds,
-    descent_gain,
-    extent_of,
-    growth_law,
-    kernel_exponent,
-    kernel_floor,
-    surviving_factor,
-    system_bounds,
-)
 
 from .config import (
     BRANCH_NORM,
@@ -60,8 +49,8 @@ def smoothness(
         branch_norm=BRANCH_NORM,
         activation="ramp" if gate == "bump" else gate,
     )
-    bounds = system_bounds(plan, extent_of(inputs))
-    known = cost_bounds(cost, bounds.outputs, target_norm=target_norm)
+    bounds = theory.system_bounds(plan, theory.extent_of(inputs))
+    known = theory.cost_bounds(cost, bounds.outputs, target_norm=target_norm)
     beta = bounds.smoothness(known.gradient, known.curvature)
     # Costs of the room are halved squares, ours are whole ones.
     beta = 2 * beta if cost == "square" else beta
@@ -82,23 +71,25 @@ def predict(config: Config) -> Rows:
 
 
 @cache
-def layer_of(config: Config, trial: int) -> EntryDescent:
+def layer_of(config: Config, trial: int) -> theory.EntryDescent:
     """Return the theory of one layer on a dataset."""
     x = inputs(config, trial)
-    return EntryDescent(inputs=x, labels=np.eye(len(x)), epsilon=config.epsilon)
+    return theory.EntryDescent(inputs=x, labels=np.eye(len(x)), epsilon=config.epsilon)
 
 
-def stalled(config: Config, gate: Gate, cost: Cost, layers: int) -> StalledNetwork:
+def stalled(
+    config: Config, gate: Gate, cost: Cost, layers: int
+) -> theory.StalledNetwork:
     """Return the network of one unit; targets lie midway between stall and reach."""
-    plain = StalledNetwork(layers=layers, gate=gate, epsilon=config.epsilon)
+    plain = theory.StalledNetwork(layers=layers, gate=gate, epsilon=config.epsilon)
     target = (1 + plain.reach) / 2
-    return StalledNetwork(
+    return theory.StalledNetwork(
         layers=layers, gate=gate, cost=cost, target=target, epsilon=config.epsilon
     )
 
 
 @cache
-def stalled_rate(config: Config, network: StalledNetwork) -> float:
+def stalled_rate(config: Config, network: theory.StalledNetwork) -> float:
     """Return the certified step of a network of one unit."""
     beta = smoothness(
         config,
@@ -116,26 +107,29 @@ def _arithmetic(config: Config) -> list[Row]:
     for case, (spectrum, rate) in enumerate(QUADRATICS):
         regular, beta = 2 * min(spectrum), max(spectrum)
         numbers = {
-            "factor": 1 - regular * descent_gain(rate, beta),
+            "factor": 1 - regular * theory.descent_gain(rate, beta),
             "printed_factor": 1 - regular * rate * (1 - 2 * rate / beta),
         }
         rows += named_rows(numbers, EPS, case=case)
     curvature, rate = LINE
-    step = 1 - 2 * curvature * descent_gain(rate, curvature)
+    step = 1 - 2 * curvature * theory.descent_gain(rate, curvature)
     for t in range(6):
         numbers = {"left": step**t, "printed_left": step ** (t + 1)}
         rows += named_rows(numbers, EPS, step=t)
     for rate in GROWTH_RATES:
         marks = np.array(config.stall_marks, dtype=float)
-        laws = growth_law(marks, rate, FORCE), growth_law(marks, 1.0, FORCE)
+        laws = (
+            theory.growth_law(marks, rate, FORCE),
+            theory.growth_law(marks, 1.0, FORCE),
+        )
         for mark, law, printed in zip(config.stall_marks, *laws, strict=True):
             numbers = {"growth": law, "printed_growth": printed}
             rows += named_rows(numbers, EPS, step=mark, rate=rate)
-    exponents = {"square": kernel_exponent(3.0), "printed": 0.75}
+    exponents = {"square": theory.kernel_exponent(3.0), "printed": 0.75}
     for name, exponent in exponents.items():
         rows += named_rows({"vanishing": exponent}, EPS, of=name)
         for steps in (1000, 1_000_000):
-            left = surviving_factor(exponent, 0.5, steps)
+            left = theory.surviving_factor(exponent, 0.5, steps)
             rows += named_rows({"product": left}, 1e-9 * left, of=name, step=steps)
     return rows
 
@@ -144,7 +138,7 @@ def _kernels(config: Config, trial: int) -> Iterable[Row]:
     x = inputs(config, trial)
     for scale in KERNEL_SCALES:
         radius = float(np.abs(kernel_weights(config, trial, scale)[0]).max())
-        floor = kernel_floor(x, radius, config.epsilon, [BRANCH_NORM**2])
+        floor = theory.kernel_floor(x, radius, config.epsilon, [BRANCH_NORM**2])
         yield from named_rows({"kernel_floor": floor}, EPS, trial=trial, scale=scale)
     plan = normalised_residual(
         inputs=config.features,
@@ -152,8 +146,8 @@ def _kernels(config: Config, trial: int) -> Iterable[Row]:
         eps=config.epsilon,
         branch_norm=BRANCH_NORM,
     )
-    outputs = system_bounds(plan, extent_of(x)).outputs
-    floor = cost_bounds("cross_entropy", outputs).floor
+    outputs = theory.system_bounds(plan, theory.extent_of(x)).outputs
+    floor = theory.cost_bounds("cross_entropy", outputs).floor
     yield from named_rows({"loss_floor": floor}, EPS, trial=trial)
 
 

@@ -2,12 +2,8 @@
 
 import numpy as np
 
+from theodolite import theory
 from theodolite.core import Row, Rows, named_rows
-from theodolite.theory import (
-    frobenius_complexity,
-    least_norm_classifier,
-    two_layer_complexity,
-)
 
 from .config import Config, plane, separable
 
@@ -17,13 +13,13 @@ def predict(config: Config) -> Rows:
     rows: list[Row] = []
     for trial in config.seeds:
         x, y = separable(config, trial)
-        shortest = float(np.linalg.norm(least_norm_classifier(x, y)))
-        exact = two_layer_complexity(plane(config, trial))
+        shortest = float(np.linalg.norm(theory.least_norm_classifier(x, y)))
+        exact = theory.two_layer_complexity(plane(config, trial))
         numbers = {
             "widest_margin": 1 / shortest,
             "shortest_norm": shortest,
             "interpolating_norm": float(np.linalg.norm(np.linalg.pinv(x) @ y)),
-            "complexity_bound": frobenius_complexity(plane(config, trial), 2),
+            "complexity_bound": theory.frobenius_complexity(plane(config, trial), 2),
         }
         rows += named_rows(numbers, 1e-9, trial=trial)
         rows += [

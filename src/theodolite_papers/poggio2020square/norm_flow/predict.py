@@ -2,16 +2,8 @@
 
 import numpy as np
 
+from theodolite import theory
 from theodolite.core import Row, Rows, named_rows
-from theodolite.theory import (
-    NormalisedFlow,
-    aligned_norm,
-    frozen_norm,
-    layered_norm,
-    norm_equilibrium,
-    norm_multiplier,
-    transient_time,
-)
 
 from ..shared.drawn_networks import Drawn, draw
 from .config import (
@@ -56,7 +48,7 @@ def _identities(config: Config, trial: int) -> list[Row]:
     pull = float(loss @ f)
     numbers = {
         "norm_speed": rho,
-        "multiplier": norm_multiplier(scale, f, y),
+        "multiplier": theory.norm_multiplier(scale, f, y),
         # Of unnormalised layers of equal norm, on the mean and on the sum of squares.
         "square_rate": -4 / n * scale * pull,
         "printed_square_rate": 4 / n * float(scale**2 * f @ f + scale * f.sum()),
@@ -75,7 +67,7 @@ def _identities(config: Config, trial: int) -> list[Row]:
         rows += named_rows(numbers, EPS, trial=trial, layer=k)
     for rho in SCALES:
         for side in SIDES:
-            value = -4 * norm_multiplier(rho, np.sqrt(side) * f, y)
+            value = -4 * theory.norm_multiplier(rho, np.sqrt(side) * f, y)
             # A difference of 0.1 in the square multiplies what rounding leaves.
             error = EPS * (1 + rho**2)
             rows += named_rows(
@@ -87,15 +79,15 @@ def _identities(config: Config, trial: int) -> list[Row]:
 def _held() -> list[Row]:
     rows: list[Row] = []
     for time, value in zip(
-        TIMES, frozen_norm(START, OUTPUTS, LABELS, TIMES, DECAY), strict=True
+        TIMES, theory.frozen_norm(START, OUTPUTS, LABELS, TIMES, DECAY), strict=True
     ):
         rows += named_rows({"held_norm": value}, EPS, time=time)
     for case, (products, decay) in EQUILIBRIA.items():
-        value = norm_equilibrium(products, np.ones(len(products)), decay)
+        value = theory.norm_equilibrium(products, np.ones(len(products)), decay)
         rows += named_rows({"equilibrium": value}, EPS, case=case)
-    torch = norm_equilibrium(OUTPUTS, LABELS, len(OUTPUTS) * TORCH_DECAY / 2)
+    torch = theory.norm_equilibrium(OUTPUTS, LABELS, len(OUTPUTS) * TORCH_DECAY / 2)
     rows += named_rows({"equilibrium": torch}, EPS, case="torch")
-    at_rest = norm_equilibrium(OUTPUTS, LABELS, DECAY)
+    at_rest = theory.norm_equilibrium(OUTPUTS, LABELS, DECAY)
     return rows + named_rows({"equilibrium": at_rest}, EPS, case="held")
 
 
@@ -111,24 +103,26 @@ def _shares(config: Config, trial: int) -> list[Row]:
 def _layered(config: Config) -> list[Row]:
     rows: list[Row] = []
     for layers, time in LAYERED:
-        value = layered_norm(START, layers, OUTPUTS, LABELS, [time])[0]
+        value = theory.layered_norm(START, layers, OUTPUTS, LABELS, [time])[0]
         rows += named_rows({"layered_norm": value}, 1e-9, layers=layers, time=time)
-    limit = norm_equilibrium(OUTPUTS, LABELS)
+    limit = theory.norm_equilibrium(OUTPUTS, LABELS)
     pull = float(np.dot(OUTPUTS, LABELS))
     for layers in config.layers:
         times = np.linspace(0.02, 4.0, 100)
         for t, rho in zip(
-            times, layered_norm(START, layers, OUTPUTS, LABELS, times), strict=True
+            times,
+            theory.layered_norm(START, layers, OUTPUTS, LABELS, times),
+            strict=True,
         ):
             rows += named_rows({"growth": rho}, 1e-9, layers=layers, time=float(t))
         # A logistic curve through the same start and end at the same first speed.
         rate = 2 * layers * START ** (1 - 2 / layers) * pull
         grown = limit / (1 + (limit / START - 1) * np.exp(-rate * times))
-        true = layered_norm(START, layers, OUTPUTS, LABELS, times)
+        true = theory.layered_norm(START, layers, OUTPUTS, LABELS, times)
         gap = float(np.max(np.abs(grown - true))) / limit
         rows += named_rows({"logistic_gap": gap}, 1e-8, layers=layers)
         for start in config.starts:
-            value = transient_time(start, layers, OUTPUTS, LABELS)
+            value = theory.transient_time(start, layers, OUTPUTS, LABELS)
             rows += named_rows({"transient": value}, 1e-9, layers=layers, start=start)
     return rows
 
@@ -138,16 +132,16 @@ def _units(config: Config) -> list[Row]:
     times = np.arange(1, round(config.horizon / 0.01) + 1) * 0.01
     for case in UNITS:
         inputs, labels, decay = unit_data(case)
-        flow = NormalisedFlow(inputs=inputs, labels=labels, decay=decay)
+        flow = theory.NormalisedFlow(inputs=inputs, labels=labels, decay=decay)
         path = flow.integrate(START, unit_weights(), times, tolerance=1e-11)
         numbers = {"peak": path.scales.max(), "end": path.scales[-1]}
         # The peak is read on a grid, on which it is flat to second order.
         rows += named_rows(numbers, 1e-5, case=case)
         for k in range(0, min(len(times), 1200), 10):
-            rest = norm_equilibrium(path.outputs[k], labels, decay)
+            rest = theory.norm_equilibrium(path.outputs[k], labels, decay)
             at = {"unit_norm": path.scales[k], "unit_rest": rest}
             rows += named_rows(at, FLOW, case=case, time=float(times[k]))
-    rows += named_rows({"aligned": aligned_norm(START, ANGLE)}, EPS)
+    rows += named_rows({"aligned": theory.aligned_norm(START, ANGLE)}, EPS)
     return rows + named_rows({"invariant": START**2 + 2 * np.log(np.sin(ANGLE))}, EPS)
 
 
@@ -173,5 +167,5 @@ def _network(config: Config, trial: int) -> list[Row]:
     return rows + named_rows(kink, FLOW, trial=trial)
 
 
-def _flow(drawn: Drawn, decay: float) -> NormalisedFlow:
-    return NormalisedFlow(inputs=drawn.inputs, labels=drawn.labels, decay=decay)
+def _flow(drawn: Drawn, decay: float) -> theory.NormalisedFlow:
+    return theory.NormalisedFlow(inputs=drawn.inputs, labels=drawn.labels, decay=decay)

@@ -2,14 +2,8 @@
 
 import numpy as np
 
+from theodolite import theory
 from theodolite.core import Row, Rows
-from theodolite.theory import (
-    TWO_CLASS_GAP,
-    diagonal_solution,
-    layer_factors,
-    least_first_layer_gap,
-    projection_gap,
-)
 
 from ..shared.split_classes import two_digits
 from .config import DIAGONAL_INPUT, INPUTS, Config, instances
@@ -19,11 +13,11 @@ EPS = 1e-13
 
 def predict(config: Config) -> Rows:
     """Return what theory says of trained and of written-down networks."""
-    output, _ = diagonal_solution(DIAGONAL_INPUT, 4)
+    output, _ = theory.diagonal_solution(DIAGONAL_INPUT, 4)
     p = INPUTS
     rows: list[Row] = [
         {"quantity": "first_layer_floor", "value": _floor(config)},
-        {"quantity": "class_floor", "value": TWO_CLASS_GAP},
+        {"quantity": "class_floor", "value": theory.TWO_CLASS_GAP},
         {"quantity": "diagonal_output", "law": "corrected", "value": output},
         # Of normal matrices scaled to one norm; exact by Wishart's moments.
         {"quantity": "matrix_distance", "value": (p * p + p - 2) / (p * p + 2)},
@@ -35,13 +29,15 @@ def predict(config: Config) -> Rows:
 
 
 def _floor(config: Config) -> float:
-    return least_first_layer_gap(two_digits(config.samples).inputs)
+    return theory.least_first_layer_gap(two_digits(config.samples).inputs)
 
 
 def _written(config: Config, trial: int) -> list[Row]:
     rows: list[Row] = []
     for name, instance in instances(config, trial).items():
-        factors = layer_factors(list(instance.layers), instance.x, relu=instance.relu)
+        factors = theory.layer_factors(
+            list(instance.layers), instance.x, relu=instance.relu
+        )
         labels = {"network": name, "trial": trial}
         norms = factors.gradient_norms
         rows += [
@@ -49,7 +45,7 @@ def _written(config: Config, trial: int) -> list[Row]:
             for k, norm in enumerate(norms, start=1)
         ]
         if instance.rank:
-            gap = projection_gap(instance.rank, min(1.0, instance.cosine))
+            gap = theory.projection_gap(instance.rank, min(1.0, instance.cosine))
             rows.append(
                 {"quantity": "constraint_gap", "layer": 1, **labels, "value": gap}
             )

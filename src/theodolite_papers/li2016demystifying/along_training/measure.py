@@ -19,13 +19,9 @@ from .config import KINDS, RATES, Config
 def onto_levels(rows: Iterable[Row], levels: Mapping[float, float]) -> list[Row]:
     """Interpolate a run's states linearly in the loss onto common levels.
 
-    Args:
-        rows: Rows of one run with ``loss``, its first state among them.
-        levels: Fraction of the excess loss to loss.
-
-    Returns:
-        A row a quantity and level that the run passed, with the distance to its
-        nearest state as error, and the ratio of the two extremes.
+    Levels are losses by fraction of the excess. Returns a row for each quantity and
+    level that the run passed, with the distance to its nearest state as error, and the
+    ratio of the two extremes.
     """
     table: list[Row] = []
     by_name: dict[str, dict[float, Row]] = {}

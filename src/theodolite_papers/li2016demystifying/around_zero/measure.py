@@ -69,16 +69,10 @@ def _loss_of(plan: ShortcutBlueprint, config: Config, trial: int) -> Any:
 def hessian(
     config: Config, trial: int, plan: ShortcutBlueprint, *, biases: str = "parameters"
 ) -> tuple[np.ndarray, np.ndarray, Any, np.ndarray]:
-    """Measure a network of a trial.
+    """Return Hessian, eigenvalues, reading and weights of a network of a trial.
 
-    Args:
-        config: The study's config.
-        trial: Seed of data, weights and biases.
-        plan: The network, at the weights that its initialisation draws.
-        biases: "parameters", or constants that are "zero" or "drawn".
-
-    Returns:
-        Hessian, its eigenvalues, the reading, and all weights.
+    The plan's initialisation draws the weights. Biases are "parameters", or constants
+    that are "zero" or "drawn".
     """
     import torch
 

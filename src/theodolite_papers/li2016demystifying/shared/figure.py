@@ -22,10 +22,8 @@ def draw_ratios(
 ) -> None:
     """Draw condition numbers against depth, with closed forms where they are known.
 
-    Args:
-        panel: Where to draw.
-        table: Rows of ``ratio`` and ``closed_form`` by kind and depth.
-        series: Label and look of each kind.
+    The table has ``ratio`` and ``closed_form`` by kind and depth; ``series`` has label
+    and look of each kind.
     """
     for kind, (label, style) in series.items():
         ratios = table.where(quantity="ratio", kind=kind)

@@ -23,17 +23,10 @@ def measured_hessian(
     params: list[str] | None = None,
     matrix_bytes: int = 4 * 2**30,
 ) -> tuple[np.ndarray, Any]:
-    """Measure a Hessian by double backward, in the paper's order of parameters.
+    """Return a Hessian by double backward, in the paper's order, and its reading.
 
-    Args:
-        network: Any network of matrices and biases.
-        x: Inputs.
-        y: Targets.
-        params: Names of the parameters; all by default, others are constants.
-        matrix_bytes: Refuse to build a larger matrix.
-
-    Returns:
-        The reordered matrix, and the reading it is from.
+    Parameters that are not named are constants. A matrix of more than ``matrix_bytes``
+    is refused.
     """
     import torch
 

@@ -8,16 +8,10 @@ from theodolite.core import ShortcutBlueprint
 def exact_optimum(
     plan: ShortcutBlueprint, weights: np.ndarray, best: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Move the last matrix so that the whole map is the best one.
+    """Move the last matrix of a linear network so that the whole map is the best one.
 
-    Args:
-        plan: A linear network.
-        weights: Its matrices, all but the last unit's map and the last unit's other
-            matrices invertible.
-        best: The map with the least loss.
-
-    Returns:
-        The moved weights, and the condition number of what was inverted.
+    The other matrices of the last unit, and the maps of the other units, must be
+    invertible. Returns the weights, and the condition number of what was inverted.
     """
     n, eye = plan.shortcut, np.eye(plan.width)
     before = eye

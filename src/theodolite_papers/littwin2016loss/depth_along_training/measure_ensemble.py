@@ -29,14 +29,9 @@ def held(network: Any, inputs: "Tensor") -> Any:
 def ensemble(network: Any, inputs: "Tensor", labels: "Tensor", probes: int) -> Numbers:
     """Return shares of branches taken and fitted scales, each with its error.
 
-    Args:
-        network: In any mode; left as found.
-        inputs: A batch as in training, whose statistics the norms keep.
-        labels: Its classes.
-        probes: Samples of it whose paths are followed.
-
-    Errors are those of these very samples. Which samples they are differs from network
-    to network, so that the spread over networks covers their choice.
+    Norms keep the statistics of the batch; paths of ``probes`` of its samples are
+    followed. Errors are those of these very samples. Which samples they are differs
+    from network to network, so that the spread over networks covers their choice.
     """
     import torch
     from torch import nn

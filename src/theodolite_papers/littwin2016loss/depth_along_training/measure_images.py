@@ -25,13 +25,8 @@ def measure_images(
 ) -> list[Rows]:
     """Train the networks of cells of one task and norm; rows of each, in order.
 
-    A seed fixes weights and batches, so that cells of one ``trial`` are pairs.
-
-    Args:
-        config: Settings.
-        cells: All of one task and norm, which share a recipe.
-        at_once: Networks in training at any moment.
-        limit_s: Seconds after which all that still runs is stopped.
+    A seed fixes weights and batches, so that cells of one ``trial`` are pairs. After
+    ``limit_s`` seconds all that still runs is stopped.
     """
     task, norm = cells[0]["task"], cells[0]["norm"]
     images = images_of(task, config.image_samples, config.device)

@@ -57,12 +57,9 @@ def enumerate_paths(
 ) -> Paths:
     """List every path, layer by layer.
 
-    Args:
-        matrices: Weights of the layers, units in columns.
-        gates: Which units are open, one array per layer; all by default.
-        indices: Which different weight is on each edge, one matrix per layer.
-        unique: Number of different weights.
-        skip: Whether layers from the second on have a skip.
+    All gates are open by default. ``indices`` say which of the ``unique`` different
+    weights is on each edge. Units are in columns of the matrices, and layers from the
+    second on may have a skip.
     """
     widths = [matrix.shape[1] for matrix in matrices]
     gates = gates or [np.ones(width, dtype=bool) for width in widths]
@@ -165,14 +162,8 @@ def coin_outputs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the output in every state of the gates, and how probable each is.
 
-    Args:
-        matrices: Weights of the layers, units in columns, all of one width.
-        x: Inputs, shape (samples, inputs).
-        chance: That a gate is open.
-        skip: Whether layers from the second on have a skip.
-
-    Returns:
-        Outputs, shape (states, samples), and probabilities, shape (states,).
+    Shapes are (states, samples) and (states,). Layers have one width, units in columns;
+    ``chance`` is that of an open gate; layers from the second on may have a skip.
     """
     depth, width = len(matrices), matrices[0].shape[1]
     states = np.array(list(product((0.0, 1.0), repeat=depth * width)))

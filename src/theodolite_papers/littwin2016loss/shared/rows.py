@@ -51,12 +51,7 @@ def growth(rows: Select, over: str, *, name: str = "") -> Read:
 
 
 def grown(rows: Select, since: int = 0) -> Test:
-    """Judge whether means are greater at the last stage than at an earlier one.
-
-    Args:
-        rows: Rows with the label ``stage``.
-        since: Place of the earlier stage in the list of all.
-    """
+    """Judge whether means are greater at the last stage than at that of index ``since``."""
 
     def test(both: PredictedAndMeasured) -> Judgement:
         stages = rows(both).levels("stage")

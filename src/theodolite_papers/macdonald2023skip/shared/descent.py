@@ -44,12 +44,8 @@ def descend(
 ) -> Descended:
     """Make plain steps, as many as the last mark says.
 
-    Args:
-        loss: Weights to a loss a network.
-        weights: The start.
-        rates: A step a network.
-        marks: After how many steps to keep the loss, in rising order.
-        note: What else to keep there.
+    The loss, and what ``note`` returns, are kept after as many steps as each mark says.
+    There is a loss and a rate for each network.
     """
     import torch
 
@@ -71,11 +67,7 @@ def descend(
 def follow(loss: Loss, weights: Weights, rates: "Tensor", steps: int) -> Followed:
     """Descend by steps that grow while they lower the loss by half of what they could.
 
-    Args:
-        loss: Weights to a loss a network.
-        weights: The start.
-        rates: The first step of each network.
-        steps: How often to try a step.
+    ``rates`` are the first steps of the networks; ``steps`` says how often to try one.
     """
     import torch
 

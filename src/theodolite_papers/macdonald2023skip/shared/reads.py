@@ -76,15 +76,10 @@ def most_over(
     least: bool = False,
     name: str = "",
 ) -> Read:
-    """Read the largest of what is found less its bound, or over it.
+    """Read the largest of a quantity less its bound, or over it if ``ratio``.
 
-    Args:
-        bound: A row for each row of the quantity.
-        quantity: What is held against it.
-        by: Labels that partners share.
-        ratio: Divide instead of subtracting.
-        least: Read the smallest.
-        name: What it is called.
+    Partners share the labels ``by``; each row of the quantity has a bound. ``least``
+    reads the smallest instead.
     """
 
     def read(both: PredictedAndMeasured) -> Quantity:

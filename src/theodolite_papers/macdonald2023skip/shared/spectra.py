@@ -24,14 +24,10 @@ class FewImages:
 def few_images(
     dataset: str, samples: int, *, seed: int, standardised: bool = True
 ) -> FewImages:
-    """Draw images at random from a training set.
+    """Draw grey images at random from a training set, without repetition.
 
-    Args:
-        dataset: Named dataset of grey images.
-        samples: How many, without repetition.
-        seed: Of the draw.
-        standardised: Whether pixels have mean 0 and deviation 1 over all of the set,
-            as the paper says, or lie between 0 and 1, as in its published script.
+    Standardised pixels have mean 0 and deviation 1 over all of the set, as the paper
+    says; others lie between 0 and 1, as in its published script.
     """
     images, labels = _images(dataset, standardised)
     if not 2 <= samples <= len(labels):
@@ -101,14 +97,8 @@ def descend(
 ) -> Descent:
     """Train by gradient descent on one batch, in train mode, and read spectra.
 
-    Args:
-        network: A network of two blocks; it is trained in place.
-        images: The batch.
-        labels: Its classes.
-        rate: Learning rate.
-        steps: Number of steps.
-        spectra_at: Steps before which spectra are read.
-        samples: Samples whose Jacobians of the two blocks are taken.
+    The network of two blocks is trained in place. Spectra are read before the steps
+    ``spectra_at``; Jacobians of the two blocks are taken at ``samples`` samples.
     """
     import torch
     from torch.nn import functional

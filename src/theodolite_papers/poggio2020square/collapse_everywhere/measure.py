@@ -19,11 +19,7 @@ def stopping_gain(first: Sequence[float], second: Sequence[float]) -> float:
     """Return how much less a training errs where it was best than at its end.
 
     When to stop is chosen on one half of the samples and the gain read on the other,
-    both ways round, so that chance gains nothing.
-
-    Args:
-        first: Errors on one half of the samples, in order of time.
-        second: Errors on the other half.
+    both ways round, so that chance gains nothing. Errors are in order of time.
 
     Example:
         >>> stopping_gain([0.5, 0.1, 0.3], [0.6, 0.2, 0.3])
@@ -39,17 +35,13 @@ def stopping_gain(first: Sequence[float], second: Sequence[float]) -> float:
 def sooner(one: Mapping[int, float], other: Mapping[int, float]) -> tuple[float, float]:
     """Return by how many decades one training is good sooner than another.
 
-    Good is within a tenth of the least error of the worse of the two, so that both
-    come there and chance has less to say on when. Between the epochs looked at nothing
-    is known, which is the error.
-
-    Args:
-        one: Error by epoch.
-        other: Error by epoch, of the other training.
+    Errors are by epoch. Good is within a tenth of the least error of the worse of the
+    two, so that both come there and chance has less to say on when. Between the epochs
+    looked at nothing is known, which is the error.
 
     Example:
-        >>> found = sooner({1: 0.5, 10: 0.2}, {1: 0.5, 10: 0.4, 100: 0.2})
-        >>> round(found[0], 3), round(found[1], 3)
+        >>> decades, error = sooner({1: 0.5, 10: 0.2}, {1: 0.5, 10: 0.4, 100: 0.2})
+        >>> round(decades, 3), round(error, 3)
         (1.0, 2.0)
     """
     good = GOOD * max(min(one.values()), min(other.values()))

@@ -17,9 +17,6 @@ from .config import FITTED, LARGE_START, LEVELS, Config, runs
 def memory(ends: Mapping[float, float]) -> float:
     """Return the exponent of what a training ends with in the norm it starts from.
 
-    Args:
-        ends: Positive number at the end, by norm of the layers at the start.
-
     Example:
         >>> round(memory({0.1: 1.0, 1.0: 10.0, 10.0: 100.0}), 12)
         1.0

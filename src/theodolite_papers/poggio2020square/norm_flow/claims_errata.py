@@ -44,11 +44,9 @@ UNIT = ("one input with decay", "two inputs")
 
 
 def least_rise(along: str, *, falling: bool = False) -> Read:
-    """Read the least rise of measured transients from one value of a label on.
+    """Read the least rise of measured transients along a label, all others held.
 
-    Args:
-        along: The label, all others held.
-        falling: Whether the label is followed downwards.
+    The label is followed downwards if ``falling``.
     """
     other = "layers" if along == "start" else "start"
     name = f"least rise of the transient over {'smaller ' * falling}{along}"

@@ -69,15 +69,9 @@ def descend(
 ) -> tuple["Tensor", Layers]:
     """Descend by autodiff along the sphere, and retract after every step.
 
-    The objective of each network is the sum of squares with decay on its norm.
-
-    Args:
-        scale: The norm of each network.
-        weights: Layers, the networks along the first axis.
-        data: Inputs, labels and decay of each network.
-        rate: Length of the step.
-        steps: Number of steps.
-        watch: Told the step, norms, layers and outputs before each, and at the end.
+    The objective of each network is the sum of squares with decay on its norm. Networks
+    lie along the first axis; ``data`` are inputs, labels and decay of each. ``watch``
+    gets the step, norms, layers and outputs before each step, and at the end.
     """
     import torch
 

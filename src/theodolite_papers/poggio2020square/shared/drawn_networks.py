@@ -19,14 +19,7 @@ class Drawn:
 
 
 def draw(seed: int, trial: int, widths: tuple[int, ...], samples: int) -> Drawn:
-    """Draw a network and data on which it is separable on average at the start.
-
-    Args:
-        seed: First seed of the study.
-        trial: Which network.
-        widths: Inputs, hidden units and one output.
-        samples: Number of inputs.
-    """
+    """Draw a network and data on which it is separable on average at the start."""
     rng = stream(seed, "norms", trial, *widths)
     inputs = rng.normal(size=(samples, widths[0]))
     inputs /= np.linalg.norm(inputs, axis=1, keepdims=True)

@@ -21,11 +21,8 @@ def sum_gaps(
 ) -> "list[Tensor]":
     r"""Return $V_k - \sum_n \alpha_n\,\partial f_n/\partial V_k$ with given gates.
 
-    Args:
-        layers: V_k of one network.
-        inputs: What comes in to each layer, one column per sample.
-        gates: Slopes of the hidden units, one column per sample.
-        shares: The α of each sample.
+    ``layers`` are the $V_k$, ``shares`` the $\alpha_n$, ``gates`` the slopes of hidden
+    units. Inputs of each layer and gates have one column per sample.
     """
     import torch
 
@@ -55,11 +52,7 @@ def least_sum_gaps(
 ) -> list[float]:
     """Return the gaps of each layer for the best slopes, from 0 to 1, of some units.
 
-    Args:
-        layers: V_k of one network.
-        inputs: What comes in to each layer, one column per sample.
-        shares: The α of each sample.
-        free: Marks the units, by sample, whose slopes are chosen.
+    As ``sum_gaps``; ``free`` marks the units, by sample, whose slopes are chosen.
     """
     import torch
 

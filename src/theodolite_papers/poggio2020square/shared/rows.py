@@ -57,12 +57,9 @@ def known(value: float) -> float | None:
 def flow_beside_descent(
     flow: Rows, descent: Rows, by: Mapping[str, tuple[str, ...]]
 ) -> list[Row]:
-    """Return numbers of a flow beside those of descent.
+    """Return predicted numbers of a flow beside measured ones of descent.
 
-    Args:
-        flow: Predicted rows.
-        descent: Measured rows.
-        by: Quantities to compare, and the labels that tell the rows of each apart.
+    ``by`` has the quantities, and the labels that tell the rows of each apart.
     """
     rows: list[Row] = []
     for quantity, keys in by.items():

@@ -38,15 +38,9 @@ def split_classes(
 ) -> SplitClasses:
     """Return training samples, equally many of each class, and samples held out.
 
-    Of a dataset without a test split, those that are left over are held out.
-
-    Args:
-        dataset: Name of the dataset.
-        classes: Which classes, in their new order.
-        each: Training samples of each class; 0 for all.
-        coarse: Squares of so many pixels are averaged into one.
-        trial: Draws the training samples.
-        held: At most so many samples of each class are held out; 0 for all.
+    Of a dataset without a test split, those that are left over are held out. ``each``
+    and ``held`` limit the samples of a class, 0 for all. Squares of ``coarse`` pixels
+    are averaged into one. The trial draws the training samples.
     """
     images, labels = _images(dataset, "train", classes, coarse)
     left = dataset in WITHOUT_TEST
@@ -122,10 +116,7 @@ def two_digits(
 ) -> TwoClasses:
     """Return the first samples of each of two classes, half of them of each.
 
-    Args:
-        samples: How many, an even number; fewer where the split has fewer.
-        split: "train" or "test".
-        classes: The digits.
+    The number is even, and smaller where the split has fewer.
     """
     if samples < 2 or samples % 2:
         raise ConfigError(f"samples is {samples}: pass an even number from 2 up")

@@ -60,15 +60,10 @@ def draw(
     tied: bool = False,
     scale: float = 1.0,
 ) -> StackedNetworks:
-    """Draw normal matrices of Frobenius norm 1; hidden ones are equal if tied.
+    """Draw normal matrices of Frobenius norm 1, with ``scale`` as the first ρ.
 
-    Args:
-        seeds: One a network.
-        sizes: Units from the inputs to the output.
-        relu: Whether hidden layers are rectified.
-        tied: Whether all layers but the last are one matrix, as in a recurrent
-            network that is run for as many steps.
-        scale: Starting value of ρ.
+    If tied, all layers but the last are one matrix, as in a recurrent network that is
+    run for as many steps.
     """
     import torch
 
@@ -109,16 +104,10 @@ def descend(
     rates: tuple[float, float],
     one_sample: bool = False,
 ) -> None:
-    """Train by gradient descent with momentum, the rate falling geometrically.
+    """Train networks in place with momentum, the rate falling geometrically.
 
-    Args:
-        networks: Trained in place.
-        x: Inputs.
-        y: Labels.
-        decay: Weight decay λ.
-        steps: Steps.
-        rates: First and last learning rate.
-        one_sample: Whether each step sees one sample, with its share of the decay.
+    ``rates`` are the first and the last. With ``one_sample`` each step sees one sample,
+    with its share of the decay.
     """
     import torch
 

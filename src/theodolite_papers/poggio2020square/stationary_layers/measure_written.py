@@ -123,11 +123,7 @@ def collapse(
 ) -> list[Row]:
     """Return what the four properties say of features of two equally large classes.
 
-    Args:
-        features: Last hidden layer, one row per sample.
-        last: The last layer's weights.
-        outputs: What the network says.
-        y: Labels -1 and +1.
+    Features of the last hidden layer have one row per sample; labels are -1 and +1.
     """
     means = [features[y == sign].mean(axis=0) for sign in (1, -1)]
     within = np.concatenate(

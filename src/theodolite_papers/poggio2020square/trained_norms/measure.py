@@ -30,11 +30,7 @@ def train(
 ) -> dict[tuple[str, float, int], list[Row]]:
     """Train the networks of a family and some seeds; return the rows of each.
 
-    Args:
-        config: What to train.
-        family: Dense or convolutional.
-        trials: Seeds.
-        **settings: Passed to ``training.train_classifiers``.
+    Further settings are those of ``training.train_classifiers``.
     """
     from theodolite.training import ClassifierRecipe, train_classifiers
 

@@ -126,14 +126,9 @@ def gap(
 ) -> Read:
     """Read the mean of the first network less the second, over common depths.
 
-    Losses in decades. Rates are left out where all end alike for one of the two.
-
-    Args:
-        first: Network whose number is claimed to be more.
-        second: Network whose number is claimed to be less.
-        quantity: ``loss``, ``rate`` or ``stayed``.
-        least: Least depth that counts.
-        deepest: Only the greatest common depth counts.
+    Losses are in decades; rates are left out where all end alike for one of the two.
+    Depths from ``least`` on count, or only the deepest. The quantity is ``loss``,
+    ``rate`` or ``stayed``.
     """
     told = {"loss": "log10 final loss", "rate": "log10 best rate"}.get(
         quantity, "share of rates at which it stays"

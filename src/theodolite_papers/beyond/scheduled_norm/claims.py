@@ -95,29 +95,23 @@ def _against_decay(method: str) -> tuple[Claim, ...]:
     return (
         ours(
             name=f"{method}-errs-no-more",
-            statement=(
-                f"Networks {words}, err no more on held-out samples than with batch "
-                "norm and weight decay, on any of four tasks."
-            ),
+            statement=f"Networks {words}, err no more on held-out samples than with "
+            "batch norm and weight decay, on any of four tasks.",
             test=_no_more("held_error", method, "decay"),
             rival="directions that need a decay to be good ones",
             asides=_means if method == "grown" else None,
         ),
         ours(
             name=f"{method}-has-wider-margins",
-            statement=(
-                f"Networks {words}, have wider normalised margins than with batch norm "
-                "and weight decay, on each of four tasks."
-            ),
+            statement=f"Networks {words}, have wider normalised margins than with "
+            "batch norm and weight decay, on each of four tasks.",
             test=_less("mean_margin", "decay", method, log=True),
             rival="a decay that lowers norms further",
         ),
         ours(
             name=f"{method}-forgets-its-start",
-            statement=(
-                f"Networks {words}, decide more alike from different starts than with "
-                "batch norm and weight decay, on each of four tasks."
-            ),
+            statement=f"Networks {words}, decide more alike from different starts than "
+            "with batch norm and weight decay, on each of four tasks.",
             test=_less("disagreement", method, "decay"),
             rival="directions that remember where they began",
         ),

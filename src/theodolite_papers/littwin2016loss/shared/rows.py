@@ -51,7 +51,7 @@ def growth(rows: Select, over: str, *, name: str = "") -> Read:
 
 
 def grown(rows: Select, since: int = 0) -> Test:
-    """Judge whether means are greater at the last stage than at that of index ``since``."""
+    """Judge whether means grow from the stage at index ``since`` to the last."""
 
     def test(both: PredictedAndMeasured) -> Judgement:
         stages = rows(both).levels("stage")

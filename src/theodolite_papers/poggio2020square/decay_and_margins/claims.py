@@ -112,11 +112,9 @@ CLAIMS = (
     beyond(
         name="noise-does-not-forget",
         place="Beside appendix E.1",
-        statement=(
-            "Unlike decay, label noise of any size tried leaves the end dependent on "
-            f"the start, and the norm at least ten times that of a decay of "
-            f"{PAPER_DECAY}."
-        ),
+        statement="Unlike decay, label noise of any size tried leaves the end "
+        "dependent on the start, and the norm at least ten times that of a decay of "
+        f"{PAPER_DECAY}.",
         test=_noisy(
             lambda noise: every(
                 *(

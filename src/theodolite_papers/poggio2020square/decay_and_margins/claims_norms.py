@@ -249,10 +249,8 @@ STARTS = (
     beyond(
         name="errors-forget-too",
         place="Beside section 3",
-        statement=(
-            f"With a weight decay of {PAPER_DECAY} errors on new samples do not depend "
-            "on the start either; without decay large starts err more."
-        ),
+        statement=f"With a weight decay of {PAPER_DECAY} errors on new samples do not "
+        "depend on the start either; without decay large starts err more.",
         test=every(
             ordered(
                 measured("test_error", **_run(PAPER_DECAY, SMALL_START)),

@@ -23,7 +23,7 @@ from ..shared.optima import exact_optimum
 from ..shared.problems import EPS
 from ..shared.whitened import whitened
 from .config import PAIR, Config
-from .measure import State, arranged, blueprint, by_network, slope_rows, trained
+from .measure import arranged, blueprint, by_network, slope_rows, trained
 
 
 def combine(config: Config, cell: Cell) -> Rows:
@@ -34,7 +34,12 @@ def combine(config: Config, cell: Cell) -> Rows:
         return Rows(_start(plan, data, cell["trial"]))
     states = trained(config, tuple(cell.items()))
     if by_network(config, cell):
-        rows = [_gap(plan, state, data) for state in states if state.reading]
+        rows = []
+        for state in (one for one in states if one.reading):
+            matrix = theory.linear_hessian(plan, state.weights, data)
+            assert state.matrix is not None  # it comes with its reading
+            row = gap_row("moments_gap", matrix, state.matrix, state.reading)
+            rows.append({**row, "step": state.step})
     else:
         read = [(s, read_state(plan, s.weights, data)) for s in states]
         rows = arranged(config, cell, read)
@@ -70,14 +75,6 @@ def read_state(
         ),
         *slope_rows(flat, matrix),
     ]
-
-
-def _gap(plan: ShortcutBlueprint, state: State, data: theory.Moments) -> Row:
-    """Return how far the Hessian from moments is from the measured one."""
-    matrix = theory.linear_hessian(plan, state.weights, data)
-    assert state.matrix is not None  # it comes with its reading
-    row = gap_row("moments_gap", matrix, state.matrix, state.reading)
-    return {**row, "step": state.step}
 
 
 def _start(plan: ShortcutBlueprint, data: theory.Moments, seed: int) -> list[Row]:

@@ -23,7 +23,10 @@ def combine(config: Config, cell: Cell) -> Rows:
     rows: list[Row] = []
     for network in hessians(config, data, n, cell["trial"]):
         if n == 2 and network.setting == "linear":
-            rows += _excess(network, samples)
+            least = theory.moments(*samples).optimal_loss()
+            value = network.reading.loss / least - 1
+            error = EPS * len(samples[0]) * (1 + value)
+            rows += named({"excess": value}, error, **network.labels)
         if data == "random":
             compared = _one_shortcut if n == 1 else _two_shortcut
             rows += compared(network, samples)
@@ -88,12 +91,3 @@ def _one_shortcut(network: Measured, samples: Samples) -> list[Row]:
     rows += named({"printed_lower": below}, network.rounding, **network.labels)
     rival = {"no commutation": gap(printed + pull, lower, scale)}
     return rows + _rivals(network, "lower_rival", rival)
-
-
-def _excess(network: Measured, samples: Samples) -> list[Row]:
-    """Compare the loss at zero with that of the best linear map."""
-    least = theory.moments(*samples).optimal_loss()
-    value = network.reading.loss / least - 1
-    return named(
-        {"excess": value}, EPS * len(samples[0]) * (1 + value), **network.labels
-    )

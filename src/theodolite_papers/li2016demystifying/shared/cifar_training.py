@@ -91,7 +91,10 @@ def read_weights(model: Any) -> dict[str, float]:
 
 
 def _rows(result: Any, config: CifarConfig, tested: int) -> list[Row]:
-    """Return one row per quantity and epoch, each with how the run ended."""
+    """Return one row per quantity and epoch, each with how the run ended.
+
+    Errors are of one network's number; those over networks are the judge's.
+    """
     fate = {"status": result.status, "epochs": config.epochs}
     rows: list[Row] = []
     for reading in result.history:
@@ -99,7 +102,9 @@ def _rows(result: Any, config: CifarConfig, tested: int) -> list[Row]:
             if name in reading:
                 value = float(reading[name])
                 label = {"quantity": name, "epoch": int(reading["epoch"])}
-                error = _error(name, value, tested)
+                error = 2.0**-23 * value  # of single precision
+                if name == "test_error":
+                    error = float(np.sqrt(value * (1 - value) / tested))
                 rows.append({**label, "value": value, "error": error, **fate})
     if result.history and "parameters" in result.history[0]:
         count = result.history[0]["parameters"]
@@ -107,13 +112,6 @@ def _rows(result: Any, config: CifarConfig, tested: int) -> list[Row]:
     seconds = result.history[-1]["seconds"] if result.history else 0.0
     notes = {"graphed": result.graphed, "note": result.error}
     return [*rows, {"quantity": "seconds", "value": seconds, **notes, **fate}]
-
-
-def _error(name: str, value: float, tested: int) -> float:
-    """Return the error of one network's number; that over networks is the judge's."""
-    if name == "test_error":
-        return float(np.sqrt(value * (1 - value) / tested))
-    return 2.0**-23 * value  # of single precision
 
 
 def _augmentation(config: CifarConfig, images: Any) -> Any:

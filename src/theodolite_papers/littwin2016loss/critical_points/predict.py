@@ -35,18 +35,14 @@ def counts(config: Config) -> list[Row]:
             growth = math.exp(width * theory.critical_exponent(MIXTURES[name]))
             rows += named_rows({"asymptotic": growth}, 1e-12 * growth, **labels)
             if name == "two-three" and width == 3:
-                rows += _below(plan, **labels)
+                counts = [
+                    theory.mean_critical_points(plan, index=k, below=LEVEL, seed=k)
+                    for k in range(width)
+                ]
+                error = sum(_COVER * part.error * part.value for part in counts)
+                below = sum(part.value for part in counts)
+                rows += named_rows({"below": below}, error, **labels)
     return rows
-
-
-def _below(plan: SpinGlassBlueprint, **labels: object) -> list[Row]:
-    """Return the mean number of all critical points up to an energy."""
-    counts = [
-        theory.mean_critical_points(plan, index=k, below=LEVEL, seed=k)
-        for k in range(plan.width)
-    ]
-    error = sum(_COVER * part.error * part.value for part in counts)
-    return named_rows({"below": sum(part.value for part in counts)}, error, **labels)
 
 
 def _row(name: str, count: theory.MeanCount, **labels: object) -> list[Row]:

@@ -49,17 +49,13 @@ def over_groups(
         pieces = []
         for group in groups(both.measured):
             if group["norm"] in norms and group["family"] in families:
+                kind = f"{group['task']}, {group['norm']}, depth {group['depth']}"
                 for part in parts:
-                    judged = make(group, part)(both)
-                    pieces.append(renamed(judged, _named(group, part)))
+                    name = f"{part.replace('_', ' ')}, {kind}"
+                    pieces.append(renamed(make(group, part)(both), name))
         return all_of(pieces) if pieces else undecided("no such network was read")
 
     return test
-
-
-def _named(group: Mapping[str, Any], part: str) -> str:
-    told = f"{group['task']}, {group['norm']}, depth {group['depth']}"
-    return f"{part.replace('_', ' ')}, {told}"
 
 
 def depth(group: Mapping[str, Any], part: str) -> Select:

@@ -105,23 +105,19 @@ def _part(rows: Rows, part: str) -> Iterator[Row]:
     for quantity in ("depth", "spread", "beta"):
         chosen = rows.where(quantity=f"{part}_{quantity}")
         for point in group_means(chosen, (*GROUP, "step")):
-            blocks = units_of(point)
+            blocks, norm = units_of(point), NORMS.get(point["norm"], point["norm"])
             # Depths are kept as shares of the branches.
             unit = blocks if quantity == "depth" else 1
             yield {
                 "quantity": "effective_depth" if quantity == "depth" else quantity,
-                "network": _name(point),
+                "network": f"{point['task']}, {point['family']}, "
+                f"depth {point['depth']}, {norm}",
                 "part": part,
                 "blocks": blocks,
                 "step": point["step"],
                 "value": point["value"] * unit,
                 "error": point["error"] * unit,
             }
-
-
-def _name(row: Row) -> str:
-    norm = NORMS.get(row["norm"], row["norm"])
-    return f"{row['task']}, {row['family']}, depth {row['depth']}, {norm}"
 
 
 NORMS = {"scalar": "one scale a layer", "batch": "batch norm", "none": "no norm"}

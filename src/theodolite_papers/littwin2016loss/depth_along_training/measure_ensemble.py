@@ -47,25 +47,18 @@ def ensemble(network: Any, inputs: "Tensor", labels: "Tensor", probes: int) -> N
     numbers: Numbers = {}
     for name in ("output", "gradient"):
         one = reading.of(name)
-        residual = one["residual"]
+        share, residual = one["share"], one["residual"]
+        # A length counts the first layer, which no skip passes, and so does the depth.
+        below = sum(s for r, s in enumerate(share, start=1) if 2 * r < len(share))
         numbers |= {
             f"{name}_depth": (one["effective_depth"] / units, residual),
             f"{name}_spread": (one["spread"], residual * units),
             f"{name}_beta": (one["beta"], residual * units * one["beta"]),
             f"{name}_distance": (one["distance"], residual),
-            f"{name}_below_half": (_below_half(one["share"]), residual),
+            f"{name}_below_half": (float(below), residual),
         }
     gains = float(reading.predicted_beta)
     return numbers | {"gain_beta": (gains, 1e-9 * gains)}
-
-
-def _below_half(share: Any) -> float:
-    """Return the energy of lengths below half the depth.
-
-    A length counts the first layer, which no skip passes, and so does the depth.
-    """
-    depth = len(share)
-    return float(sum(share[r] for r in range(depth) if 2 * (r + 1) < depth))
 
 
 def depth_alone(
@@ -87,7 +80,7 @@ def scaled(network: Any, factor: float) -> Any:
     twin = copy.deepcopy(network)
     with torch.no_grad():
         for unit in twin.units:
-            for weight in _scales(unit):
+            for weight in _norms(unit) or _weights(unit):
                 weight.mul_(factor)
     return twin
 
@@ -161,7 +154,3 @@ def _weights(unit: Any) -> list[Any]:
         for layer in unit.modules()
         if isinstance(layer, nn.Linear | nn.Conv2d)
     ]
-
-
-def _scales(unit: Any) -> list[Any]:
-    return _norms(unit) or _weights(unit)

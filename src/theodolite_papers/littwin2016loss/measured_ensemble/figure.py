@@ -1,7 +1,5 @@
 """Energy by path length, of networks and by Eq 16."""
 
-from collections.abc import Iterator
-
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
@@ -56,21 +54,15 @@ WEIGHTS = {"unit": "weights 1/√n", "he": "weights √(2/n)"}
 
 def exhibit(both: PredictedAndMeasured) -> Rows:
     """Return shares of the output's energy, and means of output and gradient."""
-    return Rows([*_shares(both.measured), *_means(both.measured)])
-
-
-def _shares(rows: Rows) -> Iterator[Row]:
+    rows, table = both.measured, []
     for point in group_means(rows.where(quantity="share"), (*GROUP, "length")):
         labels = {"quantity": "share", "length": point["length"] - 1}
-        yield _row(point, labels, point["value"])
-
-
-def _means(rows: Rows) -> Iterator[Row]:
-    chosen = rows.where(lambda row: row.get("part") == "gradient")
-    for point in group_means(chosen.where(quantity="length"), GROUP):
-        yield _row(point, {"quantity": "effective_depth"}, point["value"] - 1)
+        table.append(_row(point, labels, point["value"]))
+    for point in group_means(rows.where(quantity="length", part="gradient"), GROUP):
+        table.append(_row(point, {"quantity": "effective_depth"}, point["value"] - 1))
     for point in group_means(rows.where(quantity="beta"), GROUP):
-        yield _row(point, {"quantity": "beta"}, point["value"])
+        table.append(_row(point, {"quantity": "beta"}, point["value"]))
+    return Rows(table)
 
 
 def _row(point: Row, labels: Row, value: float) -> Row:

@@ -59,7 +59,13 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
         rows += named_rows({"mass": len(some)}, 0.0, length=length)
         if plan.unique:
             repeats = some.repeats(plan.inputs, plan.unique)
-            rows += named_rows(_repeats(repeats), 0.0, length=length)
+            total = repeats.sum(axis=1)
+            counts = {
+                "repeats_least": total.min(),
+                "repeats_most": total.max(),
+                "repeats_spread": np.ptp(total),
+            }
+            rows += named_rows(counts, 0.0, length=length)
             rows += named_rows(_second_moments(repeats), 4 * EPS, length=length)
     rows += named_rows({"total": len(paths) / plan.inputs}, 0.0)
     if plan.unique and cell["network"] != "uneven":
@@ -98,16 +104,6 @@ def _sums(plan: PathBlueprint, x: np.ndarray, seen: Recorded) -> list[Row]:
     }
     rounding = EPS * len(listed(plan, seen)) ** 0.5
     return named_rows(named, rounding) + named_rows(signs, 0.0)
-
-
-def _repeats(repeats: np.ndarray) -> dict[str, float]:
-    """How often products of weights occur."""
-    total = repeats.sum(axis=1)
-    return {
-        "repeats_least": total.min(),
-        "repeats_most": total.max(),
-        "repeats_spread": np.ptp(total),
-    }
 
 
 def _second_moments(repeats: np.ndarray) -> dict[str, float]:

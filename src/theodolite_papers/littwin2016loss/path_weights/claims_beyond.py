@@ -24,13 +24,10 @@ from .config import BETAS
 NONE = near(0, 0)
 
 
-def _whole(beta: float, depth: int) -> bool:
-    return (BETAS[beta] * depth / (1 + BETAS[beta])).denominator == 1
-
-
 def _at_ties(row: Row) -> bool:
     """Whether the theorem's hypothesis is met."""
-    return _whole(row["beta"], row["depth"])
+    beta = BETAS[row["beta"]]
+    return (beta * row["depth"] / (1 + beta)).denominator == 1
 
 
 def _elsewhere(row: Row) -> bool:

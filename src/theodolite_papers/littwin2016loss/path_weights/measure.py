@@ -124,21 +124,17 @@ def _exact(depth: int, beta: float) -> list[Row]:
     }
     mirrored = ExactWeights(depth=depth, beta=1 / exact).shares[::-1]
     shares = np.array(weights.shares)
+    # Eq 36: the lower tail over what is printed as its bound.
+    squares = ExactWeights(depth=depth, beta=exact, shift=0).squares
+    last = int(BANDS[beta][0] * depth)
     numbers = {
         "first_share": shares[0],
         "mirror_gap": np.abs(shares - mirrored).max(),
         "same_scale_gap": np.abs(shares - shares[::-1]).max(),
-        "tail_over_bound": _tail_over_bound(depth, exact, BANDS[beta][0]),
+        "tail_over_bound": Fraction(sum(squares[:last]), last * squares[last - 1]),
     }
     rows = named_rows(whole, 0.0, beta=beta) + named_rows(numbers, 2 * EPS, beta=beta)
     return rows + named_rows(_influence(weights), EPS * depth, beta=beta)
-
-
-def _tail_over_bound(depth: int, beta: Fraction, low: Fraction) -> Fraction:
-    """Eq 36: the lower tail over what is printed as its bound."""
-    weights = ExactWeights(depth=depth, beta=beta, shift=0)
-    last = int(low * depth)
-    return Fraction(sum(weights.squares[:last]), last * weights.squares[last - 1])
 
 
 def _entropy(depth: int) -> list[Row]:

@@ -75,7 +75,9 @@ def enumerate_paths(
     )
     for matrix, gate, index in zip(matrices[1:], gates[1:], indices[1:], strict=True):
         taken = _extended(paths, matrix, gate, index, unique)
-        paths = _joined(paths, taken) if skip else taken
+        pairs = {k: (v, vars(taken)[k]) for k, v in vars(paths).items()}
+        joined = {name: np.concatenate(pair) for name, pair in pairs.items()}
+        paths = Paths(**joined) if skip else taken
     return paths
 
 
@@ -96,11 +98,6 @@ def _extended(
         open=paths.open[old] & gate[end],
         word=paths.word[old] * unique + index[came, end],
     )
-
-
-def _joined(first: Paths, second: Paths) -> Paths:
-    pairs = {k: (v, vars(second)[k]) for k, v in vars(first).items()}
-    return Paths(**{name: np.concatenate(pair) for name, pair in pairs.items()})
 
 
 def propagated(

@@ -22,7 +22,9 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
     width, mixture = cell["width"], MIXTURES[cell["mixture"]]
     seeds = [derive(cell["trial"], "draw", i) for i in range(config.draws)]
-    frames = torch.from_numpy(_frames(config, width, cell["trial"]))
+    # Points of the unit sphere, each with two tangent directions.
+    points = stream(cell["trial"], "points").standard_normal((config.points, width, 3))
+    frames = torch.from_numpy(np.linalg.qr(points)[0].transpose(0, 2, 1))
     frames = frames.expand(config.draws, *frames.shape)
     sampled = _sampled(SpinGlassBlueprint(width=width, mixture=mixture), seeds)
     numbers = _moments(sampled, frames, width, max(mixture))
@@ -31,13 +33,6 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     numbers |= {f"printed_{name}": value for name, value in printed.items()}
     # What is averaged has no error but rounding; chance is in the spread over trials.
     return Rows(named_rows(numbers, 1e-12))
-
-
-def _frames(config: Config, width: int, trial: int) -> np.ndarray:
-    """Return points of the unit sphere, each with two tangent directions."""
-    drawn = stream(trial, "points").standard_normal((config.points, width, 3))
-    frames, _ = np.linalg.qr(drawn)
-    return frames.transpose(0, 2, 1)
 
 
 def _sampled(plan: SpinGlassBlueprint, seeds: list[int]) -> Energies:

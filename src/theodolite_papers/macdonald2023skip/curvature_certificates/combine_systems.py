@@ -85,8 +85,10 @@ def _system(config: Config, trial: int) -> list[Row]:
         network = network_of(drawn, trial + place, float(10 ** rng.uniform(-1, 0.5)))
         here, there = _jacobian(drawn, network), None
         loss, slope, theta = _loss(drawn, network)
+        formula = theory.system_jacobian(drawn.plan, weights_of(network), drawn.inputs)
+        size = max(np.abs(here).max(), 1e-300)
         ratio = {
-            "assembled_gap": _assembled(drawn, network, here),
+            "assembled_gap": float(np.abs(formula - here).max() / size),
             "derivative_ratio": np.linalg.norm(here, 2) / bounds.derivative,
             "hessian_ratio": _hessian_norm(drawn, network) / beta,
         }
@@ -127,12 +129,6 @@ def weights_of(network: Any) -> list[Any]:
         return {k: v.detach().numpy() for k, v in module.named_parameters()}
 
     return [of(layer) for layer in network.layers]
-
-
-def _assembled(drawn: Instance, network: Any, jacobian: np.ndarray) -> float:
-    plan: SystemBlueprint = drawn.plan
-    formula = theory.system_jacobian(plan, weights_of(network), drawn.inputs)
-    return float(np.abs(formula - jacobian).max() / max(np.abs(jacobian).max(), 1e-300))
 
 
 def _jacobian(drawn: Instance, network: Any) -> np.ndarray:

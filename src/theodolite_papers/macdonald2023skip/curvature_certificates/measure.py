@@ -235,7 +235,11 @@ def _plain(config: Config, trial: int) -> list[Row]:
 
 def products(config: Config) -> list[Row]:
     """Return rows of lemmas B.1, B.4 and B.5."""
-    rows = _tall()
+    # Lemma B.5's slack for two equal samples and the matrix w₁ + 2w₂.
+    samples, slope = np.array([[1.0, 1.0]]), np.array([[1.0, 2.0]])
+    pair = (samples.T @ slope, samples, slope)
+    values = [np.linalg.svd(a, compute_uv=False)[-1] for a in pair]
+    rows = named_rows({"tall_slack": values[0] - values[1] * values[2]}, TINY)
     for trial in config.seeds:
         drawn = instance(config, trial)
         rows += _lipschitz(config, trial)
@@ -367,14 +371,6 @@ def _first_layer(drawn: Instance, trial: int) -> list[Row]:
         "matrix_rows": own.shape[0] - out * into,
     }
     return named_rows(numbers, TINY, trial=trial)
-
-
-def _tall() -> list[Row]:
-    """Return lemma B.5's slack for two equal samples and the matrix w₁ + 2w₂."""
-    samples, slope = np.array([[1.0, 1.0]]), np.array([[1.0, 2.0]])
-    whole = samples.T @ slope
-    values = [np.linalg.svd(a, compute_uv=False)[-1] for a in (whole, samples, slope)]
-    return named_rows({"tall_slack": values[0] - values[1] * values[2]}, TINY)
 
 
 _PARTS = {"quadratics": quadratics, "roughness": roughness, "products": products}

@@ -38,6 +38,9 @@ from .config import (
 )
 from .predict import ONE_LAYER_STARTS, layer_of, smoothness
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 # Room around the start that the first layer is shown not to leave.
 _ROOM = 0.5
 _TEACHER = 0.5
@@ -130,9 +133,6 @@ def _bounds(
         "path_over_room": longest_path(float(losses[0]), regular * floor) / _ROOM,
     }
 
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 # Readings while steps grow.
 _STAGES = 5

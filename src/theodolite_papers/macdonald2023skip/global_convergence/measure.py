@@ -91,27 +91,18 @@ _SHORT = 12
 
 def arithmetic(config: Config) -> list[Row]:
     """Return what the steps of the proof say, measured."""
-    return [*_quadratics(), *_line(), *_growth(config), *_turned(config)]
-
-
-def _quadratics() -> list[Row]:
-    """Return the worst factor that a step leaves of a quadratic loss."""
     rows: list[Row] = []
+    # The worst factor that a step leaves of a quadratic loss.
     for case, (spectrum, rate) in enumerate(QUADRATICS):
         losses = _losses(spectrum, rate, _SHORT)
         worst = float((losses[1:] / losses[:-1]).max())
         rows += named_rows({"factor": worst}, EPS, case=case)
-    return rows
-
-
-def _line() -> list[Row]:
-    """Return what is left of a parabola after each step."""
+    # What is left of a parabola after each step.
     curvature, rate = LINE
     losses = _losses((curvature,), rate, 5)[:, 0]
-    rows: list[Row] = []
     for step, left in enumerate(losses / losses[0]):
         rows += named_rows({"left": left}, EPS, step=step)
-    return rows
+    return [*rows, *_growth(config), *_turned(config)]
 
 
 def _losses(spectrum: tuple[float, ...], rate: float, steps: int) -> np.ndarray:

@@ -113,9 +113,6 @@ def _square(slopes: Weights) -> "Tensor":
     )
 
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 Cost = Callable[["Tensor"], "Tensor"]
 _TINY = 1e-30
 

@@ -57,19 +57,14 @@ def compare_table(
                 told = f"{word}, {model(cell['added_identity'])}, rate {cell['rate']:g}"
                 rows += [_beside(told, cell["value"], row)
                          for row in means.where(**labels)]  # fmt: skip
-        return rows + _counts(both)
+        wanted = both.predicted.only(quantity="parameters")["value"]
+        for scale in (ORIGINAL, MODIFIED):
+            counted = both.measured.where(quantity="parameters", added_identity=scale)
+            for row in group_means(counted, ("added_identity",)):
+                rows.append(_beside(f"parameters, {model(scale)}", wanted, row))
+        return rows
 
     return compare
-
-
-def _counts(both: PredictedAndMeasured) -> list[Row]:
-    wanted = both.predicted.only(quantity="parameters")["value"]
-    counted = both.measured.where(quantity="parameters")
-    return [
-        _beside(f"parameters, {model(scale)}", wanted, row)
-        for scale in (ORIGINAL, MODIFIED)
-        for row in group_means(counted.where(added_identity=scale), ("added_identity",))
-    ]
 
 
 def _beside(label: str, predicted: float, row: Row) -> Row:

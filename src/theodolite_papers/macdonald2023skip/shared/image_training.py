@@ -48,17 +48,19 @@ def train_cells(
     _check_classes(config, images)
     seeds = [derive(cell["trial"], f"rate {cell['rate']:g}") for cell in cells]
     plans = [config.plan(cell["added_identity"]) for cell in cells]
+    recipes = [recipe_of(config, cell["rate"]) for cell in cells]
+    tests = filter(recipes[0].tests_at, range(config.epochs + 1))
     done = training.train_many(
         [
             partial(networks.build, plan, seed=seed)
             for plan, seed in zip(plans, seeds, strict=True)
         ],
         images,
-        recipe=[recipe_of(config, cell["rate"]) for cell in cells],
+        recipe=recipes,
         seeds=seeds,
         augment=_augmentation(config),
         probe=partial(batch_errors, config, images),
-        probe_steps=_tested_steps(config, len(images.labels)),
+        probe_steps=[len(images.labels) // config.batch_size * n for n in tests],
         report=report,
         at_once=at_once,
         limit_s=limit_s,
@@ -137,14 +139,6 @@ def rows_of(
     reached = int(history[-1]["epoch"]) if history else 0
     last = {"quantity": "reached", "value": reached, "error": 0.0, **fate}
     return [*rows, {**last, "note": note}]
-
-
-def _tested_steps(config: ImageConfig, samples: int) -> list[int]:
-    """Return the numbers of updates at which networks are tested."""
-    steps, recipe = samples // config.batch_size, recipe_of(config, 1.0)
-    return [
-        steps * epoch for epoch in range(config.epochs + 1) if recipe.tests_at(epoch)
-    ]
 
 
 def _augmentation(config: ImageConfig) -> Any:

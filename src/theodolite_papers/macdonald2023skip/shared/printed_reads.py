@@ -23,8 +23,11 @@ def sampled_from(row: Row, *, log: bool = False) -> Sampled:
     if log:
         slack = -math.log10(1 - slack / value)
         stderr, value = stderr / (value * math.log(10)), math.log10(value)
+    where = (
+        f"table {row['table']}, rate {row['rate']:g}, {model(row['added_identity'])}"
+    )
     return Sampled(
-        name=_name(row),
+        name=f"{_word(row['quantity'], False)}, {where}",
         value=value,
         slack=slack,
         stderr=stderr,
@@ -116,8 +119,3 @@ def _difference(
 
 def _word(quantity: str, log: bool) -> str:
     return f"{'log10 ' if log else ''}{quantity.replace('_', ' ')}"
-
-
-def _name(row: Row) -> str:
-    which = f"table {row['table']}, rate {row['rate']:g}"
-    return f"{_word(row['quantity'], False)}, {which}, {model(row['added_identity'])}"

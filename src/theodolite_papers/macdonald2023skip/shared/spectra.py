@@ -12,6 +12,9 @@ from theodolite.core import ConfigError, Row, named_rows, stream
 
 from .reads import SHARES
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FewImages:
@@ -54,9 +57,6 @@ def _images(dataset: str, standardised: bool) -> tuple[np.ndarray, np.ndarray]:
         images = whole / whole.max()
     return images.reshape(len(images), 1, *train.inputs.shape[1:]), train.labels
 
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 # Products of this depth in single precision, in units of the Frobenius norm; a test
 # holds it against double precision.

@@ -69,18 +69,19 @@ def everywhere(
 ) -> Test:
     """A test holds for all numbers of classes, decays and starts."""
 
+    def of_run(rows: Select) -> Test:
+        return make(
+            **{k: rows.labels[k] for k in ("classes", "loss", "decay", "start")}
+        )
+
     def of_decay(rows: Select) -> Test:
-        return at_each("start", rows, lambda at: make(**_run(at)))
+        return at_each("start", rows, of_run)
 
     def of_classes(rows: Select) -> Test:
         return at_each("decay", rows, of_decay, where=decays)
 
     ends = measured("nc1", stage="end", loss=loss)
     return at_each("classes", ends, of_classes, where=classes)
-
-
-def _run(rows: Select) -> dict[str, Any]:
-    return {k: rows.labels[k] for k in ("classes", "loss", "decay", "start")}
 
 
 def _told(classes: int, loss: str, decay: float, start: float) -> str:

@@ -12,6 +12,10 @@ from ..shared.rows import known, rank_correlation
 from ..shared.split_classes import SplitClasses, flipped, split_classes
 from .config import FLIPPED, Config, Run, runs
 
+if TYPE_CHECKING:
+    from theodolite.networks import ClassifierNetwork
+    from theodolite.training import TrainedClassifier
+
 GOOD = 1.1  # times the least error of the worse
 
 
@@ -58,10 +62,6 @@ def _first(errors: Mapping[int, float], good: float) -> tuple[float, float]:
     return float(time), math.log10(time / before)
 
 
-if TYPE_CHECKING:
-    from theodolite.networks import ClassifierNetwork
-    from theodolite.training import TrainedClassifier
-
 EPS = 1e-4  # of networks in single precision, relative
 AT_ONCE = 12  # runs a stack on the CPU, small as these networks are
 # Numbers of a collapse, under the names of the four properties.
@@ -89,7 +89,12 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     if cell["labels"] == FLIPPED:
         labels = flipped(labels, config.wrong, trial=trial)
     trained = _trained(config, cell, split, labels)
-    rows = [*_ends(trained), *_curves(trained)]
+    rows = _ends(trained)
+    rows += [
+        _row("test_error", run, record.test_error, 0.0, epoch=record.epoch)
+        for run, network in trained.items()
+        for record in network.records
+    ]
     if cell["classes"] == config.compared:
         rows += _comparison(trained)
     if cell["labels"] != FLIPPED:
@@ -154,15 +159,6 @@ def _ends(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
             _row("train_error", run, error, 0.0),
         ]
     return rows
-
-
-def _curves(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
-    """Return errors on samples held out, epoch by epoch."""
-    return [
-        _row("test_error", run, record.test_error, 0.0, epoch=record.epoch)
-        for run, network in trained.items()
-        for record in network.records
-    ]
 
 
 def _comparison(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:

@@ -13,6 +13,9 @@ from ..shared.rows import known, rank_correlation
 from ..shared.split_classes import split_classes
 from .config import FITTED, LARGE_START, LEVELS, Config, runs
 
+if TYPE_CHECKING:
+    from theodolite.training import TrainedClassifier
+
 
 def memory(ends: Mapping[float, float]) -> float:
     """Return the exponent of what a training ends with in the norm it starts from.
@@ -57,9 +60,6 @@ def threshold(memories: Mapping[float, float], level: float) -> tuple[float, boo
             return low * (high / low) ** share, False
     return decays[-1], True
 
-
-if TYPE_CHECKING:
-    from theodolite.training import TrainedClassifier
 
 EPS = 1e-4  # of networks in single precision, relative
 AT_ONCE = 15  # runs a stack on the CPU, small as these networks are
@@ -254,18 +254,13 @@ def _memories(config: Config, trained: Mapping[Any, dict[str, float]]) -> list[R
                      "noise": noise, "value": value, "error": EPS}
                 )  # fmt: skip
             quiet = {d: m for (d, n), m in kept.items() if not n}
-            rows += _thresholds(quiet, reading=reading, epoch=length)
-    return rows
-
-
-def _thresholds(memories: Mapping[float, float], **labels: Any) -> list[Row]:
-    rows: list[Row] = []
-    for level in LEVELS:
-        value, edge = threshold(memories, level)
-        rows.append(
-            {"quantity": "threshold", "level": level, **labels, "value": value,
-             "error": EPS * value, "edge": edge}
-        )  # fmt: skip
+            for level in LEVELS:
+                value, edge = threshold(quiet, level)
+                rows.append(
+                    {"quantity": "threshold", "level": level, "reading": reading,
+                     "epoch": length, "value": value, "error": EPS * value,
+                     "edge": edge}
+                )  # fmt: skip
     return rows
 
 

@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from theodolite.core import ConfigError, stream
+from theodolite.core import stream
 from theodolite.studies import StudyConfig
+
+from ..shared.rows import check_halving
 
 # Samples and features of data that leave weights open, and of data that fix them.
 SHAPES = {"wide": (4, 6), "tall": (8, 4)}
@@ -42,15 +44,7 @@ class Config(StudyConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        halves = all(
-            math.isclose(a, 2 * b)
-            for a, b in zip(self.rates[:-1], self.rates[1:], strict=True)
-        )
-        if len(self.rates) < 2 or not halves or not self.rates[-1] > 0:
-            raise ConfigError(
-                f"rates {self.rates} do not halve: pass at least two, such as "
-                "(0.02, 0.01)"
-            )
+        check_halving(self.rates)
 
 
 PRESETS = {

@@ -22,6 +22,7 @@ def bounds(config: Config, measured: Rows) -> Rows:
     """
     inputs = two_digits(config.samples).inputs
     complexity = frobenius_complexity(inputs, config.depth)
+    unit = frobenius_complexity(np.ones((1, 1)), config.depth)
     rows: list[Row] = []
     for row in measured.where(quantity="scale"):
         labels = {k: row[k] for k in ("decay", "trial")}
@@ -35,18 +36,13 @@ def bounds(config: Config, measured: Rows) -> Rows:
         numbers = {
             "bound": margin_bound(ramp, 2.0**step * complexity, **settings),
             "fixed_bound": margin_bound(ramp, row["value"] * complexity, **settings),
-            "samples_needed": _needed(row["value"], config.depth),
+            # Samples at which twice the complexity would be 1.
+            "samples_needed": float((2 * row["value"] * unit) ** 2),
         }
         error = measured.value(quantity="held_error", **labels)
         numbers["bound_slack"] = numbers["bound"] - error
         rows += named_rows(numbers, 1e-9, **labels)
     return Rows(rows)
-
-
-def _needed(norm: float, depth: int) -> float:
-    """Return the samples at which twice the complexity would be 1."""
-    unit = frobenius_complexity(np.ones((1, 1)), depth)
-    return float((2 * norm * unit) ** 2)
 
 
 def combine(config: Config, cell: Mapping[str, Any]) -> Rows:

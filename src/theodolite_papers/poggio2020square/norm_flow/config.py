@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import ConfigError, stream
+from theodolite.core import stream
 from theodolite.studies import StudyConfig
 
 from ..shared.drawn_networks import Drawn
+from ..shared.rows import check_halving
 
 # Outputs of a normalised network that are held, and their labels.
 OUTPUTS, LABELS = (0.5, 0.3, -0.4, 0.2), (1.0, 1.0, -1.0, 1.0)
@@ -57,15 +58,7 @@ class Config(StudyConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        halves = all(
-            math.isclose(a, 2 * b)
-            for a, b in zip(self.rates[:-1], self.rates[1:], strict=True)
-        )
-        if len(self.rates) < 2 or not halves or not self.rates[-1] > 0:
-            raise ConfigError(
-                f"rates {self.rates} do not halve: pass at least two, such as "
-                "(0.02, 0.01)"
-            )
+        check_halving(self.rates)
 
 
 PRESETS = {

@@ -46,7 +46,8 @@ def held(config: Config) -> list[Row]:
         pull = float((rho * f - y) @ f)
         numbers = {"rest_pull": pull, "rest_balance": pull + decay * rho}
         rows += named_rows(numbers, EPS, case=case, decayed=decay > 0)
-    rows += named_rows({"equilibrium": _torch_at_rest()}, EPS, case="torch")
+    in_torch = float(at_rest(OUTPUTS, LABELS, 0.0, wd=TORCH_DECAY, mean=True))
+    rows += named_rows({"equilibrium": in_torch}, EPS, case="torch")
     return rows + _noise(config)
 
 
@@ -85,10 +86,6 @@ def at_rest(
         if float((rho.detach() - before).abs().max()) < 1e-15:
             break
     return rho.detach().numpy()
-
-
-def _torch_at_rest() -> float:
-    return float(at_rest(OUTPUTS, LABELS, 0.0, wd=TORCH_DECAY, mean=True))
 
 
 def _noise(config: Config) -> list[Row]:

@@ -33,7 +33,10 @@ def predict(config: Config) -> Rows:
     """Return what each group of numbers should be."""
     rows = [*_held(), *_layered(config), *_units(config)]
     for trial in config.seeds:
-        rows += [*_identities(config, trial), *_shares(config, trial)]
+        rows += _identities(config, trial)
+        for spread, f in shares(config, trial).items():
+            value = 1 + float(f @ (1 - f) / (f @ f))
+            rows += named_rows({"shares_norm": value}, EPS, trial=trial, spread=spread)
         rows += _network(config, trial)
     return Rows(rows)
 
@@ -89,15 +92,6 @@ def _held() -> list[Row]:
     rows += named_rows({"equilibrium": torch}, EPS, case="torch")
     at_rest = theory.norm_equilibrium(OUTPUTS, LABELS, DECAY)
     return rows + named_rows({"equilibrium": at_rest}, EPS, case="held")
-
-
-def _shares(config: Config, trial: int) -> list[Row]:
-    """Return norms by how far outputs are from zero and one."""
-    rows: list[Row] = []
-    for spread, f in shares(config, trial).items():
-        value = 1 + float(f @ (1 - f) / (f @ f))
-        rows += named_rows({"shares_norm": value}, EPS, trial=trial, spread=spread)
-    return rows
 
 
 def _layered(config: Config) -> list[Row]:

@@ -25,9 +25,6 @@ def predict(config: Config) -> Rows:
             batch_norm_jacobian(BATCH, EPS, centred=centred)
         ):
             rows += named_rows({name: value}, 1e-13, row=i, column=j)
-    return Rows([*rows, *_bounds()])
-
-
-def _bounds() -> list[Row]:
-    """Return what a unit kernel of a side can stretch an image by, at most."""
-    return [row for k in KERNELS for row in named_rows({"bound": k}, 0.0, kernel=k)]
+    for k in KERNELS:  # what a unit kernel can stretch an image by, at most
+        rows += named_rows({"bound": k}, 0.0, kernel=k)
+    return Rows(rows)

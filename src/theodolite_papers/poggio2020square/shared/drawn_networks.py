@@ -25,7 +25,8 @@ def draw(seed: int, trial: int, widths: tuple[int, ...], samples: int) -> Drawn:
     inputs /= np.linalg.norm(inputs, axis=1, keepdims=True)
     labels = np.where(np.arange(samples) % 2, 1.0, -1.0)
     shapes = list(zip(widths[1:], widths[:-1], strict=True))
-    weights = [_unit(rng.normal(size=shape)) for shape in shapes]
+    drawn = [rng.normal(size=shape) for shape in shapes]
+    weights = [matrix / np.linalg.norm(matrix) for matrix in drawn]
     h = inputs.T
     for w in weights[:-1]:
         h = np.maximum(w @ h, 0)
@@ -33,7 +34,3 @@ def draw(seed: int, trial: int, widths: tuple[int, ...], samples: int) -> Drawn:
     weights[-1] = side * weights[-1]
     probes = tuple(rng.normal(size=shape) for shape in shapes)
     return Drawn(tuple(weights), inputs, labels, probes)
-
-
-def _unit(matrix: np.ndarray) -> np.ndarray:
-    return matrix / np.linalg.norm(matrix)

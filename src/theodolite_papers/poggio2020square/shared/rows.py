@@ -1,12 +1,23 @@
 """Limits of steps, rank correlations, and numbers of a flow beside descent."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from theodolite.core import Row, Rows, compared_row
+from theodolite.core import ConfigError, Row, Rows, compared_row
+
+
+def check_halving(rates: Sequence[float]) -> None:
+    """Refuse steps of which each is not half of the one before."""
+    pairs = itertools.pairwise(rates)
+    halves = len(rates) > 1 and all(math.isclose(a, 2 * b) for a, b in pairs)
+    if not halves or not rates[-1] > 0:
+        raise ConfigError(
+            f"rates {rates} do not halve: pass at least two, such as (0.02, 0.01)"
+        )
 
 
 def limit(values: Sequence[float]) -> tuple[float, float]:

@@ -18,17 +18,14 @@ def table(both: PredictedAndMeasured) -> Rows:
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """Set gaps of written-down networks beside their closed forms."""
     rows: list[Row] = []
-    for row in both.predicted.where(quantity="constraint_gap", trial=_first(both)):
+    first = both.predicted.levels("trial")[0]
+    for row in both.predicted.where(quantity="constraint_gap", trial=first):
         labels = {k: row[k] for k in ("network", "layer", "trial")}
         gap = both.measured.only(quantity="constraint_gap", **labels)
         rows.append(
             compared_row(f"gap of the first layer: {row['network']}", row["value"], gap)
         )
     return rows
-
-
-def _first(both: PredictedAndMeasured) -> int:
-    return both.predicted.levels("trial")[0]
 
 
 LABELS = {

@@ -1,16 +1,12 @@
 """Networks that are written down, by autodiff, and the four numbers of collapse."""
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from theodolite.core import Row, Rows, named_rows, stream
 
 from .config import DIAGONAL_INPUT, DRAWS, INPUTS, Config, Instance, instances, unit
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 EPS = 1e-13
 
@@ -32,7 +28,10 @@ def _layers(instance: Instance) -> list[Row]:
     import torch
 
     layers = [torch.tensor(v, requires_grad=True) for v in instance.layers]
-    output = _output(layers, torch.tensor(instance.x), relu=instance.relu)
+    x = torch.tensor(instance.x)
+    for layer in layers[:-1]:
+        x = (layer @ x).clamp(min=0) if instance.relu else layer @ x
+    output = (layers[-1] @ x)[0]
     gradients = torch.autograd.grad(output, layers)
     f = output.item()
     rows: list[Row] = [{"quantity": "output", "value": f}]
@@ -48,13 +47,6 @@ def _layers(instance: Instance) -> list[Row]:
             numbers["off_diagonal"] = off.norm().item()
         rows += named_rows(numbers, EPS, layer=place)
     return rows
-
-
-def _output(layers: "list[Tensor]", x: "Tensor", *, relu: bool) -> "Tensor":
-    for layer in layers[:-1]:
-        x = layer @ x
-        x = x.clamp(min=0) if relu else x
-    return (layers[-1] @ x)[0]
 
 
 def _diagonal_solutions() -> list[Row]:
@@ -134,7 +126,8 @@ def collapse(
     # tr(S_W S_B^+)/2 with S_B = half half^T, of rank one.
     within_share = float(np.mean((within @ half) ** 2) / (2 * length**4))
     centre = (means[0] + means[1]) / 2
-    nearest = _nearest(features, means)
+    away = [np.linalg.norm(features - mean, axis=1) for mean in means]
+    nearest = np.where(away[0] < away[1], 1.0, -1.0)
     numbers = {
         "within_share": within_share,
         "raw_cosine": _cosine(means[0], means[1]),
@@ -143,11 +136,6 @@ def collapse(
         "nearest_agreement": float(np.mean(nearest == np.sign(outputs))),
     }
     return [{"quantity": k, "value": v} for k, v in numbers.items()]
-
-
-def _nearest(features: np.ndarray, means: list[np.ndarray]) -> np.ndarray:
-    away = [np.linalg.norm(features - mean, axis=1) for mean in means]
-    return np.where(away[0] < away[1], 1.0, -1.0)
 
 
 def _cosine(one: np.ndarray, other: np.ndarray) -> float:

@@ -14,9 +14,12 @@ EPS = 1e-13
 def predict(config: Config) -> Rows:
     """Return what theory says of trained and of written-down networks."""
     output, _ = theory.diagonal_solution(DIAGONAL_INPUT, 4)
-    p = INPUTS
+    p, digits = INPUTS, two_digits(config.samples).inputs
     rows: list[Row] = [
-        {"quantity": "first_layer_floor", "value": _floor(config)},
+        {
+            "quantity": "first_layer_floor",
+            "value": theory.least_first_layer_gap(digits),
+        },
         {"quantity": "class_floor", "value": theory.TWO_CLASS_GAP},
         {"quantity": "diagonal_output", "law": "corrected", "value": output},
         # Of normal matrices scaled to one norm; exact by Wishart's moments.
@@ -26,10 +29,6 @@ def predict(config: Config) -> Rows:
     for trial in config.seeds:
         rows += _written(config, trial)
     return Rows({**row, "error": EPS} for row in rows)
-
-
-def _floor(config: Config) -> float:
-    return theory.least_first_layer_gap(two_digits(config.samples).inputs)
 
 
 def _written(config: Config, trial: int) -> list[Row]:
@@ -50,14 +49,10 @@ def _written(config: Config, trial: int) -> list[Row]:
                 {"quantity": "constraint_gap", "layer": 1, **labels, "value": gap}
             )
         pairs = zip(factors.back[:-1], factors.inputs[:-1], strict=True)
-        rows += [
-            {"quantity": "off_diagonal", "layer": k, **labels, "value": _off(a, b)}
-            for k, (a, b) in enumerate(pairs, start=1)
-        ]
+        for k, pair in enumerate(pairs, start=1):
+            outer = np.outer(*pair)
+            off = float(np.linalg.norm(outer - np.diag(np.diag(outer))))
+            rows.append(
+                {"quantity": "off_diagonal", "layer": k, **labels, "value": off}
+            )
     return rows
-
-
-def _off(back: np.ndarray, inputs: np.ndarray) -> float:
-    """Return the size of what an outer product has off its diagonal."""
-    outer = np.outer(back, inputs)
-    return float(np.linalg.norm(outer - np.diag(np.diag(outer))))

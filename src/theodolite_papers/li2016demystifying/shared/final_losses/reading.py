@@ -88,21 +88,18 @@ def _group(rows: Rows, floor: float) -> list[dict]:
         labels = {k: row[k] for k in ("network", "depth", "trial") if k in row}
         if row["quantity"] in PLOTTED:
             table.append({**row, "quantity": "loss", "edge": edge and not flat})
-            table.append({**labels, **_own_rate(row), "flat": flat})
+            error = row.get("own_error")  # a step over the root of 12
+            rate = {
+                "quantity": "rate",
+                # Of a network that always diverges there is none.
+                "value": row.get("own_rate"),
+                "error": None if error is None else math.sqrt(12) * error,
+                "edge": row.get("own_edge", False),
+            }
+            table.append({**labels, **rate, "flat": flat})
         elif row["quantity"] == "stayed":
             table.append(dict(row))
     return table + [{**row, "quantity": "mean", "floor": floor} for row in means]
-
-
-def _own_rate(row: Row) -> dict:
-    """Return a network's own best rate; of one that always diverges there is none."""
-    error = row.get("own_error")  # a step over the root of 12
-    return {
-        "quantity": "rate",
-        "value": row.get("own_rate"),
-        "error": None if error is None else math.sqrt(12) * error,
-        "edge": row.get("own_edge", False),
-    }
 
 
 def on_losses(test: Test) -> Test:
@@ -135,7 +132,8 @@ def gap(
     )
 
     def read(both: PredictedAndMeasured) -> Quantity:
-        tables = [_of(both, name, quantity) for name in (first, second)]
+        rows = both.measured.where(lambda row: not row.get("flat"), quantity=quantity)
+        tables = [rows.where(network=name) for name in (first, second)]
         depths = common(tables, least)[-1 if deepest else 0 :]
         name = f"{told}, {NAMES[first]} less {NAMES[second]}"
         if not depths:
@@ -150,11 +148,6 @@ def gap(
         return parts[0].minus(parts[1]).mean(f"{name}, {where}")
 
     return read
-
-
-def _of(both: PredictedAndMeasured, network: str, quantity: str) -> Rows:
-    rows = both.measured.where(quantity=quantity, network=network)
-    return rows.where(lambda row: not row.get("flat"))
 
 
 def over_best(network: str, depth: int, rate: float) -> Read:

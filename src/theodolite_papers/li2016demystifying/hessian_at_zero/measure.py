@@ -78,7 +78,14 @@ def hessians(config: Config, data: str, n: int, trial: int) -> tuple[Measured, .
 def measure(config: Config, cell: Cell) -> Rows:
     """Measure the Hessians of a cell, or the picture's entries."""
     if cell["data"] == "picture":
-        return Rows(_picture(config))
+        x, y = dataset(config, "picture", config.seed)
+        rows: list[Row] = []
+        for n in (1, 2, 3):
+            plan = ShortcutBlueprint(width=2, depth=3 * n, shortcut=n)
+            matrix, reading = measured_hessian(at_zero(plan, config.device), x, y)
+            # A row's own n tells the pictures apart; the cell's is 0 for all.
+            rows += entries(matrix, max(reading.matrix_error, EPS), shortcut=n)
+        return Rows(rows)
     networks = hessians(config, cell["data"], cell["n"], cell["trial"])
     return Rows(row for one in networks for row in _rows(one, cell["data"]))
 
@@ -138,14 +145,3 @@ def _one_shortcut(network: Measured) -> dict[str, float]:
         "transposed_above": gap(below.T, above, scale),
         "same_above": gap(below, above, scale),
     }
-
-
-def _picture(config: Config) -> list[Row]:
-    x, y = dataset(config, "picture", config.seed)
-    rows: list[Row] = []
-    for n in (1, 2, 3):
-        plan = ShortcutBlueprint(width=2, depth=3 * n, shortcut=n)
-        matrix, reading = measured_hessian(at_zero(plan, config.device), x, y)
-        # A row's own n tells the pictures apart; the cell's is 0 for all.
-        rows += entries(matrix, max(reading.matrix_error, EPS), shortcut=n)
-    return rows

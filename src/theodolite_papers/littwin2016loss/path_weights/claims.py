@@ -6,7 +6,6 @@ from theodolite.core import (
     Read,
     Rows,
     Select,
-    Test,
     above,
     against,
     below,
@@ -37,13 +36,8 @@ LIMIT = Choice(
 SMALL = below(1e-12, source="ours", why="weights beyond it change no double")
 
 
-def _deepest(quantity: str) -> Test:
-    """What is left at the deepest of all depths counts as nothing."""
-
-    def keep(rows: Rows) -> Rows:
-        return rows.where(depth=max(rows.levels("depth")))
-
-    return inside(largest(predicted(quantity).keeping(keep)), SMALL)
+def _deepest(rows: Rows) -> Rows:
+    return rows.where(depth=max(rows.levels("depth")))
 
 
 def _from_network(formula: str) -> Read:
@@ -146,7 +140,7 @@ PRINTED = (
         place="Theorem 2, Eq 18",
         statement="For $\\alpha_1 < \\beta/(1+\\beta) < \\alpha_2$ the weight $\\sum "
         "\\epsilon_r^2$ over $\\alpha_1 p \\leq r \\leq \\alpha_2 p$ tends to 1.",
-        test=_deepest("deep_missing"),
+        test=inside(largest(predicted("deep_missing").keeping(_deepest)), SMALL),
         rival="a share that stays outside of the band",
         choices=(
             LIMIT,

@@ -55,7 +55,11 @@ def bounded(config: Config) -> list[Row]:
     import torch
 
     runs = [(trial, m) for m in config.multiples for trial in config.seeds]
-    drawn = [_drawn(config, trial) for trial, _ in runs]
+    drawn = []
+    for trial, _ in runs:
+        rng = stream(config.seed, "bounded", trial)
+        ends = [_TEACHER * rng.normal(size=shape) for shape in shapes(config)]
+        drawn.append((ends, [w + NEARBY * rng.normal(size=w.shape) for w in ends]))
     teacher, start = (
         [torch.tensor(np.stack(parts)) for parts in zip(*one, strict=True)]
         for one in zip(*drawn, strict=True)
@@ -102,12 +106,6 @@ def bounded(config: Config) -> list[Row]:
                 _bounds(config, trial, betas[place], away, *path), 1e-9, **labels
             )
     return rows
-
-
-def _drawn(config: Config, trial: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    rng = stream(config.seed, "bounded", trial)
-    teacher = [_TEACHER * rng.normal(size=shape) for shape in shapes(config)]
-    return teacher, [w + NEARBY * rng.normal(size=w.shape) for w in teacher]
 
 
 def _bounds(

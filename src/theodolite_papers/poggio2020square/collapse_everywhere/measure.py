@@ -96,7 +96,11 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
         for record in network.records
     ]
     if cell["classes"] == config.compared:
-        rows += _comparison(trained)
+        for run, network in trained.items():
+            rows.append(_row("stopping_gain", run, _gain(network), 0.0))
+            other = trained.get(("cross_entropy", *run[1:]))
+            if run[0] == "square" and other is not None:
+                rows.append(_row("sooner", run, *_sooner(network, other)))
     if cell["labels"] != FLIPPED:
         rows += _collapse(config, cell, split, trained)
     return Rows({**cell, **row} for row in rows)
@@ -158,17 +162,6 @@ def _ends(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
             _row("train_loss", run, loss, EPS * loss),
             _row("train_error", run, error, 0.0),
         ]
-    return rows
-
-
-def _comparison(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
-    """Return what stopping early gains, and which loss is good sooner."""
-    rows: list[Row] = []
-    for run, network in trained.items():
-        rows.append(_row("stopping_gain", run, _gain(network), 0.0))
-        other = trained.get(("cross_entropy", *run[1:]))
-        if run[0] == "square" and other is not None:
-            rows.append(_row("sooner", run, *_sooner(network, other)))
     return rows
 
 

@@ -2,7 +2,6 @@
 
 import os
 from functools import cache
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -167,34 +166,55 @@ def check_all_turn(name, cases):
     }
 
 
-def study_tests(name, cases, verdicts=None, *, check=check_counterfactual, copies=1):
+def study_tests(
+    name,
+    cases=None,
+    verdicts=None,
+    *,
+    check=check_counterfactual,
+    copies=None,
+    alone=(),
+):
     """Return a class with the tests that every study has.
 
     Args:
         name: The study.
-        cases: Its counterfactuals, which begin with the claim.
+        cases: Its counterfactuals, which begin with the claim; None to check none.
         verdicts: Verdicts at SMOKE that are not HOLDS; None to check none.
         check: Checks one counterfactual; None where the file does that itself.
-        copies: How many times the networks of the run there should be.
+        copies: By claim, how many times the networks of the run there should be.
+        alone: Claims that one network leaves open.
     """
 
     class Tests:
         def test_rows_carry_their_error(self, smoke_root):
             check_errors(smoke_root, name)
 
-        def test_every_claim_has_a_counterfactual(self):
-            check_all_turn(name, cases)
-
         if verdicts is not None:
 
             def test_verdicts_at_smoke(self, smoke_root):
                 check_verdicts(smoke_root, name, verdicts)
 
-        if check is not None:
+        if cases is not None:
+
+            def test_every_claim_has_a_counterfactual(self):
+                check_all_turn(name, cases)
+
+        if cases is not None and check is not None:
 
             @each_case(cases)
             def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
-                check(smoke_root, name, case, copies=copies)
+                times = (copies or {}).get(case[0], 1)
+                check(smoke_root, name, case, copies=times)
+
+        if alone:
+
+            def test_one_network_decides_nothing(self, smoke_root):
+                study, both = rows_of(smoke_root, name)
+                one = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
+                for claim in alone:
+                    outcome = claim_of(study, claim).rule(one).outcome
+                    assert outcome == "UNDECIDED", claim
 
     return Tests
 
@@ -218,13 +238,16 @@ def outcome_tests(name, cases, copies):
 
 
 def refused(make, *cases):
-    """Return a test that settings are refused with these words."""
+    """Return a test that a config, or that of a study, is refused in one sentence."""
 
     @pytest.mark.parametrize(("settings", "words"), cases)
     def test(settings, words):
+        named = isinstance(make, str)
+        config = type(find(make).study.presets["smoke"]) if named else make
         with pytest.raises(ConfigError) as caught:
-            make(**settings)
+            config(**settings)
         assert words in str(caught.value)
+        assert "\n" not in str(caught.value)
 
     return test
 
@@ -258,60 +281,6 @@ def check_reproduced(name, cell, **chaotic):
         np.testing.assert_allclose(
             new[key]["value"], value, rtol=1e-5, atol=error, err_msg=str(key)
         )
-
-
-class SmokeChecks:
-    """What the run of a study at SMOKE is tested for; a class of tests names it.
-
-    Attributes:
-        study: Its name.
-        verdicts: Verdicts of the claims that do not hold.
-        alone: Claims that one network leaves open.
-        refused: Settings that cannot be run, and words of the error.
-    """
-
-    study: str
-    verdicts: ClassVar = {}
-    alone: ClassVar = ()
-    refused: ClassVar = ()
-
-    def test_verdicts_at_smoke(self, smoke_root):
-        check_verdicts(smoke_root, self.study, self.verdicts)
-
-    def test_rows_carry_their_error(self, smoke_root):
-        check_errors(smoke_root, self.study)
-
-    def test_one_network_decides_nothing(self, smoke_root):
-        study, both = rows_of(smoke_root, self.study)
-        one = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
-        for name in self.alone:
-            assert claim_of(study, name).rule(one).outcome == "UNDECIDED", name
-
-    def test_what_cannot_be_run_is_refused_in_one_sentence(self):
-        config = type(find(self.study).study.presets["smoke"])
-        for settings, text in self.refused:
-            with pytest.raises(ConfigError, match=text) as caught:
-                config(**settings)
-            assert "\n" not in str(caught.value)
-
-
-class StudyChecks(SmokeChecks):
-    """What a study is tested for whose verdicts turn on counterfactuals of SMOKE.
-
-    Attributes:
-        cases: Counterfactuals, each of which turns a verdict.
-        copies: How often networks are counted in those of some claims.
-    """
-
-    cases: ClassVar = []
-    copies: ClassVar = {}
-
-    def test_every_claim_has_a_counterfactual(self):
-        check_all_turn(self.study, self.cases)
-
-    def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
-        copies = self.copies.get(case[0], 1)
-        check_counterfactual(smoke_root, self.study, case, copies=copies)
 
 
 WITH_MNIST = pytest.mark.skipif(

@@ -1,11 +1,10 @@
 """The phase diagram: its verdicts, and counterfactuals."""
 
 from collections import Counter
-from typing import ClassVar
 
 import pytest
 
-from tests.studies.counterfactuals import StudyChecks, claim_of, const, rows_of
+from tests.studies.counterfactuals import claim_of, const, refused, rows_of, study_tests
 from theodolite import figures
 from theodolite.core import Kind, PredictedAndMeasured, Rows
 from theodolite.studies import find
@@ -36,13 +35,11 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    verdicts = VERDICTS
-    cases = COUNTERFACTUALS
-    # Shares that agree exactly over three seeds may agree by chance.
-    copies: ClassVar = {"most-foretold": 3}
-    refused: ClassVar = [({"depths": (8,)}, "multiples of 6")]
+# Shares that agree exactly over three seeds may agree by chance.
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, VERDICTS, copies={"most-foretold": 3})
+test_what_cannot_be_run_is_refused = refused(
+    STUDY, ({"depths": (8,)}, "multiples of 6")
+)
 
 
 def test_nothing_of_it_is_the_papers():

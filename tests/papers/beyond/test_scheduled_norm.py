@@ -1,11 +1,10 @@
 """Norms on a schedule: what is asked of them, and counterfactuals."""
 
 import math
-from typing import ClassVar
 
 import pytest
 
-from tests.studies.counterfactuals import StudyChecks, const, rows_of
+from tests.studies.counterfactuals import const, refused, rows_of, study_tests
 from theodolite.core import Rows
 from theodolite_papers.beyond.scheduled_norm.config import (
     METHODS,
@@ -30,15 +29,16 @@ COUNTERFACTUALS = [
 ]
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    # Two splits decide nothing.
-    verdicts: ClassVar = {case[0]: "UNDECIDED" for case in COUNTERFACTUALS}
-    cases = COUNTERFACTUALS
-    copies: ClassVar = {case[0]: 3 for case in COUNTERFACTUALS}
-    refused: ClassVar = [
-        ({name: 0}, f"{name} is 0: pass 1 or more") for name in ("width", "steps")
-    ]
+# Two splits decide nothing.
+TestStudy = study_tests(
+    STUDY,
+    COUNTERFACTUALS,
+    {case[0]: "UNDECIDED" for case in COUNTERFACTUALS},
+    copies={case[0]: 3 for case in COUNTERFACTUALS},
+)
+test_what_cannot_be_run_is_refused = refused(
+    STUDY, *(({name: 0}, f"{name} is 0: pass 1 or more") for name in ("width", "steps"))
+)
 
 
 def test_all_is_measured_of_every_method_and_start(smoke_root):

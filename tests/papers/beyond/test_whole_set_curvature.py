@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from tests.studies.counterfactuals import (
-    SmokeChecks,
     check_both_ways,
     claim_of,
+    refused,
+    study_tests,
 )
 from theodolite.core import MeasurementError, PredictedAndMeasured, Rows
 from theodolite.instruments.passes import forecast
@@ -114,15 +115,15 @@ def test_what_is_drawn_is_over_the_edge():
     assert row["value"] == pytest.approx(0, abs=0.01)
 
 
-class TestSmoke(SmokeChecks):
-    study = NAME
-    test_verdicts_at_smoke = None  # two networks of two channels tell nothing
-    refused = (
-        ({"moments": (0.0, 0.5)}, "both ends among them"),
-        ({"stochastic_moments": (0.0, 1.0, 2.0)}, "shares of training"),
-        ({"batch_size": 5000}, "smaller than the whole set"),
-        ({"samples": 128}, "pass more, or 0 for all"),
-    )
+# Two networks of two channels decide nothing: their verdicts are not checked.
+TestSmoke = study_tests(NAME)
+test_what_cannot_be_run_is_refused = refused(
+    NAME,
+    ({"moments": (0.0, 0.5)}, "both ends among them"),
+    ({"stochastic_moments": (0.0, 1.0, 2.0)}, "shares of training"),
+    ({"batch_size": 5000}, "smaller than the whole set"),
+    ({"samples": 128}, "pass more, or 0 for all"),
+)
 
 
 TIGHT = replace(STUDY.presets["smoke"], tol=1e-6, n_seeds=1)

@@ -1,19 +1,19 @@
 """Interventions on the added map: counterfactuals on which each verdict turns."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
-    StudyChecks,
     check_reproduced,
     claim_of,
+    each_case,
     many,
+    refused,
     rows_of,
     said,
     scale,
     shift,
+    study_tests,
     with_change,
 )
 from theodolite.core import PredictedAndMeasured, Rows
@@ -59,22 +59,23 @@ COUNTERFACTUALS = [
 ]
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    test_verdicts_at_smoke = None  # of two trials verdicts go with rounding
-    cases = COUNTERFACTUALS
-    refused: ClassVar = [
-        ({"datasets": ("cifar10",)}, "architectures are known for mnist"),
-        ({"datasets": ()}, "architectures are known for mnist"),
-        ({"steps": 5}, "pass at least 10 steps"),
-        ({"block_samples": 0}, "at most all samples"),
-    ]
-
+# Verdicts on two trials go with rounding, and are not checked.
+class TestStudy(study_tests(STUDY, COUNTERFACTUALS, check=None)):
+    @each_case(COUNTERFACTUALS)
     def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
         claim, quantity, labels, change, wanted = case
         study, both = rows_of(smoke_root, STUDY)
         there = with_change(many(both), "m", quantity, change, **labels)
         assert said(claim_of(study, claim).rule(there)) == wanted
+
+
+test_what_cannot_be_run_is_refused = refused(
+    STUDY,
+    ({"datasets": ("cifar10",)}, "architectures are known for mnist"),
+    ({"datasets": ()}, "architectures are known for mnist"),
+    ({"steps": 5}, "pass at least 10 steps"),
+    ({"block_samples": 0}, "at most all samples"),
+)
 
 
 def test_a_correlation_of_ranks_by_hand():

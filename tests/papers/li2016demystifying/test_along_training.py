@@ -1,13 +1,10 @@
 """Figures 5 and 6: verdicts and counterfactuals."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
     WITH_MNIST,
-    StudyChecks,
     altered,
     check_reproduced,
     claim_of,
@@ -16,6 +13,7 @@ from tests.studies.counterfactuals import (
     rows_of,
     scale,
     shift,
+    study_tests,
 )
 from theodolite.core import PredictedAndMeasured, Rows, ShortcutBlueprint, condition_of
 from theodolite.networks import initial_weights
@@ -91,11 +89,9 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    verdicts = VERDICTS
-    cases = COUNTERFACTUALS
-    alone: ClassVar = {case[0] for case in COUNTERFACTUALS}
+TestStudy = study_tests(
+    STUDY, COUNTERFACTUALS, VERDICTS, alone={case[0] for case in COUNTERFACTUALS}
+)
 
 
 def committed():

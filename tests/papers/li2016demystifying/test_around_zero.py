@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
-    StudyChecks,
     claim_of,
     const,
     first,
     rows_of,
     shift,
+    study_tests,
 )
 from theodolite.core import PredictedAndMeasured, Rows, ShortcutBlueprint
 from theodolite_papers.li2016demystifying.around_zero.config import PRESETS, dataset
@@ -49,10 +49,7 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    verdicts = VERDICTS
-    cases = COUNTERFACTUALS
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, VERDICTS)
 
 
 def test_a_refuted_statement_and_its_correction_are_one_claim(smoke_root):

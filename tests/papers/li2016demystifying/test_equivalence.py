@@ -1,10 +1,15 @@
 """Shortcut 1 and none: verdicts and counterfactuals."""
 
-from typing import ClassVar
-
 import pytest
 
-from tests.studies.counterfactuals import StudyChecks, const, first, rows_of, shift
+from tests.studies.counterfactuals import (
+    const,
+    first,
+    refused,
+    rows_of,
+    shift,
+    study_tests,
+)
 
 STUDY = "equivalence"
 LINEAR, RELU = {"setting": "linear"}, {"setting": "relu before"}
@@ -29,11 +34,10 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    cases = COUNTERFACTUALS
-    alone: ClassVar = ["equivalence-ends"]
-    refused: ClassVar = [({"depths": (2, 4)}, "at least three")]
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, {}, alone=["equivalence-ends"])
+test_what_cannot_be_run_is_refused = refused(
+    STUDY, ({"depths": (2, 4)}, "at least three")
+)
 
 
 def test_condition_numbers_meet_their_closed_form(smoke_root):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
-    StudyChecks,
     check_counterfactual,
     claim_of,
     const,
@@ -12,6 +11,7 @@ from tests.studies.counterfactuals import (
     rows_of,
     scale,
     shift,
+    study_tests,
 )
 from theodolite.core import PredictedAndMeasured, Rows
 from theodolite_papers.li2016demystifying.hessian_at_zero.config import PRESETS, dataset
@@ -57,9 +57,7 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    cases = COUNTERFACTUALS
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, {})
 
 
 @pytest.mark.parametrize(

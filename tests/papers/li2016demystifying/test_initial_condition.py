@@ -1,13 +1,10 @@
 """Figure 4: verdicts and counterfactuals."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
     WITH_MNIST,
-    StudyChecks,
     check_reproduced,
     claim_of,
     const,
@@ -15,6 +12,7 @@ from tests.studies.counterfactuals import (
     rows_of,
     scale,
     shift,
+    study_tests,
 )
 from theodolite.core import (
     PredictedAndMeasured,
@@ -62,14 +60,9 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    verdicts = VERDICTS
-    cases = COUNTERFACTUALS
-    alone: ClassVar = [
-        "two-shortcut-constant", "xavier-explodes", "orthogonal-explodes",
-        "orthogonal-slower", "one-shortcut-is-none",
-    ]  # fmt: skip
+ALONE = ("two-shortcut-constant", "xavier-explodes", "orthogonal-explodes",
+         "orthogonal-slower", "one-shortcut-is-none")  # fmt: skip
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, VERDICTS, alone=ALONE)
 
 
 @pytest.mark.parametrize("kind", ["xavier", "orthogonal", "one_shortcut"])

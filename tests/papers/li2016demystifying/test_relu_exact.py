@@ -3,12 +3,12 @@
 import numpy as np
 
 from tests.studies.counterfactuals import (
-    StudyChecks,
     claim_of,
     const,
     first,
     rows_of,
     shift,
+    study_tests,
     with_change,
 )
 from theodolite.studies import find
@@ -47,11 +47,12 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    verdicts = VERDICTS
-    cases = COUNTERFACTUALS
-    alone = (INVARIANT, "one-shortcut-explodes-nonlinear", "relu-limit-at-zero")
+TestStudy = study_tests(
+    STUDY,
+    COUNTERFACTUALS,
+    VERDICTS,
+    alone=(INVARIANT, "one-shortcut-explodes-nonlinear", "relu-limit-at-zero"),
+)
 
 
 def test_the_measure_is_the_paper_s_on_the_paper_s_data():

@@ -9,9 +9,10 @@ from tests.papers.li2016demystifying.cifar_counterfactuals import (
     verdict,
 )
 from tests.studies.counterfactuals import (
-    SmokeChecks,
     claim_of,
+    refused,
     rows_of,
+    study_tests,
 )
 from theodolite.core import PredictedAndMeasured, Rows
 from theodolite_papers.li2016demystifying.shared.cifar_training import train_cells
@@ -157,10 +158,10 @@ def test_a_diverged_network_counts_as_chance_and_a_stopped_one_not_at_all():
     assert verdict(STUDY, BELOW, stopped) == "UNDECIDED"
 
 
-class TestSmoke(SmokeChecks):
-    study = NAME
-    verdicts = dict.fromkeys((DEEP, LONG, BELOW, BEST), "UNDECIDED")
-    refused = (({"depths": (44,)}, "such as 38"),)
+TestSmoke = study_tests(
+    NAME, verdicts=dict.fromkeys((DEEP, LONG, BELOW, BEST), "UNDECIDED")
+)
+test_what_cannot_be_run_is_refused = refused(NAME, ({"depths": (44,)}, "such as 38"))
 
 
 def test_the_committed_run_leaves_all_open():

@@ -1,18 +1,16 @@
 """Section 4.1 on signals: verdicts, and counterfactuals."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 import torch
 
 from tests.studies.counterfactuals import (
-    StudyChecks,
     claim_of,
     first,
     many,
     rows_of,
     shift,
+    study_tests,
     with_change,
 )
 from theodolite.core import PreactivationBlueprint, PredictedAndMeasured, Rows
@@ -47,14 +45,15 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    verdicts: ClassVar = {RESPONSES: "UNDECIDED"}
-    cases = COUNTERFACTUALS
-    # Two networks, as SMOKE trains, prove little of responses.
-    copies: ClassVar = {RESPONSES: 4}
-    # The fourth claim is exact, network by network.
-    alone = ("variance-explodes", "norm-solves-it-partly", RESPONSES)
+# Two networks, as SMOKE trains, prove little of responses.
+# The fourth claim is exact, network by network.
+TestStudy = study_tests(
+    STUDY,
+    COUNTERFACTUALS,
+    {RESPONSES: "UNDECIDED"},
+    copies={RESPONSES: 4},
+    alone=("variance-explodes", "norm-solves-it-partly", RESPONSES),
+)
 
 
 @pytest.mark.parametrize(("power", "wanted"), [(-1, "HOLDS"), (1, "FAILS")])

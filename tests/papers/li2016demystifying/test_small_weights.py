@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
-    StudyChecks,
     claim_of,
     const,
     first,
     rows_of,
     shift,
+    study_tests,
     with_change,
 )
 from theodolite.theory import interpolating_network
@@ -54,10 +54,7 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    verdicts = VERDICTS
-    cases = COUNTERFACTUALS
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, VERDICTS)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,9 @@
 """Lemmas 3 and 4: verdicts and counterfactuals."""
 
-from typing import ClassVar
-
 import pytest
 import torch
 
-from tests.studies.counterfactuals import StudyChecks, const, first, shift
+from tests.studies.counterfactuals import const, first, refused, shift, study_tests
 from theodolite.core import ShortcutBlueprint
 from theodolite.instruments import HalfSquareLoss
 from theodolite.networks import build
@@ -32,11 +30,8 @@ COUNTERFACTUALS = [
 ]
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    verdicts = VERDICTS
-    cases = COUNTERFACTUALS
-    refused: ClassVar = [({"order": 2}, "order 2")]
+TestStudy = study_tests(STUDY, COUNTERFACTUALS, VERDICTS)
+test_what_cannot_be_run_is_refused = refused(STUDY, ({"order": 2}, "order 2"))
 
 
 def test_units_are_complete_when_all_their_matrices_are_met():

@@ -1,20 +1,19 @@
 """Figure 3: verdicts and counterfactuals."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
     WITH_MNIST,
-    StudyChecks,
     check_reproduced,
     claim_of,
     const,
     first,
+    refused,
     rows_of,
     scale,
     shift,
+    study_tests,
 )
 from tests.studies.numbers import check_numbers
 from theodolite.core import PredictedAndMeasured, Rows, ShortcutBlueprint
@@ -61,20 +60,22 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    verdicts = VERDICTS
-    cases = COUNTERFACTUALS
-    alone = ("norms-fall-with-depth", "norms-fall-during-training",
-             "training-ends-around-zero", "early-growth-is-depth-free")  # fmt: skip
-    refused: ClassVar = [({"depths": (2, 3, 4)}, "even ones")]
+ALONE = ("norms-fall-with-depth", "norms-fall-during-training",
+         "training-ends-around-zero", "early-growth-is-depth-free")  # fmt: skip
 
+
+class TestStudy(study_tests(STUDY, COUNTERFACTUALS, VERDICTS, alone=ALONE)):
     def test_rows_carry_their_error(self, smoke_root):
         """But for those of runs that diverged."""
         study, both = rows_of(smoke_root, STUDY)
         check_numbers(study, both, f"li2016demystifying/{STUDY}")
         for row in [*both.predicted, *both.measured]:
             assert row.get("error") is not None or row.get("status") == "diverged", row
+
+
+test_what_cannot_be_run_is_refused = refused(
+    STUDY, ({"depths": (2, 3, 4)}, "even ones")
+)
 
 
 def ruling(name, predicted, measured, study):

@@ -10,9 +10,9 @@ from tests.papers.li2016demystifying.cifar_counterfactuals import (
     verdict,
 )
 from tests.studies.counterfactuals import (
-    SmokeChecks,
     claim_of,
     rows_of,
+    study_tests,
 )
 from theodolite.core import PredictedAndMeasured, Rows
 from theodolite_papers.li2016demystifying.weight_norms_cifar import STUDY
@@ -60,9 +60,7 @@ def test_each_verdict_can_turn(claim, norm, wanted):
     assert verdict(STUDY, claim, made_rows(norm=norm)) == wanted
 
 
-class TestSmoke(SmokeChecks):
-    study = NAME
-    verdicts = dict.fromkeys((END, THROUGH, ZERO), "UNDECIDED")
+TestSmoke = study_tests(NAME, verdicts=dict.fromkeys((END, THROUGH, ZERO), "UNDECIDED"))
 
 
 def committed():

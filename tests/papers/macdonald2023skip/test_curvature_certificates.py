@@ -1,6 +1,6 @@
 """Certified curvature and regularity: verdicts, and counterfactuals."""
 
-from tests.studies.counterfactuals import StudyChecks, const, first, scale, shift
+from tests.studies.counterfactuals import const, first, scale, shift, study_tests
 
 STUDY = "curvature_certificates"
 ERRATA = (
@@ -83,7 +83,6 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    verdicts = dict.fromkeys(ERRATA, ("FAILS", "HOLDS"))
-    cases = COUNTERFACTUALS
+TestStudy = study_tests(
+    STUDY, COUNTERFACTUALS, dict.fromkeys(ERRATA, ("FAILS", "HOLDS"))
+)

@@ -1,19 +1,18 @@
 """Theorem 5.1: verdicts, counterfactuals, and the study's own networks."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
 
 from tests.studies.counterfactuals import (
-    StudyChecks,
     const,
     first,
+    refused,
     rows_of,
     scale,
     shift,
+    study_tests,
 )
 from theodolite import networks
 from theodolite.core import normalised_residual
@@ -109,20 +108,22 @@ def _growth(row):
 OPEN = ("local-infima-at-infinity", "most-normal-starts-reach")
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    verdicts: ClassVar = {
+TestStudy = study_tests(
+    STUDY,
+    COUNTERFACTUALS,
+    {
         **dict.fromkeys(OPEN, "UNDECIDED"),
         **dict.fromkeys(ERRATA, ("FAILS", "HOLDS")),
-    }
-    cases = COUNTERFACTUALS
-    copies = dict.fromkeys(OPEN, 3)
-    refused: ClassVar = [
-        ({"samples": 5}, "linearly independent data"),
-        ({"epsilon": 0.0}, "positive"),
-        ({"multiples": (2.0, 4.0)}, "rise from 1.0"),
-        ({"long": 5}, "at least 100"),
-    ]
+    },
+    copies=dict.fromkeys(OPEN, 3),
+)
+test_what_cannot_be_run_is_refused = refused(
+    STUDY,
+    ({"samples": 5}, "linearly independent data"),
+    ({"epsilon": 0.0}, "positive"),
+    ({"multiples": (2.0, 4.0)}, "rise from 1.0"),
+    ({"long": 5}, "at least 100"),
+)
 
 
 def test_limits_are_those_of_the_reference(smoke_root):

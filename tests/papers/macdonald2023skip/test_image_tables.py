@@ -14,10 +14,11 @@ from tests.papers.macdonald2023skip.image_counterfactuals import (
     verdict,
 )
 from tests.studies.counterfactuals import (
-    SmokeChecks,
     check_verdicts,
     claim_of,
+    refused,
     rows_of,
+    study_tests,
 )
 from theodolite.core import PredictedAndMeasured, Rows
 from theodolite_papers.macdonald2023skip.image_tables import STUDY
@@ -198,10 +199,7 @@ def test_what_is_committed_can_be_run_again():
     assert len(networks.where(added_identity=0.0)) == len(networks) / 2
 
 
-class TestSmoke(SmokeChecks):
-    study = NAME
-    refused = (({"epochs": 91}, "multiple of 3"),)
-
+class TestSmoke(study_tests(NAME)):
     def test_verdicts_at_smoke(self, smoke_root):
         wanted = dict.fromkeys((w[0] for w in COUNTERFACTUALS), "UNDECIDED")
         wanted |= {
@@ -214,6 +212,9 @@ class TestSmoke(SmokeChecks):
         claim = claim_of(study, "faster-at-first")  # of three epochs of tiny networks
         wanted[claim.name] = str(claim.rule(both).outcome)
         check_verdicts(smoke_root, NAME, wanted)
+
+
+test_what_cannot_be_run_is_refused = refused(NAME, ({"epochs": 91}, "multiple of 3"))
 
 
 def test_original_and_modified_are_pairs(smoke_root):

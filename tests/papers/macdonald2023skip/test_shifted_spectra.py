@@ -1,18 +1,18 @@
 """Figures 1 and 2: counterfactuals on which each verdict turns, and what is refused."""
 
-from typing import ClassVar
-
 import pytest
 
 from tests.studies.counterfactuals import (
-    StudyChecks,
     check_reproduced,
     claim_of,
     const,
+    each_case,
+    refused,
     rows_of,
     said,
     scale,
     shift,
+    study_tests,
     with_change,
 )
 from theodolite.core import PredictedAndMeasured, Rows
@@ -107,16 +107,14 @@ COUNTERFACTUALS = [
 ]  # fmt: skip
 
 
-class TestStudy(StudyChecks):
-    study = STUDY
-    cases = COUNTERFACTUALS
-    alone = ("skips-shift-blocks", "skips-train-faster", "some-initialisation")
-    refused: ClassVar = [
-        ({"block_samples": 40}, "block_samples is 40: pass a number from 1 to"),
-        ({"spectra_at": (31,)}, "training of 30 and 30 steps with spectra at"),
-        ({"steps": 9}, "both want at least 10 steps"),
-    ]
-
+class TestStudy(
+    study_tests(
+        STUDY,
+        COUNTERFACTUALS,
+        check=None,
+        alone=("skips-shift-blocks", "skips-train-faster", "some-initialisation"),
+    )
+):
     def test_verdicts_at_smoke(self, smoke_root):
         """Of claims that need no network; two networks decide little of the others."""
         study, both = rows_of(smoke_root, STUDY)
@@ -125,11 +123,20 @@ class TestStudy(StudyChecks):
             assert said(claim_of(study, name).rule(both)) == HELD
         assert claim_of(study, "average-pool-is-no-isometry").rule(both).confirmed
 
+    @each_case(COUNTERFACTUALS)
     def test_each_verdict_turns_on_a_counterfactual(self, case, smoke_root):
         claim, side, quantity, labels, change, wanted = case
         study, both = rows_of(smoke_root, STUDY)
         there = with_change(both, side, quantity, change, **labels)
         assert said(claim_of(study, claim).rule(there)) == wanted
+
+
+test_what_cannot_be_run_is_refused = refused(
+    STUDY,
+    ({"block_samples": 40}, "block_samples is 40: pass a number from 1 to"),
+    ({"spectra_at": (31,)}, "training of 30 and 30 steps with spectra at"),
+    ({"steps": 9}, "both want at least 10 steps"),
+)
 
 
 def test_one_share_that_falls_is_no_shift_upwards(smoke_root):

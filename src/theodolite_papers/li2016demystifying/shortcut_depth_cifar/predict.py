@@ -1,6 +1,6 @@
 """Parameters of the networks by formula."""
 
-from theodolite.core import Rows, named_rows
+from theodolite.core import Rows
 
 from .config import Config
 
@@ -14,5 +14,7 @@ def predict(config: Config) -> Rows:
         # Convolutions with their normalisations, stem and classifier of ten.
         units = sum(9 * a * b + 2 * a for a, b in layers)
         count = 9 * config.channels * config.width + units + 2 * last + 10 * last + 10
-        rows += named_rows({"parameters": count}, 0.0, depth=depth)
+        rows.append(
+            {"quantity": "parameters", "depth": depth, "value": count, "error": 0.0}
+        )
     return Rows(rows)

@@ -14,6 +14,7 @@ from theodolite.core import (
     Test,
     above,
     against,
+    at_each,
     below,
     beyond,
     each,
@@ -130,9 +131,7 @@ CLAIMS = (
         test=narrowed(
             underway,
             in_both_panels(
-                lambda rows: each(
-                    "step", rows, lambda step: falling(rows.at(step=step), "depth")
-                )
+                lambda rows: at_each("step", rows, lambda at: falling(at, "depth"))
             ),
         ),
         rival="a deeper network with larger norms at some step",

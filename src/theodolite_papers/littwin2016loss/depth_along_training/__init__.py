@@ -37,7 +37,7 @@ STUDY = gather_study(
     datasets=_datasets,
     splits=("train", "test"),
     committed=Committed(
-        CommittedRun("theodolite_papers.littwin2016loss", "depth_along_training"),
+        CommittedRun.of_study(__name__),
         ("quantity", "stage", "factor"),
         on="Gaussians, MNIST and CIFAR-10",
     ),

@@ -17,8 +17,7 @@ from . import figure
 STUDY = gather_study(
     __name__,
     committed=Committed(
-        CommittedRun("theodolite_papers.littwin2016loss", "weight_norm_growth"),
-        ("quantity", "stage", "layer"),
+        CommittedRun.of_study(__name__), ("quantity", "stage", "layer")
     ),
     drawings=(
         Drawing(

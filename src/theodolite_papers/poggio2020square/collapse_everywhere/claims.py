@@ -15,7 +15,6 @@ from theodolite.core import (
     at_each,
     below,
     beyond,
-    each,
     every,
     group_means,
     inside,
@@ -175,14 +174,11 @@ CLAIMS = (
         place="Beside appendix G",
         statement="Among networks that fit their samples alike, those of larger norm "
         "at the end have features that vary more within classes.",
-        test=each(
+        test=at_each(
             "classes",
             measured("rank", of="nc1"),
-            lambda many: inside(
-                mean(
-                    measured("rank", of="nc1", classes=many),
-                    name="rank correlation of norm and variability",
-                ),
+            lambda rows: inside(
+                mean(rows, name="rank correlation of norm and variability"),
                 above(0),
             ),
         ),

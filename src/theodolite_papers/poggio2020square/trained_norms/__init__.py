@@ -16,7 +16,7 @@ from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
 from . import figure
 
-_RUN = CommittedRun("theodolite_papers.poggio2020square", "trained_norms")
+_RUN = CommittedRun.of_study(__name__)
 
 STUDY = gather_study(
     __name__,

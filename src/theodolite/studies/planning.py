@@ -123,7 +123,7 @@ def plan_study(
     Args:
         entry: Which study.
         scale: ``smoke``, ``quick`` or ``paper``.
-        n_seeds: Trials a point in place of the preset's.
+        n_seeds: Trials per point in place of the preset's.
         device: Where networks live, in place of the preset's.
         elsewhere: Other machines will compute: the device need not be here.
     """

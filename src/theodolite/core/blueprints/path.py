@@ -25,7 +25,7 @@ class PathBlueprint(Blueprint):
     layer, where $W_1[a,b] = w_{a \bmod \Lambda}$.
 
     Attributes:
-        width: Units a layer, the paper's n.
+        width: Units per layer, the paper's n.
         depth: Layers, the paper's p.
         inputs: Dimension of the input, the paper's d.
         skip: Whether layers from the second on have the identity beside them.
@@ -86,7 +86,7 @@ class PathBlueprint(Blueprint):
 
     @property
     def indices(self) -> tuple[np.ndarray, ...]:
-        """Which of the different weights is on each edge, a matrix a layer."""
+        """Which of the different weights is on each edge, a matrix per layer."""
         into = [self.inputs] + [self.width] * (self.depth - 1)
         if self.unique is None:
             starts = np.cumsum([0, *(a * self.width for a in into)])

@@ -24,7 +24,7 @@ class ShortcutBlueprint(Blueprint):
     Attributes:
         width: Dimension of input, output and every layer.
         depth: Number of weight matrices, a multiple of ``shortcut``.
-        shortcut: Weight matrices a unit, the paper's n.
+        shortcut: Weight matrices per unit, the paper's n.
         skip: Whether units have the identity path.
         pre: Activation before the first matrix of a unit.
         mid: Activation between two matrices of a unit.

@@ -131,7 +131,7 @@ class Judgement:
 
     @property
     def needed(self) -> int | None:
-        """Networks a point that would decide an open verdict, if any number would."""
+        """Networks per point that would decide an open verdict, if any number would."""
         if self.outcome is not Outcome.UNDECIDED:
             return None
         counts = [
@@ -327,4 +327,4 @@ def _wanting(judgement: Judgement) -> str:
     needed = judgement.needed
     if needed is None:
         return "; more networks alone would not decide it"
-    return f"; about {needed} networks a point would decide it"
+    return f"; about {needed} networks per point would decide it"

@@ -96,7 +96,7 @@ RULES = (
     Rule(
         name="batch-norm-of-one",
         severity="sick",
-        title="Batch norms get one value a channel, so this cannot be trained",
+        title="Batch norms get one value per channel, so this cannot be trained",
         says=(
             "One value has no variance: in train mode torch refuses such a batch, and "
             "the numbers here are those of eval mode. Give batches of more samples, "

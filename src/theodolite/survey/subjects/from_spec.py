@@ -45,7 +45,7 @@ def subject_of(
             what outputs and targets suggest by default.
         weights: safetensors, or a checkpoint of tensors alone.
         shape: Of one made-up sample, where the model does not tell.
-        batch_size: Samples a batch; 32 by default, 8 made-up ones of a large model.
+        batch_size: Samples per batch; 32 by default, 8 made-up ones of a large model.
         n_batches: Number of batches.
         trust: Whether code may run that is no model of a known library: Python files,
             and callables of other modules.

@@ -29,7 +29,7 @@ def read_data(
     Args:
         source: Name of a dataset, folder of images, or ``FILE.npz``.
         model: Who they are for.
-        batch_size: Samples a batch.
+        batch_size: Samples per batch.
         n_batches: Most batches.
         seed: Of which samples are taken.
 
@@ -138,7 +138,7 @@ def _numbers(array: np.ndarray, what: str, path: Path) -> np.ndarray:
     if kind not in "fiub" or not array.ndim or not array.size:
         raise DataError(
             f"the data {path} have {what} of type {array.dtype} and shape "
-            f"{array.shape}, and real numbers were wanted, a row a sample: save them "
+            f"{array.shape}, and real numbers were wanted, a row per sample: save them "
             "with numpy.savez(path, inputs=…, labels=…)"
         )
     if kind == "f":

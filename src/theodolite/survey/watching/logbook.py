@@ -24,7 +24,7 @@ class Logbook:
 
     Attributes:
         scene: What all looks share.
-        probes: One a quantity.
+        probes: One per quantity.
         telling: The tracker that keeps rows and draws them.
         retired: Returns what failed, with the reason.
         settings: Facts for the page.

@@ -49,7 +49,7 @@ class Config(StudyConfig):
         scales: Factors on Xavier weights at the start; 1 is Xavier.
         low: Smallest rate, as a power of ten.
         high: Largest rate.
-        per_decade: Rates a decade.
+        per_decade: Rates per decade.
         steps: Updates of every run.
         families: ``linear`` and ``relu``, the activation between matrices of a unit.
     """

@@ -31,7 +31,7 @@ class Config(StudyConfig):
 
     Attributes:
         datasets: Named datasets, each with an architecture of its own.
-        samples: Images a trial.
+        samples: Images per trial.
         rate: Learning rate.
         steps: Steps of gradient descent.
         block_samples: Samples whose Jacobians of the two blocks alone are taken.

@@ -24,7 +24,7 @@ def onto_levels(rows: Iterable[Row], levels: Mapping[float, float]) -> list[Row]
         levels: Fraction of the excess loss to loss.
 
     Returns:
-        A row a quantity and level that the run passed, with the distance to its
+        A row per quantity and level that the run passed, with the distance to its
         nearest state as error, and the ratio of the two extremes.
     """
     table: list[Row] = []

@@ -20,7 +20,7 @@ class Config(StudyConfig):
 
     Attributes:
         width: Width of all networks.
-        samples: Samples a dataset.
+        samples: Samples per dataset.
         units: Units of the networks whose Hessians are measured.
         small: Scale of the small weights at which ReLU networks are measured.
         step: Distance from zero at which the loss of 2-shortcut networks is compared;

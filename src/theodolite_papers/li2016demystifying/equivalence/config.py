@@ -24,7 +24,7 @@ class Config(StudyConfig):
 
     Attributes:
         width: Width of all networks.
-        samples: Samples a dataset.
+        samples: Samples per dataset.
         depths: Matrices of the linear networks.
         nonlinear_depths: Matrices of networks with an activation; deeper plain ReLU
             networks of this width are often dead, and then have no Hessian.

@@ -28,7 +28,7 @@ class Config(StudyConfig):
         measured_depth: Up to this depth the first two of them are measured by double
             backward; all others have the exact Hessian at their weights.
         one_depths: Weight matrices of the 1-shortcut networks, all measured.
-        one_seeds: 1-shortcut networks a depth.
+        one_seeds: 1-shortcut networks per depth.
         one_samples: Digits that they see, from the front.
         predicted_depths: Depths for closed forms at zero.
         random_width: Width of the small networks on random data.
@@ -38,7 +38,7 @@ class Config(StudyConfig):
         small: Factors at which the limit at zero is approached.
         steps: Steps of gradient descent after which weights are looked at.
         rate: Its learning rate.
-        n_random: Small networks a setting.
+        n_random: Small networks per setting.
     """
 
     dataset: str = "mnist5k"

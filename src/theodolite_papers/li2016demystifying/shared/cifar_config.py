@@ -31,11 +31,11 @@ class CifarConfig(StudyConfig):
         samples: Training images used, from the front; 0 for all.
         depths: Convolutions of the units plus 2; ``stages`` times a multiple of 12,
             so that units of 1, 2, 3, 4, 6 and 12 layers fill every stage.
-        shortcuts: Layers a unit.
+        shortcuts: Layers per unit.
         width: Channels of the first stage.
         stages: Stages of a network.
         epochs: Passes over the images.
-        batch_size: Images a step.
+        batch_size: Images per step.
         rate: Learning rate at the start; it falls as in the paper's schedule,
             at the same fractions of training.
         padding: Pixels of the mean colour around an image, for random crops; 0 for

@@ -19,7 +19,7 @@ class Config(CifarConfig):
     Attributes:
         units: Units of two layers of the networks at the start.
         start_width: Their channels.
-        start_seeds: Networks a kind and number of units.
+        start_seeds: Networks per kind and number of units.
         images: Images that go through them.
     """
 

@@ -13,13 +13,13 @@ class Config(StudyConfig):
 
     Attributes:
         cases: ``basis``, ``detour``, or samples and width of random points.
-        steps: Units a sample.
+        steps: Units per sample.
         longest: Steps $d$ at which the count of Eq 19 is tried.
         whole: Up to this many units a module is built; longer chains go through one
             unit with weights exchanged, which computes the same.
         distances: Least distances at which rounding is tried.
         length: Length of the path on which it is.
-        trap_steps: Units a sample there.
+        trap_steps: Units per sample there.
         dataset: Digits whose labels and norms are looked at.
         samples: How many of them are interpolated.
     """

@@ -56,7 +56,7 @@ def unit_rows(rows: np.ndarray) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-# Units a sample in the picture; more would run the dots together.
+# Units per sample in the picture; more would run the dots together.
 STEPS = 24
 # Direction from which the sphere is seen: degrees of longitude and latitude.
 VIEW = (0.0, 14.0)

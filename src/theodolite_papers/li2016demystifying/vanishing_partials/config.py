@@ -17,7 +17,7 @@ class Config(StudyConfig):
 
     Attributes:
         width: Width of all networks.
-        samples: Samples a dataset.
+        samples: Samples per dataset.
         units: Units for lemma 3; all sets of their matrices are tried.
         order: Highest order of a derivative.
         moved: Units for lemma 4.

@@ -124,7 +124,7 @@ def _name(row: Row) -> str:
     return f"{row['task']}, {row['family']}, depth {row['depth']}, {norm}"
 
 
-NORMS = {"scalar": "one scale a layer", "batch": "batch norm", "none": "no norm"}
+NORMS = {"scalar": "one scale per layer", "batch": "batch norm", "none": "no norm"}
 KINDS = {"scalar": "scalar_norm", "batch": "batch_norm", "none": "no_norm"}
 PARTS = {"output_depth": "output", "gradient_depth": "gradient"}
 

@@ -22,11 +22,11 @@ class Config(StudyConfig):
     """Sizes of the networks.
 
     Attributes:
-        width: Units a layer where depths differ.
+        width: Units per layer where depths differ.
         depth: Layers where widths differ.
         widths: All widths.
         depths: All depths, at least three.
-        samples: Inputs a network.
+        samples: Inputs per network.
     """
 
     width: int = 64

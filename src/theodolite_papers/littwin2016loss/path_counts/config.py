@@ -28,7 +28,7 @@ class Config(StudyConfig):
 
     Attributes:
         depths: Layers, from 2 up.
-        samples: Inputs a network, half of them the others with the sign turned.
+        samples: Inputs per network, half of them the others with the sign turned.
     """
 
     depths: tuple[int, ...] = (2, 3, 5)

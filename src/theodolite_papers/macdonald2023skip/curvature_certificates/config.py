@@ -62,7 +62,7 @@ class Instance:
     Attributes:
         plan: The system.
         inputs: No more samples than inputs.
-        classes: A class a sample.
+        classes: A class per sample.
         scale: Factor on the weights as they are built.
         eps: Of all normalisations.
     """

@@ -46,7 +46,7 @@ class Config(StudyConfig):
     """Descent of networks from many starts.
 
     Attributes:
-        samples: Samples a dataset, one a class; at most as many as features.
+        samples: Samples per dataset, one per class; at most as many as features.
         features: Features of a sample.
         epsilon: Of all normalisations.
         multiples: Steps, in units of the certified one over beta.

@@ -19,7 +19,7 @@ class Descended:
 
     Attributes:
         weights: The last ones.
-        losses: By mark, a number a network.
+        losses: By mark, a number per network.
         rise: The largest rise of the loss in a step, below zero if it always fell.
         noted: What was asked for at each mark.
     """
@@ -51,7 +51,7 @@ def descend(
     """Make plain steps, as many as the last mark says.
 
     Args:
-        loss: Weights to a loss a network.
+        loss: Weights to a loss per network.
         weights: The start.
         rates: A step a network.
         marks: After how many steps to keep the loss, in rising order.
@@ -78,7 +78,7 @@ def follow(loss: Loss, weights: Weights, rates: "Tensor", steps: int) -> Followe
     """Descend by steps that grow while they lower the loss by half of what they could.
 
     Args:
-        loss: Weights to a loss a network.
+        loss: Weights to a loss per network.
         weights: The start.
         rates: The first step of each network.
         steps: How often to try a step.

@@ -38,7 +38,7 @@ class ImageConfig(StudyConfig):
         rates: Learning rates at the start.
         epochs: Passes over the images, a multiple of 3.
         factor: Of the rate, after each third of training.
-        batch_size: Images a step.
+        batch_size: Images per step.
         momentum: Of plain momentum descent.
         weight_decay: Of all parameters.
         padding: Black pixels around an image, for random crops; 0 for none.

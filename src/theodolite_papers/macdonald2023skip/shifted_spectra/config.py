@@ -28,7 +28,7 @@ class Config(StudyConfig):
 
     Attributes:
         dataset: Named dataset of grey images of 28 by 28 pixels.
-        samples: Images a trial.
+        samples: Images per trial.
         rate: Learning rate.
         steps: Steps of gradient descent.
         spectra_at: Steps before which spectra are read, for figure 2.

@@ -28,7 +28,7 @@ class Config(StudyConfig):
         decays: Weight decays, in torch's convention; the first is 0.
         epochs: Passes over the samples.
         rate: Learning rate.
-        batch_size: Samples a step.
+        batch_size: Samples per step.
         wrong: Share of labels that are another class, where labels are flipped.
     """
 

@@ -30,7 +30,7 @@ class Config(StudyConfig):
         noises: Sizes of label noise, tried without decay from the starts 0.1 and 5.
         epochs: Passes over the samples.
         rate: Learning rate.
-        batch_size: Samples a step.
+        batch_size: Samples per step.
     """
 
     dataset: str = "mnist5k"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StackedNetworks:
-    """Networks of one shape, one a seed.
+    """Networks of one shape, one per seed.
 
     Attributes:
         weights: Matrices of each layer, stacked (networks, rows, columns), of any
@@ -68,7 +68,7 @@ def draw(
     """Draw normal matrices of Frobenius norm 1; hidden ones are equal if tied.
 
     Args:
-        seeds: One a network.
+        seeds: One per network.
         sizes: Units from the inputs to the output.
         relu: Whether hidden layers are rectified.
         tied: Whether all layers but the last are one matrix, as in a recurrent

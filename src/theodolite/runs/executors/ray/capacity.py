@@ -21,8 +21,8 @@ class Capacity:
 
     Args:
         ray: The connected library.
-        cpus: Processors a cell.
-        gpus: GPUs a cell, a part of one or whole ones.
+        cpus: Processors per cell.
+        gpus: GPUs per cell, a part of one or whole ones.
         jobs: At most so many cells at once.
     """
 

@@ -1,7 +1,7 @@
 """Depths, rates and data of figures 7 and 8.
 
 Rates lie on a logarithmic ladder and are named by their rung: rung k is the rate
-10^(k / rungs a decade).
+10^(k / rungs per decade).
 """
 
 from dataclasses import dataclass
@@ -40,10 +40,10 @@ class RateConfig(StudyConfig):
         depths: Weight matrices; a network is trained at those its units divide.
         beside: Networks that are shown beside those of the paper, and not judged.
         beside_depths: Depths of those.
-        steps: Updates a run.
+        steps: Updates per run.
         lowest: Decade of the lowest rate.
         highest: Decade of the highest rate.
-        rungs: Rates a decade.
+        rungs: Rates per decade.
         scouts: Seeds that first look for the optimum on every ``stride``-th rung; 0
             trains every seed at every rate.
         stride: Rungs between the scouts' rates.

@@ -240,7 +240,7 @@ def plan_of(config: RateConfig, cell: Cell) -> ShortcutBlueprint:
         mid=config.mid,
         **NETWORKS[cell["network"]],
     )
-    # One matrix a unit leaves no middle.
+    # One matrix per unit leaves no middle.
     return plan.with_(mid="identity") if plan.shortcut == 1 else plan
 
 

@@ -77,7 +77,7 @@ class RunError(TheodoliteError):
 
 
 class SubjectError(TheodoliteError):
-    """A network, weights or inputs that a survey cannot be made of."""
+    """A network, weights or inputs that cannot be surveyed."""
 
 
 class StudyError(TheodoliteError):

@@ -17,7 +17,7 @@ from matplotlib.transforms import Bbox
 from .marks import NEUTRAL, end_mark, is_hollow, meaning
 from .style import GRID, SeriesStyle
 
-# Pixels by which two marks are told apart, and the share of a series under another.
+# Pixels between two visible marks, and the share of a series that another covers.
 _APART, _HIDDEN = 2.0, 0.9
 # Points by which a marker and a line show on either side of those over them.
 _RIM, _EDGE = 3.2, 2.2

@@ -132,14 +132,14 @@ class PathEnsemble(Reading):
         """Return what ``print`` shows: depth and fit of each part first."""
         first, *rest = Reading.summary_lines(self)
         longest = self.energy.shape[1] - 1
-        told = []
+        lines = []
         for part in self.parts:
             held = self.of(part)
-            told.append(
+            lines.append(
                 f"  {part}: effective depth {held['effective_depth']:.4g} of {longest}"
                 f" {self.counted}, spread {held['spread']:.3g}, beta "
                 f"{held['beta']:.4g} (distance {held['distance']:.2g})"
             )
         if self.linearised:
-            told.append(f"  frozen as if linear: {', '.join(self.linearised)}")
-        return [first, *told, *rest]
+            lines.append(f"  frozen as if linear: {', '.join(self.linearised)}")
+        return [first, *lines, *rest]

@@ -124,7 +124,7 @@ def _source(region: Region, kind: Kind) -> str:
 
 
 def _table(whose: str, judged: SavedJudgement, shared: SharedSvg) -> dict[str, Any]:
-    """Return all numbers of a judgement that joins several."""
+    """Return the table of all numbers of a claim that has several."""
     leaves = judged.leaves
     regions = {leaf.region for leaf in leaves}
     scales = {

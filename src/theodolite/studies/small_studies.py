@@ -24,7 +24,7 @@ def small_study(
 ) -> Study:
     """Return a study whose cells are trials of one function, and that predicts nothing.
 
-    What it claims is a region of its own, such as ``inside(mean(measured("top")),
+    A claim has its region, such as ``inside(mean(measured("top")),
     near(2, 0.1, …))``. It is run, drawn upon, judged and reported as any other.
 
     Args:

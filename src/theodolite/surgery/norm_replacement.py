@@ -160,7 +160,7 @@ def _into_layer(
 
 
 def _refuse_zeros(layer: nn.Module, path: str) -> None:
-    """Refuse weights of which a channel has no direction."""
+    """Refuse weights with a channel of zeros, which has no direction."""
     weight = layer.weight
     assert isinstance(weight, Tensor)
     axis = 1 if original_class(layer) in _TRANSPOSED else 0

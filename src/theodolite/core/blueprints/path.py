@@ -21,8 +21,8 @@ class PathBlueprint(Blueprint):
     $N_l = \mathrm{ReLU}(W_l^\top N_{l-1}) + N_{l-1}$ for $l > 1$, and the output is the
     sum of $N_p$; without ``skip`` the second term is left out. With ``unique`` the
     matrices hold that many different numbers alone: under ``cyclic`` sharing
-    $W_l[a,b] = w_{(a+b+l) \bmod \Lambda}$; ``by_input`` is the same but for the first
-    layer, where $W_1[a,b] = w_{a \bmod \Lambda}$.
+    $W_l[a,b] = w_{(a+b+l) \bmod \Lambda}$. ``by_input`` differs in the first layer
+    only, where $W_1[a,b] = w_{a \bmod \Lambda}$.
 
     Attributes:
         width: Units per layer, the paper's n.

@@ -19,7 +19,7 @@ class ShortcutBlueprint(Blueprint):
     A unit of ``shortcut`` weight matrices computes
     $x + \sigma_{post}(W_n\,\sigma_{mid}(\dots W_1\,\sigma_{pre}(x)))$; without
     ``skip`` the identity is left out. ``bias`` adds a vector after every matrix of a
-    unit but its last, as in the two-layer unit $x + W_2\,\sigma(W_1 x + b)$.
+    unit except the last, as in the two-layer unit $x + W_2\,\sigma(W_1 x + b)$.
 
     Attributes:
         width: Dimension of input, output and every layer.

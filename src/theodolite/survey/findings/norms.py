@@ -35,7 +35,7 @@ def _few(survey: Survey) -> Evidence | None:
         threshold=FEW,
         above=False,
         where=tuple(name for name, f in counts if f.value < FEW),
-        told=f"Here {least[0]} takes them over {least[1]}.",
+        detail=f"Here {least[0]} takes them over {least[1]}.",
     )
 
 

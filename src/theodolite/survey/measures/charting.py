@@ -28,7 +28,7 @@ class Stretch:
     """A block with its place in the recorded pass.
 
     Attributes:
-        block: What is told of it.
+        block: Its description in the survey.
         entry: Number of the value that enters it.
         output: Number of the value that leaves it.
         start: Index of its first call.
@@ -47,7 +47,7 @@ class Chart:
     """A recorded pass, cut into stretches.
 
     Attributes:
-        anatomy: What the pass was made of.
+        anatomy: Parts of the network, from the recorded pass.
         stretches: In order of depth.
         places: Where in a pass each value can be tapped, by its number.
         shapes: What to expect at each place.

@@ -25,7 +25,7 @@ class ClassifierMeasure(Measure):
     weight: ClassVar = 2.0
 
     def refusal(self, site: Site) -> str:
-        """Want labels that are somebody's, one per sample."""
+        """Require real labels, not made-up ones, one per sample."""
         if not site.labels_known:
             return "the labels are made up: give data to have margins and collapse"
         if not isinstance(targets := targets_in(site.batch), Tensor):

@@ -12,7 +12,7 @@ from .site import Site
 
 
 class MapMeasure(Measure):
-    r"""Counts of what the network is made of, and the gain of each branch.
+    r"""Counts of the network's parts, and the gain of each branch.
 
     The gain is the root mean square of what a branch adds over that of its skip; of
     several branches that of their squares' sum. A ``scale`` is a factor behind the last
@@ -87,7 +87,7 @@ def _scales(site: Site, stretch: Stretch) -> Iterator[Found]:
 
 
 def _scale(site: Site, branch: Span) -> float | None:
-    """Return the product of a branch's factors, a vector by its root mean square."""
+    """Return the product of a branch's factors; a vector counts by its RMS."""
     scales = [s for s in branch.scales if s.by in ("number", "parameter", "buffer")]
     if not scales:
         return None

@@ -18,7 +18,7 @@ class Subject:
         loss: What is minimised.
         title: What to call it.
         inputs: Where the inputs, the labels and the loss come from, in a sentence;
-            begins with "made up" where nobody gave data.
+            begins with "made up" if no data was given.
         labels_known: Whether targets are anybody's, rather than made up.
         code: Lines of Python that make ``model``.
     """

@@ -53,12 +53,12 @@ class Config(StudyConfig):
         chunk: Images that pass at once where a set has more; 0 for as many as fit.
         tol: Wanted relative error of an eigenvalue.
         products: Most products an eigenvalue may take.
-        precision: Arithmetic of training on a card; elsewhere it is ``float32``.
+        precision: Arithmetic of training on a GPU; elsewhere it is ``float32``.
         double: Whether curvature is read in double precision, and networks trained in
             it; where it is not, what rounding does to it is measured at a batch.
-        coarse: Whether convolutions take TF32 where curvature is read, on a card.
-        by_moment: Whether each moment is a cell of its own, so that a long run that
-            was cut short goes on at the next.
+        coarse: Whether convolutions use TF32 when curvature is read on a GPU.
+        by_moment: Whether each moment is a separate cell, so that a long run that
+            was interrupted continues at the next.
     """
 
     dataset: str = "cifar10"

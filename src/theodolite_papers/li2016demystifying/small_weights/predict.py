@@ -84,7 +84,7 @@ def picture() -> list[Row]:
 
 
 def straight_least(x: np.ndarray, y: np.ndarray) -> float:
-    """Return how near the straight arcs come to other points, walked in turn."""
+    """Return the smallest distance of the straight arcs to the other points."""
     stand, least = x.copy(), np.inf
     for place, label in enumerate(y):
         others = np.delete(stand, place, axis=0)
@@ -127,7 +127,7 @@ def _rows(curve: str, sample: int, places: np.ndarray) -> list[Row]:
     return rows
 
 
-# Samples and least distances at which orders of magnitude are told apart.
+# Samples and smallest distances at which orders of magnitude can be compared.
 ORDERS = ((10, 0.1), (100, 0.03), (1000, 0.01), (10000, 0.001))
 
 

@@ -21,12 +21,12 @@ class Config(StudyConfig):
     Attributes:
         dataset: Named dataset, whitened.
         width: Principal components kept.
-        depths: Weight matrices, even numbers, at least three.
+        depths: Numbers of weight matrices, even; three depths or more.
         steps: Updates of full-batch gradient descent.
         rates: Learning rates; every network trains at each.
-        relu_stride: ReLU networks see every so-many-th sample; linear networks cost
-            the same on all.
-        per_decade: Steps measured as the step grows tenfold.
+        relu_stride: ReLU networks train on every n-th sample; linear networks use
+            all, at the same cost.
+        per_decade: Measurements per decade of steps.
     """
 
     dataset: str = "mnist5k"

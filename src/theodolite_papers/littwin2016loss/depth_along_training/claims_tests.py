@@ -58,8 +58,8 @@ def over_groups(
 
 
 def _named(group: Mapping[str, Any], part: str) -> str:
-    told = f"{group['task']}, {group['norm']}, depth {group['depth']}"
-    return f"{part.replace('_', ' ')}, {told}"
+    network = f"{group['task']}, {group['norm']}, depth {group['depth']}"
+    return f"{part.replace('_', ' ')}, {network}"
 
 
 def depth(group: Mapping[str, Any], part: str) -> Select:
@@ -235,12 +235,12 @@ def follows(region: Region) -> Make:
     return make
 
 
-def exponents_told(
+def exponent_asides(
     norms: tuple[str, ...], part: str
 ) -> Callable[[PredictedAndMeasured], dict]:
     """Make asides: by what a doubling of scales multiplies the scale of the law."""
 
-    def told(both: PredictedAndMeasured) -> dict[str, Number]:
+    def read(both: PredictedAndMeasured) -> dict[str, Number]:
         rows = exponents(both, part).where(from_factor=1.0)
         asides = {}
         for group in groups(both.measured):
@@ -253,4 +253,4 @@ def exponents_told(
                 )
         return asides
 
-    return told
+    return read

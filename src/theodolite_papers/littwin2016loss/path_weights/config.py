@@ -39,8 +39,8 @@ class Config(StudyConfig):
 
     Attributes:
         depths: Depths for whole numbers, multiples of 20.
-        small_depths: Those at which sums of squares fit into a float with digits to
-            spare, and at which every length is looked at.
+        small_depths: Depths at which sums of squares are exact in float64; every
+            length is checked there.
         deep: Depths for the log domain, multiples of 20.
     """
 

@@ -15,13 +15,13 @@ _LONGER, _SHORTER = 1.2, 0.5
 
 @dataclass(frozen=True)
 class Descended:
-    """Where descent came.
+    """The result of gradient descent.
 
     Attributes:
-        weights: The last ones.
-        losses: By mark, a number per network.
-        rise: The largest rise of the loss in a step, below zero if it always fell.
-        noted: What was asked for at each mark.
+        weights: Final weights.
+        losses: One tensor per mark, with the loss of each network.
+        rise: Largest increase of the loss in one step; negative if it always fell.
+        noted: What ``note`` returned at each mark.
     """
 
     weights: list["Tensor"]
@@ -32,7 +32,7 @@ class Descended:
 
 @dataclass(frozen=True)
 class Followed:
-    """Where growing steps came: weights, losses, squared gradients, steps, time."""
+    """Final weights, losses, squared gradients, step sizes and time of ``follow``."""
 
     weights: list["Tensor"]
     losses: "Tensor"
@@ -48,14 +48,14 @@ def descend(
     marks: Sequence[int],
     note: Callable[[Weights], "Tensor"] | None = None,
 ) -> Descended:
-    """Make plain steps, as many as the last mark says.
+    """Return the result of gradient descent; the last mark is the number of steps.
 
     Args:
-        loss: Weights to a loss per network.
-        weights: The start.
-        rates: A step a network.
-        marks: After how many steps to keep the loss, in rising order.
-        note: What else to keep there.
+        loss: Maps weights to one loss per network.
+        weights: Initial weights.
+        rates: Learning rate of each network.
+        marks: Steps after which to keep the loss, ascending.
+        note: Maps weights to another tensor to keep there.
     """
     import torch
 
@@ -75,13 +75,16 @@ def descend(
 
 
 def follow(loss: Loss, weights: Weights, rates: "Tensor", steps: int) -> Followed:
-    """Descend by steps that grow while they lower the loss by half of what they could.
+    """Return the result of gradient descent with a learning rate that adapts.
+
+    A step counts if it lowers the loss by half of the linear prediction or more. The
+    rate then grows; otherwise the step is undone and the rate shrinks.
 
     Args:
-        loss: Weights to a loss per network.
-        weights: The start.
-        rates: The first step of each network.
-        steps: How often to try a step.
+        loss: Maps weights to one loss per network.
+        weights: Initial weights.
+        rates: First learning rate of each network.
+        steps: Number of steps to try.
     """
     import torch
 

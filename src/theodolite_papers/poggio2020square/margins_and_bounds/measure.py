@@ -85,7 +85,7 @@ EPS = 1e-12
 COUNTED = ("held_error", "ramp_least_excess")
 
 
-@lru_cache(maxsize=1)  # the bound is made of the very same networks
+@lru_cache(maxsize=1)  # the bound uses the same networks
 def networks(config: Config) -> Rows:
     """Train classifiers at every decay and read outputs on both sets."""
     import torch

@@ -135,14 +135,14 @@ def gap(
         least: Least depth that counts.
         deepest: Only the greatest common depth counts.
     """
-    told = {"loss": "log10 final loss", "rate": "log10 best rate"}.get(
+    title = {"loss": "log10 final loss", "rate": "log10 best rate"}.get(
         quantity, "share of rates at which it stays"
     )
 
     def read(both: PredictedAndMeasured) -> Quantity:
         tables = [_of(both, name, quantity) for name in (first, second)]
         depths = common(tables, least)[-1 if deepest else 0 :]
-        name = f"{told}, {NAMES[first]} less {NAMES[second]}"
+        name = f"{title}, {NAMES[first]} less {NAMES[second]}"
         if not depths:
             return sampled(name, [], note="no depths at which a rate is best")
         where = f"depth {depths[-1]}" if len(depths) == 1 else f"{len(depths)} depths"

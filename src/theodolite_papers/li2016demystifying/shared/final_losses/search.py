@@ -146,7 +146,7 @@ class Search:
         return rows
 
     def _train(self, rungs: Iterable[int], seeds: Iterable[int]) -> None:
-        """Train what has not been trained."""
+        """Train the runs that are not trained yet."""
         config, seeds = self.config, list(seeds)
         new: dict[tuple[int, ...], list[int]] = {}
         for rung in rungs:

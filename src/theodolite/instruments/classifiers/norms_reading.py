@@ -126,7 +126,7 @@ class ClassifierNorms(Reading):
         names: Layers in order.
         notes: What became of each norm.
         left_out: Parameters of two or more axes that are in no such layer.
-        directions: $V_k$, if they were asked for.
+        directions: $V_k$, if requested.
     """
 
     layer_norms: Annotated[np.ndarray, Dims("layer", error="layer_norm_error")]

@@ -32,7 +32,7 @@ def activation(
 ) -> Tensor:
     """Call an activation of torch, with the second derivative in two passes.
 
-    What is not an ordinary call torch itself is asked for.
+    Calls of tensor subclasses and the like go to torch unchanged.
     """
     silu = func is functional.silu
     names = ("input", "inplace") if silu else ("input",)

@@ -53,10 +53,10 @@ _WORTH = 2**17
 def convolution(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Tensor:
-    """Call a convolution of torch, by standard kernels where these are quicker.
+    """Call a convolution of torch, by standard kernels where these are faster.
 
-    What is not an ordinary convolution of ordinary tensors, be it mistaken, torch
-    itself is asked for.
+    All other calls, also invalid ones, go to torch unchanged: those of tensor
+    subclasses, for instance.
     """
     axes, names = CONVOLUTIONS[func]
     given = {"bias": None, **dict(zip(names, args, strict=False)), **kwargs}
@@ -142,7 +142,7 @@ def _padded(
 
 
 def _wide(value: Any, axes: int) -> list[int]:
-    """Return a whole number for each axis, of whatever type they came in."""
+    """Return one integer per axis, from any accepted type."""
     if not isinstance(value, tuple | list):
         return [index(value)] * axes
     if len(value) not in (1, axes):

@@ -36,8 +36,8 @@ def layer_norm(
 ) -> Tensor:
     """Call layer norm of torch, with a cheap second derivative.
 
-    Within torch's transforms it takes elementary operators. What is not an ordinary
-    call torch itself is asked for.
+    Within torch's transforms it uses elementary operators. Calls of tensor subclasses
+    and the like go to torch unchanged.
     """
     given = {**dict(zip(_NAMES, args, strict=False)), **kwargs}
     x: Any = given.get("input")
@@ -149,7 +149,7 @@ def _pull_back(
     wanted: Sequence[bool] = (True, True, True),
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return r P(γ g), the sum of g x̂ and the sum of g, as far as wanted."""
-    # Of the bias nothing but its shape is looked at.
+    # Only the shape of the bias is read.
     return torch.ops.aten.native_layer_norm_backward(
         g, x, weight.shape, mean, scale, weight, weight, list(wanted)
     )

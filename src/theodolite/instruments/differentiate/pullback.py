@@ -91,7 +91,7 @@ def pull_back_many(
     Args:
         outputs: What is differentiated.
         inputs: By which.
-        cotangents: One a row.
+        cotangents: One per row.
         batched: Whether all go at once.
         by_rules: Whether the graph has operators that only ``vmap`` batches.
     """
@@ -190,7 +190,7 @@ def _size(tensor: Tensor) -> float:
     return float(tensor.abs().max()) if tensor.numel() else 0.0
 
 
-# What torch says of operators, of its own or of others, that have no derivative.
+# Messages of torch about operators that have no derivative.
 _LACKING = (
     "is not implemented",
     "no autograd formula was registered",

@@ -105,13 +105,13 @@ def _fit(x: Tensor, weight: Tensor | None) -> bool:
 
 
 def own_statistics(call: NormCall) -> Tensor:
-    """Normalise an input by its own statistics, be it of one value a channel."""
+    """Normalise an input by its own statistics, even with one value per channel."""
     _refuse_fewer(call, 1)
     return call.by_own()
 
 
 def batch_statistics(call: NormCall) -> Tensor:
-    """Normalise a batch by its own statistics; refuse one value a channel."""
+    """Normalise a batch by its own statistics; refuse one value per channel."""
     _refuse_fewer(call, 2)
     return call.by_own()
 

@@ -62,7 +62,7 @@ class Coupling:
         opened: Returns a chunk with its data in memory, and the tensors of it.
         leaves: Parameters to differentiate by.
         room: Memory for the tensors that cross norms.
-        check: Returns what was measured, or says why it is of no use.
+        check: Returns what was measured, or raises if it cannot be used.
         obstacles: Why the last chunks do not go in lockstep.
     """
 

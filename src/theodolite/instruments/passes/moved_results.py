@@ -15,7 +15,7 @@ _TF32 = 2.0**-11
 class MovedResults(TorchFunctionMode):
     """Move what torch computes by one rounding, up or down by chance.
 
-    Results that share memory with what they are made of are views or in place, and
+    Results that share memory with their arguments are views or in place, and
     round nothing; those without a graph play no part in derivatives.
 
     Args:

@@ -54,7 +54,7 @@ _Measured = tuple[Parts, Parts]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Separability:
-    """Compare samples together and apart; while the model is sheltered.
+    """Compare samples in one batch and in parts, inside ``sheltered``.
 
     Attributes:
         prepared: The model and its data.

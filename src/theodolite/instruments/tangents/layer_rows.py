@@ -116,7 +116,7 @@ def _summed(module: nn.Module, pulled: Tensor) -> Tensor:
 
 
 def _normalised(module: nn.Module, inputs: Tensor) -> Tensor:
-    """Return what a norm multiplies by its weight, from fixed or own statistics."""
+    """Return the normalised input of a norm layer, before its weight is applied."""
     if isinstance(module, nn.LayerNorm):
         shape = list(module.normalized_shape)
         return functional.layer_norm(inputs, shape, eps=module.eps)

@@ -48,9 +48,9 @@ def limit_y(
 
 
 def _exits(line: Line2D, low: float, high: float) -> list[tuple[float, float]]:
-    """Return the points within the limits that are next to one beyond them.
+    """Return the points where a line leaves the limits: the last ones inside.
 
-    Of a series that is never within them, return its first point, moved to the limit.
+    If the whole line is outside, return its first point, moved to the limit.
     """
     points = np.asarray(line.get_xydata(), float)
     points = points[np.isfinite(points).all(axis=1)]

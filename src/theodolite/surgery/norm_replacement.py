@@ -254,7 +254,7 @@ def _chosen(operation: Operation, which: Paths) -> dict[str, nn.Module]:
 
 
 def no_norms_message(operation: Operation) -> str:
-    """Say that a network has no norm layer, and what it has."""
+    """Return the message that a network has no norm layer, and what it has."""
     kinds = [f"{n.kind} in {describe(n.module)}" for n in operation.anatomy.norms]
     norms = ", ".join(dict.fromkeys(kinds)) or "none at all"
     return (

@@ -34,7 +34,7 @@ NONLINEARITIES = (
 
 
 class SystemLayer(ABC):
-    """One map of parameters and inputs to outputs; its kinds are final."""
+    """Base class of layers, which map parameters and inputs to outputs."""
 
     kind: ClassVar[str]
 

@@ -101,7 +101,7 @@ def _noting(
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    """Say whether two tensors are one, or views of one in another shape."""
+    """Return whether two tensors are one, or views of one in another shape."""
     if one is other:
         return True
     return one.numel() == other.numel() and one.data_ptr() == other.data_ptr()

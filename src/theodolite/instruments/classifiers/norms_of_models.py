@@ -132,7 +132,7 @@ def _layers(passes: ClassifierPasses) -> tuple[list[FoldedLayer], list[str], lis
 
 
 def _inside(owner: str, trace: LayerTrace, model: nn.Module) -> bool:
-    """Say whether a module belongs to a layer that was noted, as parametrisations."""
+    """Return whether a module is part of a recorded layer, as parametrisations are."""
     parts = owner.split(".")
     paths = [".".join(parts[:end]) for end in range(len(parts))]
     return any(id(model.get_submodule(path)) in trace.modules for path in paths)

@@ -74,7 +74,7 @@ def _instance_arguments(
 
 
 def _instance_graph(given: Mapping[str, Any]) -> bool:
-    """Say whether a call records a graph of plain tensors that fit together."""
+    """Return whether a call records a graph of plain tensors that fit together."""
     names = ("input", *_AFFINE)
     tensors: list[Any] = [given[n] for n in names if given.get(n) is not None]
     plain = all(type(part) in (Tensor, torch.nn.Parameter) for part in tensors)
@@ -128,14 +128,14 @@ def batch_norm(
 
 
 def quicker(x: Tensor) -> bool:
-    """Say whether a line is quicker here than torch's double backward."""
+    """Return whether a line is quicker here than torch's double backward."""
     if x.device.type != "cpu":
         return x.device.type == "cuda"
     return x.numel() >= _WORTH
 
 
 def _records_graph(given: Mapping[str, Any]) -> bool:
-    """Say whether a call records a graph of plain tensors of one type."""
+    """Return whether a call records a graph of plain tensors of one type."""
     tensors: list[Any] = [given[n] for n in _TENSORS if given.get(n) is not None]
     plain = all(type(tensor) in (Tensor, torch.nn.Parameter) for tensor in tensors)
     if not plain or any(given.get(name) is None for name in _TENSORS[:3]):

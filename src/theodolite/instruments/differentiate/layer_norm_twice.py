@@ -60,14 +60,14 @@ def layer_norm(
 
 
 def _plain(x: Any, shape: Any, weight: Any, bias: Any) -> bool:
-    """Say whether a call is one of plain tensors."""
+    """Return whether a call is one of plain tensors."""
     tensors = [part for part in (x, weight, bias) if part is not None]
     plain = all(type(part) in (Tensor, torch.nn.Parameter) for part in tensors)
     return plain and x is not None and isinstance(shape, tuple | list | torch.Size)
 
 
 def _ordinary(x: Tensor, shape: Any, weight: Any, bias: Any) -> bool:
-    """Say whether a call records a graph of plain tensors that fit together."""
+    """Return whether a call records a graph of plain tensors that fit together."""
     tensors = [part for part in (x, weight, bias) if part is not None]
     shape = tuple(shape)
     fits = 0 < len(shape) <= x.ndim and tuple(x.shape[-len(shape) :]) == shape

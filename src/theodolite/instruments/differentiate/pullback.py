@@ -142,7 +142,7 @@ def _pulled(
 def can_batch(
     outputs: Tensor, inputs: Sequence[Tensor], *, seed: int = 0, by_rules: bool = False
 ) -> bool:
-    """Say whether torch batches the pull-back of this graph, and rightly.
+    """Return whether torch batches the pull-back of this graph, and rightly.
 
     Two random cotangents are pulled back together and alone: a batching rule that is
     missing raises, one that is wrong differs.
@@ -161,7 +161,7 @@ def can_batch(
 
 
 def all_close(result: Parts, wanted: Parts) -> bool:
-    """Say whether all parts of two results agree within rounding of their type.
+    """Return whether all parts of two results agree within rounding of their type.
 
     Some parts are nothing but what is left of sums that cancel, such as those of biases
     in front of batch norms: rounding of the largest part is granted to each.
@@ -173,7 +173,7 @@ def all_close(result: Parts, wanted: Parts) -> bool:
 
 
 def close(result: Tensor, wanted: Tensor, *, beside: float = 0.0) -> bool:
-    """Say whether two results agree within rounding of their type.
+    """Return whether two results agree within rounding of their type.
 
     Args:
         result: One of them.

@@ -66,7 +66,7 @@ class _HardSigmoid(torch.autograd.Function):
 
 
 def _ordinary(x: Any, *, in_place: bool) -> bool:
-    """Say whether a call records a graph of a plain tensor."""
+    """Return whether a call records a graph of a plain tensor."""
     if type(x) is not Tensor or not (x.requires_grad and torch.is_grad_enabled()):
         return False
     plain = x.is_floating_point() and x.layout is torch.strided

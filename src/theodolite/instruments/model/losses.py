@@ -62,10 +62,11 @@ class FunctionLoss(nn.Module):
 
 
 def as_loss(loss: Any) -> Any:
-    """Return a loss as a module of outputs and targets, where it is one of these.
+    """Return a loss of outputs and targets as a module; leave other losses unchanged.
 
-    Functions of torch become their modules, others modules by the names of their
-    arguments; ``loss(model, batch)`` stays as it is.
+    A function of torch becomes its module. Another function becomes a module if the
+    names of its arguments are those of outputs and targets. ``loss(model, batch)`` is
+    returned unchanged.
 
     Example:
         >>> as_loss(functional.cross_entropy)

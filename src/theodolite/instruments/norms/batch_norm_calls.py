@@ -99,7 +99,7 @@ class BatchNormCalls(TorchFunctionMode):
 
 
 def _fit(x: Tensor, weight: Tensor | None) -> bool:
-    """Say whether torch takes an input and a weight together."""
+    """Return whether torch takes an input and a weight together."""
     half = x.dtype in (torch.float16, torch.bfloat16)
     return weight is None or weight.dtype == x.dtype or half
 

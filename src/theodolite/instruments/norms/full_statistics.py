@@ -325,7 +325,7 @@ def _until_reached() -> Iterator[None]:
 
 
 def other_path() -> MeasurementError:
-    """Say that chunks do not meet the same norms."""
+    """Return the error for chunks that do not call the same norms."""
     return MeasurementError(
         "the passes over the data met different batch norms, by a path that depends "
         "on the data or by activation checkpointing: pass all data as one batch"

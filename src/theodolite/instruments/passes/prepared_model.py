@@ -237,7 +237,7 @@ class PreparedModel:
         return ReachableState([self.model, *self._code])
 
     def unchanged(self) -> bool:
-        """Say whether model and data are as they were in the last session."""
+        """Return whether model and data are as they were in the last session."""
         with Exclusive():
             known = self._detector
             return known is not None and known.matches(self._reach())
@@ -293,7 +293,7 @@ class PreparedModel:
         return self.check(value) if check else value
 
     def depends(self, chunk: Chunk) -> bool:
-        """Say whether what is measured depends on any parameter; only in a session.
+        """Return whether what is measured depends on any parameter; only in a session.
 
         If so, those chosen may well play no part, and derivatives by them are zero.
         """

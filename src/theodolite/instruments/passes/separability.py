@@ -178,7 +178,7 @@ class Separability:
             divisor.sums = not divisor.sums
 
     def _nearest(self, few: "_Few", divisor: Divisor) -> list[float]:
-        """Return the shares of the parts by the rule that is nearest, and keep it."""
+        """Return the shares of the parts by the rule that fits best; remember it."""
         if divisor.sums:
             return [1.0] * len(few.parts)
         gaps = []

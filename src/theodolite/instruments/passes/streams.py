@@ -270,7 +270,7 @@ def _changed() -> MeasurementError:
 
 
 def is_one(batches: Batches) -> bool:
-    """Say whether one batch was given, or several."""
+    """Return whether one batch was given, or several."""
     if isinstance(batches, list):
         # A list of tensors is what the default collation of a DataLoader makes of a
         # pair, so it is one batch.

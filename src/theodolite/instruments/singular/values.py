@@ -72,7 +72,7 @@ def over_ranks(
 
 
 def _sent(jacobian: BlockJacobian, part: np.ndarray) -> np.ndarray:
-    """Return the first rank's numbers, in case that others round otherwise."""
+    """Return the first rank's numbers, since other ranks may round differently."""
     if not jacobian.team.several:
         return part
     return jacobian.team.broadcast(torch.from_numpy(part)).numpy()

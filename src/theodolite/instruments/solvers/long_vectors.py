@@ -113,7 +113,7 @@ def all_finite(vector: Tensor) -> bool:
 
 
 def _far(rows: Tensor) -> bool:
-    """Say whether rows reach beyond the places that a GPU's products tell apart."""
+    """Return whether rows exceed the 32-bit indices of matrix products on a GPU."""
     return rows.device.type == "cuda" and len(rows) * rows.shape[1] > _PLACES
 
 

@@ -249,7 +249,7 @@ def tangent_kernel(
 def _takes_batch_statistics(
     forward: Callable[[], object], mode: NormMode, team: Team
 ) -> bool:
-    """Say whether any batch norm does, be it a module or a function, on any rank."""
+    """Return whether any batch norm does, be it a module or a function, on any rank."""
     with torch.no_grad(), BatchNormCalls(own_statistics) as calls:
         forward()
     if calls.calls and mode is NormMode.EVAL:

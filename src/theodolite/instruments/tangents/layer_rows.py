@@ -27,7 +27,7 @@ class Call:
 
 
 def known(module: nn.Module) -> bool:
-    """Say whether the derivative by a module's parameters has a form given here."""
+    """Return whether the derivative by a module's parameters has a form given here."""
     if isinstance(module, nn.Conv2d):
         return module.padding_mode == "zeros" and not isinstance(module.padding, str)
     return isinstance(

@@ -157,7 +157,7 @@ def _sizes(
 
 @contextmanager
 def _watched(layers: Iterable[nn.Module], look: Callable[..., Any]) -> Iterator[None]:
-    """Have a function see every call of some layers."""
+    """Call a function at every call of some layers."""
     handles = [layer.register_forward_hook(look) for layer in layers]
     try:
         yield

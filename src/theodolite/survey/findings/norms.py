@@ -54,9 +54,9 @@ def _one(survey: Survey) -> Evidence | None:
 
 
 def _far(survey: Survey) -> Evidence | None:
-    """Return the largest distance of running statistics that have seen a batch.
+    """Return the largest distance between running and batch statistics.
 
-    Statistics of too few values are no measure of others.
+    Norms that have not run in train mode, or with too few values, do not count.
     """
     fresh = {n for n, f in by_module(survey, "batches_tracked") if f.value == 0}
     fresh |= {n for n, f in by_module(survey, "batch_per_channel") if f.value < FEW}

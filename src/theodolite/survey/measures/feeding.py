@@ -75,7 +75,7 @@ def _gates(recording: Recording, call: Call, fed: set[int]) -> list[int]:
 
 
 def _is_bounded(recording: Recording, number: int, fed: set[int]) -> bool:
-    """Tell whether a value is a sigmoid or softmax, or a product of such."""
+    """Return whether a value is a sigmoid or softmax, or a product of such."""
     made = recording.values[number].call
     if made is None:
         return False

@@ -44,7 +44,7 @@ class MapMeasure(Measure):
 
 
 def _kept(site: Site, stretch: Stretch) -> Found:
-    """Tell whether what leaves a stretch has the shape of what enters it."""
+    """Return whether what leaves a stretch has the shape of what enters it."""
     values = site.chart.anatomy.recording.values
     kept = values[stretch.entry].shape == values[stretch.output].shape
     labels = {"block": stretch.block.name, "depth": stretch.block.index}

@@ -59,7 +59,7 @@ class NormsMeasure(Measure):
 
 
 def _is_frozen(module: nn.Module) -> bool:
-    """Tell whether a layer has parameters, and none that is trained."""
+    """Return whether a layer has parameters, and none that is trained."""
     own = list(module.parameters(recurse=False))
     return bool(own) and not any(p.requires_grad for p in own)
 

@@ -188,7 +188,7 @@ def _aimed(loss: Loss | str | None, outputs: Any, of_tokens: bool) -> Aim:
 def _with_targets(
     x: Tensor, aim: Aim, inputs: Found, model: nn.Module, generator: torch.Generator
 ) -> Batch:
-    """Pair inputs with drawn targets; of a model that is its own loss, inputs alone."""
+    """Pair inputs with random targets; if the model returns its loss, only inputs."""
     if aim.draw is None:
         return {inputs.name: x} if inputs.name else x
     # Two samples tell the shape that outputs have.
@@ -242,7 +242,7 @@ def _made_up_by_name(
 
 
 def _computes(model: nn.Module, inputs: Mapping[str, Tensor], labels: Any) -> bool:
-    """Say whether a model computes a loss from labels, of which it may know nothing."""
+    """Return whether a model computes a loss from labels."""
     try:
         outputs = run_once(model, {**inputs, "labels": labels})
     except Exception:

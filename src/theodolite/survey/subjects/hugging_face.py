@@ -132,7 +132,7 @@ def _built(transformers: Any, config: Any) -> nn.Module:
 
 
 def is_hugging_face(model: nn.Module) -> bool:
-    """Say whether a model is one of transformers, without importing them."""
+    """Return whether a model is one of transformers, without importing them."""
     return hasattr(model, "main_input_name") and hasattr(model, "config")
 
 

@@ -92,7 +92,7 @@ class Telling:
 
 
 def is_terminal(stream: IO[str]) -> bool:
-    """Say whether a stream is a terminal that can draw."""
+    """Return whether a stream is a terminal that can draw."""
     return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
 
 

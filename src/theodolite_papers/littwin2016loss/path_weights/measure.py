@@ -25,7 +25,7 @@ from .config import (
 
 
 def of_network(config: Config, trial: int) -> list[Row]:
-    """Take networks with shared weights apart, and losses of one with coins."""
+    """Return rows of networks with shared weights, and losses with random gates."""
     plan = network()
     module = built(plan, seed=trial, device=config.device)
     weights = module.weights.detach().cpu().numpy()

@@ -8,7 +8,7 @@ RUN = ("classes", "loss", "decay", "start")
 
 
 def collapse(both: PredictedAndMeasured) -> Rows:
-    """Return the four numbers beside norms, condition by condition, and untrained."""
+    """Return NC1 to NC4 and norms for each condition, and for untrained networks."""
     rows = both.measured.where(labels="given", loss="square")
     points: list[Row] = []
     for row in group_means(

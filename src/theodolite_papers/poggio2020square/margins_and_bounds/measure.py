@@ -61,7 +61,7 @@ def _linear(config: Config, trial: int) -> list[Row]:
 
 
 def _signs(config: Config, trial: int) -> list[Row]:
-    """Average over all signs the most that networks of one norm correlate with them."""
+    """Return the Rademacher complexity of networks of one norm, over all signs."""
     x = plane(config, trial)
     signs = np.array(list(itertools.product((-1.0, 1.0), repeat=len(x))))
     turns = np.linspace(0, 2 * np.pi, GRID, endpoint=False)

@@ -44,11 +44,11 @@ UNIT = ("one input with decay", "two inputs")
 
 
 def least_rise(along: str, *, falling: bool = False) -> Read:
-    """Read the least rise of measured transients from one value of a label on.
+    """Return the smallest increase of measured transients between values of a label.
 
     Args:
-        along: The label, all others held.
-        falling: Whether the label is followed downwards.
+        along: The label; all others are held fixed.
+        falling: Whether to go through the label's values in descending order.
     """
     other = "layers" if along == "start" else "start"
     name = f"least rise of the transient over {'smaller ' * falling}{along}"

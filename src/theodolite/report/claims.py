@@ -66,7 +66,7 @@ def _panel(
 
 
 def _decider(whose: str, leaf: SavedJudgement, shared: SharedSvg) -> dict[str, Any]:
-    """Return the number that decides, in a line."""
+    """Return the line of the number that decides a claim."""
     number = GaugeNumber.of(leaf)
     judged = leaf.region is not None
     return {

@@ -15,7 +15,8 @@ class Head:
     """A linear classifier in float64, one row per class.
 
     Attributes:
-        weight: Weights; one row alone, of two classes told by a sign, becomes two.
+        weight: Weights; a single row, whose sign decides between two classes, becomes
+            two rows.
         bias: Biases.
     """
 

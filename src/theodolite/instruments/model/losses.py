@@ -99,7 +99,7 @@ def as_loss(loss: Any) -> Any:
 
 
 def judged(loss: nn.Module, outputs: Any, targets: Any) -> Any:
-    """Return what a loss module says, or in a sentence why the parts do not fit."""
+    """Return the value of a loss module, or raise if outputs and targets do not fit."""
     name = type(loss).__name__
     if type(loss).__module__ == _LOSSES and not isinstance(outputs, Tensor):
         raise MeasurementError(

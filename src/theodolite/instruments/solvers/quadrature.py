@@ -256,7 +256,7 @@ def _leak(
     low: np.ndarray,
     high: np.ndarray,
 ) -> np.ndarray:
-    """Bound what Ritz vectors hold on the wrong side of the ends of intervals."""
+    """Bound the mass of Ritz vectors on the wrong side of interval ends."""
     reach = float(np.ptp(nodes)) + float(np.abs(nodes).max())
     total = np.zeros(len(low))
     for own in (True, False):  # nodes inside leak out, nodes outside leak in

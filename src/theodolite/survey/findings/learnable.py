@@ -34,8 +34,8 @@ def _uneven(survey: Survey) -> Evidence | None:
 def _tied(survey: Survey) -> Evidence | None:
     """Return the kernel's smallest eigenvalue over its largest, beside rounding.
 
-    Outputs that sum to one, or are made of fewer features, are tied by construction,
-    and nothing is wrong with them.
+    Outputs that sum to one, or depend on fewer features, are tied by construction,
+    which is no fault.
     """
     rows, spacing = survey.find("tangent_smallest"), _spacing(survey)
     largest = single(survey, "tangent_largest")

@@ -13,14 +13,14 @@ from theodolite.core import PathBlueprint
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Paths:
-    """All paths from the inputs to the output, an entry each.
+    """All paths from the inputs to the output; arrays with one entry per path.
 
     Attributes:
         start: The input it begins at.
         end: The unit it ends in.
         length: Layers whose matrix it takes.
         product: Product of the weights on it.
-        open: Whether all gates on it are.
+        open: Whether all its gates are open.
         word: The different weights on it in order, as digits of a number.
     """
 

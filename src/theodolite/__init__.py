@@ -2,7 +2,7 @@
 
 Packages are imported by name (``from theodolite import data, instruments, theory``);
 importing the package itself loads nothing heavy. ``theodolite.survey(model, batches)``,
-``theodolite.compare`` and ``theodolite.watch`` need no import of their own.
+``theodolite.compare`` and ``theodolite.watch`` need no further import.
 """
 
 from importlib import import_module
@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Import the survey when one of its functions is asked for."""
+    """Import the survey on first access to one of its functions."""
     if name == "survey":
         return import_module("theodolite.survey")
     if name in ("compare", "watch"):

@@ -3,7 +3,7 @@
 import sys
 
 if not sys.flags.safe_path:
-    # Python has put the working directory first, whose files nobody approved.
+    # Python has put the working directory first, whose files the user has not approved.
     del sys.path[0]
 
 from theodolite.cli import main

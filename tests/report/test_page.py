@@ -185,7 +185,7 @@ def test_every_verdict_is_drawn(html, page):
         "The region [-0.05, 0.05] is ours: a factor of 1.2 over all depths; the ",
         "turns at a margin of 0.00526",
         "the paper does not say",
-        "about 13 networks a point would decide it",
+        "about 13 networks per point would decide it",
         "this run alone says UNDECIDED",
         "of 2 found",
         "Printed</dt>",

@@ -169,7 +169,7 @@ def test_a_module_that_is_not_registered_is_in_the_way_only_if_it_adds():
     model = Outsider(nn.Tanh())
     result = surgery.scale_branches(model, x, by=0.5)
     assert_close(result.model(x), x + 0.5 * (model(x) - x))
-    with pytest.raises(SurgeryError, match="cannot be told from its own"):
+    with pytest.raises(SurgeryError, match="cannot be distinguished from its own"):
         surgery.scale_branches(Outsider(vectors.ResNetOfResNets()), x, by=0.5, which=3)
 
 

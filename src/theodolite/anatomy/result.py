@@ -39,7 +39,7 @@ class Anatomy:
         norms: Norms, in order.
         activations: Nonlinearities, in order.
         others: Other operations that join tensors.
-        unplaced: Sums whose skip cannot be told from their branch, and unknown
+        unplaced: Sums whose skip and branch cannot be distinguished, and unknown
             operators.
         recording: The forward pass that all indices and numbers refer to.
     """

@@ -1,6 +1,6 @@
 """Where operands of a sum or product fork, and the routes from there to each of them.
 
-The skip is told from the branches by the *rank* of its route: nothing happens
+The *rank* of a route distinguishes the skip from the branches: nothing happens
 (identity), a rearrangement or a factor, a norm, a linear map, anything else.
 """
 

@@ -24,7 +24,7 @@ def run(
     ],
     scale: Annotated[str, typer.Option(help="smoke, quick or paper.")] = "quick",
     seeds: Annotated[
-        int | None, typer.Option(help="Networks a point; the preset's by default.")
+        int | None, typer.Option(help="Networks per point; the preset's by default.")
     ] = None,
     jobs: Annotated[
         int | None,
@@ -41,7 +41,7 @@ def run(
         ),
     ] = None,
     gpus: Annotated[
-        float | None, typer.Option(help="GPUs a cell on Ray, such as 0.25.")
+        float | None, typer.Option(help="GPUs per cell on Ray, such as 0.25.")
     ] = None,
     track: Annotated[
         list[str] | None,

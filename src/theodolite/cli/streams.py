@@ -36,7 +36,7 @@ def open_streams() -> None:
 
 
 def escape_logs() -> None:
-    """Have libraries log nothing that acts on a terminal, whatever files say."""
+    """Remove terminal escape sequences from the logs of libraries."""
     import logging
 
     class SafeRecord(logging.LogRecord):

@@ -37,7 +37,7 @@ JsonFile = Annotated[
 Shape = Annotated[
     str | None, typer.Option(help="Shape of one made-up sample, such as 3,32,32.")
 ]
-BatchSize = Annotated[int | None, typer.Option(help="Samples a batch.")]
+BatchSize = Annotated[int | None, typer.Option(help="Samples per batch.")]
 NBatches = Annotated[int, typer.Option("--batches", help="Number of batches.")]
 NormMode = Annotated[
     str,

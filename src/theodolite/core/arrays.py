@@ -83,7 +83,7 @@ def as_real(
         )
     try:
         array = np.asarray(value)
-    except Exception:  # whatever an object's own conversion raises
+    except Exception:  # an object's conversion may raise anything
         raise error(
             f"{name} is a {type(value).__name__} that makes no array: pass real "
             "numbers, in rows of equal length"

@@ -15,7 +15,7 @@ class VerdictCounts:
 
     Attributes:
         claims: Of the paper's own claims, how many have each outcome.
-        hanging: Of these, how many hang on a margin or choice of ours.
+        hanging: How many of these depend on a margin or choice of ours.
         errata: Statements found wrong or wanting.
         confirmed: Of these, how many are refuted as printed and right as corrected.
         beyond: Of our own statements, how many have each outcome.

@@ -77,7 +77,7 @@ class RunError(TheodoliteError):
 
 
 class SubjectError(TheodoliteError):
-    """A network, weights or inputs that a survey cannot be made of."""
+    """A network, weights or inputs that cannot be surveyed."""
 
 
 class StudyError(TheodoliteError):
@@ -87,7 +87,7 @@ class StudyError(TheodoliteError):
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """Return the error for an unknown name, with the most similar known one.
 
-    A name that begins as the wrong one does is nearer than any other.
+    A known name with the same beginning counts as the most similar.
 
     Example:
         >>> str(unknown_name("dataset", "mnits", ["digits", "mnist"]))

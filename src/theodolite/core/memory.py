@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 _UNKNOWN = 2**63
-# What a container without a limit is told instead of one: a little less than 2⁶³.
+# The value that cgroups report if there is no limit: a little less than 2⁶³.
 _NO_LIMIT = 2**62
 _CONTAINER = "/sys/fs/cgroup"
-# Where a container's limit, use and what of that use is only cache are told.
+# Files with a container's memory limit, its use, and the cache within that use.
 _GROUPS = (
     ("memory.max", "memory.current", "memory.stat"),
     (

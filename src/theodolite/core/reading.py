@@ -59,9 +59,9 @@ class Reading:
         norm_layers: Under ``as_is``, the names of norm layers that were in ``train``
             mode and of those in ``eval`` mode; empty where there are none, and under
             other modes, which set all alike.
-        seed: Seed of whatever was random, None if nothing was.
+        seed: Seed of all random numbers, None if nothing was.
         cost: What the reading cost.
-        method: How it was computed, in a word or two.
+        method: Short name of the algorithm.
     """
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -266,7 +266,7 @@ class SampledReading(Reading):
     Attributes:
         precision: Error that was reached, in the measure of ``tol``; 0 where nothing
             was sampled.
-        tol: Precision that was asked for, None where none was.
+        tol: Requested precision, or None.
     """
 
     precision_of: ClassVar[str] = "error"
@@ -277,7 +277,7 @@ class SampledReading(Reading):
 
     @property
     def status_message(self) -> str:
-        """What precision was reached, and whether it was the one asked for."""
+        """The precision that was reached, and whether it is the requested one."""
         reached = f"{self.precision_of} {self.precision:.3g}"
         if self.status is Status.SAMPLED:
             return f"{reached}, no tol asked for"

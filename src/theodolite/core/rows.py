@@ -155,7 +155,7 @@ class Rows(Sequence[Row]):
         """Keep the rows that carry all these labels and pass the test."""
         kept: Iterable[dict[str, Any]] = self._rows
         wanted = to_json_values(labels)
-        if type(wanted.get("quantity")) is str:  # asked for most often, so looked up
+        if type(wanted.get("quantity")) is str:  # the usual filter, so looked up
             kept = self._quantities().get(wanted.pop("quantity"), ())
         for key, want in wanted.items():
             kept = [row for row in kept if row.get(key) == want]

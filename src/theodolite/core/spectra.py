@@ -25,7 +25,7 @@ class PercentileCondition:
         largest: $|\lambda|_{\max}$.
         small: $|\lambda|_{(q)}$.
         error: Bound on the rounding error of ``ratio``; infinite where ``small`` is
-            not told from zero.
+            not distinguishable from zero.
         resolved: False where ``small`` is below the rounding of its matrix: ``ratio``
             may then be above the exact one as well as below it.
         least: What the exact ratio is at least, $(|\lambda|_{\max} - e)/

@@ -41,7 +41,7 @@ class Status(StrEnum):
 
         Args:
             precision: Error that was reached, in the measure that ``tol`` is in.
-            tol: What was asked for, None where nothing was.
+            tol: Requested precision, or None.
 
         Example:
             >>> str(Status.of_sample(2.7, None)), str(Status.of_sample(2.7, 0.1))

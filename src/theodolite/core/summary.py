@@ -1,6 +1,6 @@
 """The summary of a judged run, as it is saved: verdicts, comparisons and figures.
 
-Fields are named as in the file. None stands for a number that is not finite, and for
+Fields are named as in the file. None means a number that is not finite, and
 the missing end of an interval.
 """
 

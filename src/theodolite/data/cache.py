@@ -109,7 +109,7 @@ def _fetch(stem: str) -> Decoded | None:
 
 
 def _recorded(path: Path) -> dict[str, Any]:
-    """Return a record; refuse a changed one."""
+    """Return the facts in a cache record, or raise if its checksum is wrong."""
     if size_of(path) > _MOST_RECORD:
         raise ValueError(f"{path} is no record")
     facts = json.loads(path.read_text(encoding="utf-8"))

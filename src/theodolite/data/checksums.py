@@ -81,7 +81,7 @@ SHAPES = {
 
 
 class OtherDataError(DataError):
-    """The files hold another published dataset than the one asked for."""
+    """The files hold another published dataset than the requested one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

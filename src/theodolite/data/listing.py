@@ -19,7 +19,7 @@ class Listing:
 
     Attributes:
         name: What :func:`load` is called with.
-        found: Whether files of at least one split are there, and not another dataset's.
+        found: Whether files of at least one split exist and belong to this dataset.
         place: ``"embedded"``, ``"generated"``, a folder, or ``"not found"``.
         format: How it is stored, empty if not found.
         splits: Splits that were found.

@@ -17,7 +17,7 @@ from matplotlib.transforms import Bbox
 from .marks import NEUTRAL, end_mark, is_hollow, meaning
 from .style import GRID, SeriesStyle
 
-# Pixels by which two marks are told apart, and the share of a series under another.
+# Pixels between two visible marks, and the share of a series that another covers.
 _APART, _HIDDEN = 2.0, 0.9
 # Points by which a marker and a line show on either side of those over them.
 _RIM, _EDGE = 3.2, 2.2
@@ -48,9 +48,9 @@ def limit_y(
 
 
 def _exits(line: Line2D, low: float, high: float) -> list[tuple[float, float]]:
-    """Return the points within the limits that are next to one beyond them.
+    """Return the points where a line leaves the limits: the last ones inside.
 
-    Of a series that is never within them, return its first point, moved to the limit.
+    If the whole line is outside, return its first point, moved to the limit.
     """
     points = np.asarray(line.get_xydata(), float)
     points = points[np.isfinite(points).all(axis=1)]

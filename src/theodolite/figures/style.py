@@ -32,7 +32,7 @@ PALETTE = {
 
 # Colours of no kind. A dark page replaces these four.
 TEXT_COLOUR = "#2B2B2B"  # text, axes, measurements where there is only one kind
-MUTED = "#737373"  # guides, laws and entries of a legend that stand for all series
+MUTED = "#737373"  # guides, laws and legend entries that describe all series
 GRID = "#DDDDDD"
 BACKGROUND = "#FFFFFF"
 

@@ -16,7 +16,7 @@ class PathNetwork(nn.Module):
     """ReLU layers, all but the first with a skip; the output is the sum of the last.
 
     ``blueprint`` remembers what it was built from. The different weights are one
-    parameter, ``weights``; ``matrix`` lays them out. Each layer has a ReLU of its own
+    parameter, ``weights``; ``matrix`` lays them out. Each layer has a separate ReLU
     in ``gates``, so that hooks can record which units are open.
 
     References:

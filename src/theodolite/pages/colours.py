@@ -76,7 +76,7 @@ def is_text_or_paper(value: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def on_dark(colour: str) -> str:
-    """Return the colour that stands for another on a dark page.
+    """Return the colour that replaces another on a dark page.
 
     Example:
         >>> on_dark("#ffffff"), on_dark("#0072b2"), on_dark("#000080")

@@ -199,7 +199,7 @@ def _even_ticks(low: float, high: float, n: int) -> list[tuple[float, str]]:
 
 
 def _even_label(value: float, places: int) -> str:
-    """Write a tick to the digits of its step."""
+    """Return a tick's label, with as many decimals as the step between ticks has."""
     if value == 0:
         return "0"
     if abs(value) >= 1e5 or (abs(value) < 1e-3 and places > 4):

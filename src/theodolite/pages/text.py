@@ -122,7 +122,7 @@ def formula(latex: str) -> str | None:
         if not all(_known(element) for element in root.iter()):
             return None
         _tidy(root)
-    except Exception:  # whatever the parser dislikes, the page shows the source
+    except Exception:  # if the parser fails, the page shows the source
         return None
     while len(root) == 1 and root[0].tag == "mrow":
         root[:] = list(root[0])

@@ -20,7 +20,7 @@ By = Literal["block", "input"]
 
 @dataclass(frozen=True, kw_only=True)
 class EnsembleSettings:
-    """What is asked for; see :func:`path_ensemble`."""
+    """Settings of :func:`path_ensemble`."""
 
     counted: Counted
     by: By

@@ -97,7 +97,7 @@ def path_ensemble(
     that take $r$ branches. Coefficients are carried through the network directly, at
     the price of half as many forward passes as there are branches, and are exact to
     rounding; so are those of the loss's gradient, in the other direction. A bias begins
-    a path of its own, which counts the branches behind it.
+    a new path, which counts the branches after it.
 
     Args:
         model: Any module with residual additions; not changed.
@@ -108,7 +108,7 @@ def path_ensemble(
         counted: Whether lengths count branches or layers of weights.
         by: Take the gradient by the input of the first residual block, or of the model.
         biases: Whether the output's paths include those that biases and the shifts of
-            norms begin; otherwise those of the inputs alone are told, and add up to
+            norms begin; otherwise only those of the inputs are returned, and add up to
             what the frozen network makes of the inputs.
         linearise: Freeze smooth activations as secants, and weights of attention and
             gates at their values, instead of refusing them.

@@ -20,15 +20,15 @@ class PathEnsemble(Reading):
 
     Attributes:
         energy: Mean over samples and outputs of the squared sum over paths.
-        share: Of all energy.
-        alignment: Product of that sum with the whole, as a share of the whole's
-            square; adds up to 1.
+        share: Share of all energy.
+        alignment: Inner product of that sum with the sum over all paths, divided by
+            the square of the latter; adds up to 1.
         effective_depth: Mean number of branches under the shares.
         spread: Standard deviation of that number.
-        beta: Of the law $N_r^2\beta^{2r}$ that fits best; see
+        beta: $\beta$ of the law $N_r^2\beta^{2r}$ that fits best; see
             :mod:`theodolite.paths.energies`.
         law: Shares under that law.
-        divergence: Of Kullback and Leibler, from the law to the shares, in nats.
+        divergence: Kullback–Leibler divergence from the law to the shares, in nats.
         distance: Half the sum of absolute differences of shares and law.
         residual: How far the coefficients' sum is from the whole, relative to it: for
             the output, the true output in the norm mode; for the gradient, that of
@@ -37,15 +37,15 @@ class PathEnsemble(Reading):
             inputs and the true one, which also goes through statistics of norms; no
             entry without a loss, or where inputs are no real numbers.
         gain: Norm of each branch over that of the skip it is added to.
-        predicted_beta: What those gains lead to if all paths add up coherently.
+        predicted_beta: $\beta$ that follows from these gains if paths add coherently.
         log_counts: Logarithm of the number of paths of each length.
         places: Module of each branch's addition.
         counted: What lengths count.
         by: What the gradient is taken by, ``"block"`` (input of the first residual
             block) or ``"input"``.
         biases: Whether the output's paths include those that biases begin.
-        linearised: What was frozen though it is not piecewise linear.
-        samples: How many.
+        linearised: Functions that were frozen though they are not piecewise linear.
+        samples: Number of samples.
 
     Errors are standard errors over samples, infinite for one sample; those of the fit
     follow from that of the effective depth.
@@ -132,14 +132,14 @@ class PathEnsemble(Reading):
         """Return what ``print`` shows: depth and fit of each part first."""
         first, *rest = Reading.summary_lines(self)
         longest = self.energy.shape[1] - 1
-        told = []
+        lines = []
         for part in self.parts:
             held = self.of(part)
-            told.append(
+            lines.append(
                 f"  {part}: effective depth {held['effective_depth']:.4g} of {longest}"
                 f" {self.counted}, spread {held['spread']:.3g}, beta "
                 f"{held['beta']:.4g} (distance {held['distance']:.2g})"
             )
         if self.linearised:
-            told.append(f"  frozen as if linear: {', '.join(self.linearised)}")
-        return [first, *told, *rest]
+            lines.append(f"  frozen as if linear: {', '.join(self.linearised)}")
+        return [first, *lines, *rest]

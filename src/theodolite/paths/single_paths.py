@@ -101,7 +101,7 @@ def unravel(
         count = len(branches)
         if count > MOST_BRANCHES:
             raise MeasurementError(
-                f"the network has {count} branches, and single paths are told of at "
+                f"the network has {count} branches, and single paths are listed for at "
                 f"most {MOST_BRANCHES}: use path_ensemble, which gathers paths by "
                 "length"
             )

@@ -189,7 +189,7 @@ class Tracer(TorchDispatchMode):
     def _apply_rule(
         self, call: Call, marks: dict[Slot, int | Frozen | None]
     ) -> list[RuleResult]:
-        """Say what becomes of each output."""
+        """Return what happens to each output."""
         frozen = {s: mark for s, mark in marks.items() if isinstance(mark, Frozen)}
         if not call.live:
             first = next(iter(frozen.values()))

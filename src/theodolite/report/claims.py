@@ -66,7 +66,7 @@ def _panel(
 
 
 def _decider(whose: str, leaf: SavedJudgement, shared: SharedSvg) -> dict[str, Any]:
-    """Return the number that decides, in a line."""
+    """Return the line of the number that decides a claim."""
     number = GaugeNumber.of(leaf)
     judged = leaf.region is not None
     return {
@@ -124,7 +124,7 @@ def _source(region: Region, kind: Kind) -> str:
 
 
 def _table(whose: str, judged: SavedJudgement, shared: SharedSvg) -> dict[str, Any]:
-    """Return all numbers of a judgement that joins several."""
+    """Return the table of all numbers of a claim that has several."""
     leaves = judged.leaves
     regions = {leaf.region for leaf in leaves}
     scales = {

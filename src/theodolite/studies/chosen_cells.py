@@ -16,7 +16,7 @@ _LAST = ("value", "error", "committed")
 
 @dataclass(frozen=True)
 class ChosenCells:
-    """Cells that were asked for, finished.
+    """Finished cells of the requested ones.
 
     Attributes:
         folder: Where they are; a full run of the same config finds them there.

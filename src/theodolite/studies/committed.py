@@ -97,7 +97,7 @@ def pack(
         rows: What to keep; values are rounded to ``digits`` significant digits, and
             their errors are at least that rounding.
         config: The config that made them.
-        made: Device, versions, seconds and whatever else tells where from.
+        made: Where it was computed: device, versions, seconds and similar facts.
         digits: Significant digits kept.
 
     Example:
@@ -127,7 +127,7 @@ def pack(
 def unpack(saved: Mapping[str, Any]) -> Rows:
     """Return the rows of a committed file's content.
 
-    Empty cells are left out, but for ``value`` and ``error``, of which a run that
+    Empty cells are left out, except ``value`` and ``error``, of which a run that
     diverged or a bound has none.
     """
     columns = saved.get("columns", [])

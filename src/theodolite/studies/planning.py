@@ -123,7 +123,7 @@ def plan_study(
     Args:
         entry: Which study.
         scale: ``smoke``, ``quick`` or ``paper``.
-        n_seeds: Trials a point in place of the preset's.
+        n_seeds: Trials per point in place of the preset's.
         device: Where networks live, in place of the preset's.
         elsewhere: Other machines will compute: the device need not be here.
     """
@@ -158,7 +158,7 @@ def plan_study(
 def _read(entry: Entry, sums: Mapping[str, Any]) -> dict[str, Any]:
     """Return the digests of a run's inputs other than its settings.
 
-    The code of a file is one of them, since nobody raises a ``revision`` while trying
+    The code of a file is one of them, since users raise no ``revision`` while trying
     things out; packages go by theirs.
     """
     code = {} if entry.file is None else {"file_digest": entry.file.digest}

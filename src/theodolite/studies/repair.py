@@ -27,9 +27,8 @@ class Repaired:
 
     Attributes:
         folder: The run.
-        healed: Files that were damaged and are whole, or set aside where nothing is
-            lost by it.
-        left: What is still wrong, each with what to do about it.
+        healed: Damaged files that were repaired, or moved away if nothing needs them.
+        left: Remaining problems, each with what to do about it.
     """
 
     folder: Path
@@ -37,7 +36,7 @@ class Repaired:
     left: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a machine reads of it."""
+        """Return the fields as JSON values."""
         return {
             "folder": str(self.folder),
             "healed": list(self.healed),

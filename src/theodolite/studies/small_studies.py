@@ -24,8 +24,8 @@ def small_study(
 ) -> Study:
     """Return a study whose cells are trials of one function, and that predicts nothing.
 
-    What it claims is a region of its own, such as ``inside(mean(measured("top")),
-    near(2, 0.1, …))``. It is run, drawn upon, judged and reported as any other.
+    Each claim states its region, such as ``inside(mean(measured("top")),
+    near(2, 0.1, …))``. The study runs and is judged and reported like any other.
 
     Args:
         measure: Takes a seed; returns numbers by name, a reading, or rows. It imports

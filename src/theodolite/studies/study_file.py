@@ -47,7 +47,7 @@ class StudyFile:
 
     @property
     def paper(self) -> Paper:
-        """Its ``PAPER``, or one made of the name of the file. Runs the file."""
+        """Its ``PAPER``, or one named after the file. Runs the file."""
         module = self._module()
         place = f"PAPER in {self.path}"
         if hasattr(module, "PAPER"):

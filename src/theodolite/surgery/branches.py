@@ -115,7 +115,7 @@ def _factors(by: By, operation: Operation, which: Which) -> list[float]:
     if isinstance(by, str):
         if by not in _DEPTHS:
             raise ConfigError(
-                f"by is {by!r}, wanted is a number, one a branch, 'depth' or "
+                f"by is {by!r}, wanted is a number, one per branch, 'depth' or "
                 "'sqrt_depth'"
             )
         depths = Counter(a.inside for a in additions for _ in a.branches)

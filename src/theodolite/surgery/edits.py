@@ -1,7 +1,7 @@
 """Edits of a tensor: scale it, zero it, add an identity, normalise it, shift it.
 
 Edits are modules that their owner does not register: they hold no parameters, and run
-as visits of their own, so that what they compute is not taken for the owner's code.
+as separate visits, so that what they compute is not taken for the owner's code.
 Parameters and norms that they use are registered with the owner and read by name.
 """
 

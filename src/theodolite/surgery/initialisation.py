@@ -128,7 +128,7 @@ def _draw(
 
 
 def _fan_in(parameter: Tensor, name: str, model: nn.Module) -> int:
-    """Count the numbers that one output is made of."""
+    """Return the fan-in: how many numbers enter one output."""
     owner = model.get_submodule(name.rpartition(".")[0])
     if isinstance(owner, LAYERS):
         return parameter[0].numel()

@@ -160,7 +160,7 @@ def _into_layer(
 
 
 def _refuse_zeros(layer: nn.Module, path: str) -> None:
-    """Refuse weights of which a channel has no direction."""
+    """Refuse weights with a channel of zeros, which has no direction."""
     weight = layer.weight
     assert isinstance(weight, Tensor)
     axis = 1 if original_class(layer) in _TRANSPOSED else 0
@@ -254,7 +254,7 @@ def _chosen(operation: Operation, which: Paths) -> dict[str, nn.Module]:
 
 
 def no_norms_message(operation: Operation) -> str:
-    """Say that a network has no norm layer, and what it has."""
+    """Return the message that a network has no norm layer, and what it has."""
     kinds = [f"{n.kind} in {describe(n.module)}" for n in operation.anatomy.norms]
     norms = ", ".join(dict.fromkeys(kinds)) or "none at all"
     return (

@@ -156,7 +156,7 @@ class ChannelAffine(nn.Module):
         return x * self.weight.view(shape) + self.bias.view(shape)
 
     def extra_repr(self) -> str:
-        """Say how many channels."""
+        """Return the number of channels as text."""
         return f"{len(self.weight)}"
 
 

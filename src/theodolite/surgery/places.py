@@ -91,8 +91,8 @@ def _checked(trace: Trace, call: FunctionCall, operand: int) -> SumPlace:
     if trace.hides_sums(call.visit):
         raise SurgeryError(
             f"{describe(path)} runs a module that it does not register, whose sums "
-            "cannot be told from its own, wanted are submodules with names: assign it "
-            "to an attribute"
+            "cannot be distinguished from its own, wanted are submodules with names: "
+            "assign it to an attribute"
         )
     return SumPlace(
         path=path,

@@ -223,8 +223,8 @@ def test_a_gpu_reads_the_same():
     np.testing.assert_allclose(there, here, rtol=1e-5)
 
 
-def test_too_small_a_card_is_refused_before_anything_is_trained(monkeypatch):
-    monkeypatch.setattr(measure, "_on_card", lambda config: True)
+def test_too_small_a_gpu_is_refused_before_anything_is_trained(monkeypatch):
+    monkeypatch.setattr(measure, "_on_gpu", lambda config: True)
     monkeypatch.setattr(forecast, "available_bytes", lambda device: 2**14)
     monkeypatch.setattr(measure.training, "train_many", None)  # so it would fail
     measure.trained.cache_clear()

@@ -21,11 +21,11 @@ class PathBlueprint(Blueprint):
     $N_l = \mathrm{ReLU}(W_l^\top N_{l-1}) + N_{l-1}$ for $l > 1$, and the output is the
     sum of $N_p$; without ``skip`` the second term is left out. With ``unique`` the
     matrices hold that many different numbers alone: under ``cyclic`` sharing
-    $W_l[a,b] = w_{(a+b+l) \bmod \Lambda}$; ``by_input`` is the same but for the first
-    layer, where $W_1[a,b] = w_{a \bmod \Lambda}$.
+    $W_l[a,b] = w_{(a+b+l) \bmod \Lambda}$. ``by_input`` differs in the first layer
+    only, where $W_1[a,b] = w_{a \bmod \Lambda}$.
 
     Attributes:
-        width: Units a layer, the paper's n.
+        width: Units per layer, the paper's n.
         depth: Layers, the paper's p.
         inputs: Dimension of the input, the paper's d.
         skip: Whether layers from the second on have the identity beside them.
@@ -86,7 +86,7 @@ class PathBlueprint(Blueprint):
 
     @property
     def indices(self) -> tuple[np.ndarray, ...]:
-        """Which of the different weights is on each edge, a matrix a layer."""
+        """Which of the different weights is on each edge, a matrix per layer."""
         into = [self.inputs] + [self.width] * (self.depth - 1)
         if self.unique is None:
             starts = np.cumsum([0, *(a * self.width for a in into)])

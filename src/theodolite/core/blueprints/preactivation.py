@@ -24,7 +24,7 @@ class PreactivationBlueprint(Blueprint):
 
     Attributes:
         depth: Convolutions of the units, plus 2 for the stem and the classifier.
-        shortcut: Layers a unit, the paper's n.
+        shortcut: Layers per unit, the paper's n.
         width: Channels of the stem and the first stage.
         stages: Number of stages.
         channels: Channels of the images.

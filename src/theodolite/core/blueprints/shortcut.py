@@ -19,12 +19,12 @@ class ShortcutBlueprint(Blueprint):
     A unit of ``shortcut`` weight matrices computes
     $x + \sigma_{post}(W_n\,\sigma_{mid}(\dots W_1\,\sigma_{pre}(x)))$; without
     ``skip`` the identity is left out. ``bias`` adds a vector after every matrix of a
-    unit but its last, as in the two-layer unit $x + W_2\,\sigma(W_1 x + b)$.
+    unit except the last, as in the two-layer unit $x + W_2\,\sigma(W_1 x + b)$.
 
     Attributes:
         width: Dimension of input, output and every layer.
         depth: Number of weight matrices, a multiple of ``shortcut``.
-        shortcut: Weight matrices a unit, the paper's n.
+        shortcut: Weight matrices per unit, the paper's n.
         skip: Whether units have the identity path.
         pre: Activation before the first matrix of a unit.
         mid: Activation between two matrices of a unit.

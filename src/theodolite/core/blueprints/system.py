@@ -122,7 +122,7 @@ class SystemBlueprint(Blueprint):
     r"""A multilayer parameterised system, $F = f_L \circ \dots \circ f_1$.
 
     Attributes:
-        inputs: Shape of a sample; a whole number stands for so many features.
+        inputs: Shape of a sample, or the number of features.
         layers: $f_1, \dots, f_L$.
         width: Numbers in a sample, $d_0$; computed.
         depth: Matrices and kernels; computed.

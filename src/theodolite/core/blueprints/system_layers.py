@@ -34,7 +34,7 @@ NONLINEARITIES = (
 
 
 class SystemLayer(ABC):
-    """One map of parameters and inputs to outputs; its kinds are final."""
+    """Base class of layers, which map parameters and inputs to outputs."""
 
     kind: ClassVar[str]
 
@@ -152,7 +152,7 @@ class AffineLayer(_MatrixLayer):
 @final
 @dataclass(frozen=True, kw_only=True)
 class ConvolutionLayer(_MatrixLayer):
-    """A convolution: the affine layer with a row a channel, on unfolded patches.
+    """A convolution: the affine layer with a row per channel, on unfolded patches.
 
     Attributes:
         into: Channels before.
@@ -163,7 +163,7 @@ class ConvolutionLayer(_MatrixLayer):
         parameterisation: P of the kernel, a row an output channel.
         eps: Of the normalised ones.
         scale: Factor, not trained.
-        bias: Whether there is a number a channel to add.
+        bias: Whether there is a number per channel to add.
 
     Example:
         >>> ConvolutionLayer(into=1, out=5, kernel=(5, 5)).shape_after((1, 28, 28))

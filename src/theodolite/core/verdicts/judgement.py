@@ -131,7 +131,7 @@ class Judgement:
 
     @property
     def needed(self) -> int | None:
-        """Networks a point that would decide an open verdict, if any number would."""
+        """Networks per point that would decide an open verdict, if any number would."""
         if self.outcome is not Outcome.UNDECIDED:
             return None
         counts = [
@@ -147,7 +147,7 @@ class Judgement:
 
     @property
     def because(self) -> str:
-        """The reason, made of the number, its interval and its region."""
+        """The reason: the number, its interval and its region."""
         if self.note and not self.pieces and self.quantity is None:
             return self.note
         leaf = self.deciding
@@ -239,8 +239,8 @@ def any_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
 def excluding_rival(judgement: Judgement, rival: Judgement) -> Judgement:
     """Return a judgement that holds only if the numbers also exclude the rival.
 
-    Where they do not, they could not have told the claim from its rival, and it is
-    left open; what fails, fails whatever the rival does.
+    If they do not, the rows cannot distinguish the claim from its rival, and the claim
+    is undecided. A claim that fails does so independently of the rival.
     """
     return Judgement(
         name=judgement.name,
@@ -327,4 +327,4 @@ def _wanting(judgement: Judgement) -> str:
     needed = judgement.needed
     if needed is None:
         return "; more networks alone would not decide it"
-    return f"; about {needed} networks a point would decide it"
+    return f"; about {needed} networks per point would decide it"

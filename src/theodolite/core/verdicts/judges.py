@@ -34,9 +34,9 @@ def inside(read: Read, region: Region) -> Test:
 def exact(
     gaps: Select, *, within: Region = ROUNDING, rival: Select | None = None
 ) -> Test:
-    """Distances to the prediction are rounding, and those to a rival are not.
+    """Judge whether distances to the prediction are only rounding, a rival's not.
 
-    Where the rival's are rounding too, the numbers tell nothing apart.
+    If the rival's distances are rounding too, the claim is undecided.
 
     Args:
         gaps: Rows whose values are distances.

@@ -70,7 +70,7 @@ def by_network(rows: Rows, *, log: bool = False, unit: str = "trial") -> ByNetwo
 
 
 def _pair(row: Row, log: bool) -> tuple[float, float]:
-    """Return a row's value and the bound on its error, on the axis asked for."""
+    """Return a row's value and the bound on its error, linear or logarithmic."""
     value, error = row.get("value"), row.get("error", 0.0)
     value = math.nan if value is None else float(value)
     # A row without the column is exact; one with an empty error is not known.
@@ -129,9 +129,10 @@ def slope(
 ) -> Read:
     """Read the slope of the means over a label; on two logarithms, an exponent.
 
-    Each network that has all points has a slope of its own, so that rows of one
-    network may depend on one another; others do not count. Only where fewer than two
-    have all, as where each point has networks of its own, are points independent.
+    Each network that has all points gives one slope, so that rows of one network may
+    depend on one another; other networks do not count. Points count as independent
+    only if fewer than two networks have all of them, as when each point has different
+    networks.
 
     Args:
         rows: What rises or falls.
@@ -167,7 +168,7 @@ def slope_difference(
 ) -> Read:
     """Return the difference of two slopes, network by network.
 
-    Both are followed over the values of the label that both have.
+    Only values of the label that occur in both selections count.
     """
 
     def read(both: PredictedAndMeasured) -> Quantity:

@@ -54,7 +54,7 @@ class Select:
         return Rows({**row, "value": row.get(self.column)} for row in selected)
 
     def out_of(self, among: Callable[[Rows], Rows]) -> "Select":
-        """Return the selection from what is made of all rows of the side."""
+        """Return a selection from the rows that a function makes of all rows."""
         return replace(self, among=among)
 
     def keeping(self, keep: Callable[[Rows], Rows]) -> "Select":

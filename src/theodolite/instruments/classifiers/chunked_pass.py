@@ -1,8 +1,8 @@
 r"""One pass over features: squares along a basis, nearest class means, decisions.
 
 With $z = Q(h - \mu_y)$ the squared distance of a feature to the mean of class $j$ is
-$-2\,a_j \cdot z + \|a_y - a_j\|^2$ up to what is the same for all $j$: differences of
-means only, so that features close to their own are told from one another.
+$-2\,a_j \cdot z + \|a_y - a_j\|^2$ up to a constant in $j$. It has only differences of
+means, so that features close to their mean keep their digits.
 """
 
 from collections.abc import Sequence
@@ -190,7 +190,7 @@ class Pass:
 
 
 def _at(close: Tensor, places: Tensor) -> Tensor:
-    """Return what is said of each sample at a place of its own."""
+    """Return one entry per sample, at the given places."""
     return close.gather(0, places.unsqueeze(0)).squeeze(0)
 
 

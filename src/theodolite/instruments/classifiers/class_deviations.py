@@ -24,7 +24,7 @@ from .final_layer import Head
 
 # Relative error that makes another pass, and passes at most, by choice.
 _WANTED, _PASSES = 2e-7, 4
-# Samples that are looked at in float64 beforehand, to see what rounding does.
+# Samples that are first measured in float64, to estimate rounding.
 _FEW = 256
 
 
@@ -189,7 +189,7 @@ def _foreseen(
 def _about_means(
     between: BetweenClasses, sums: Sums, shift: Tensor | None, error: float, eps: float
 ) -> Deviations:
-    """Correct what was summed about a shift, and say how far rounding moves it."""
+    """Move sums about a shift to the class means, and bound their rounding."""
     count = between.count
     along, off = sums.along, between.means
     if shift is not None:

@@ -77,7 +77,7 @@ class ClassMoments:
         count = one.count + two.count
         share = two.count / count.clamp_min(torch.finfo(count.dtype).tiny)
         gap = torch.where((one.count > 0)[:, None], two.mean - one.mean, two.mean)
-        # A class that came on one side only has nothing between its means.
+        # If a class occurs on one side only, its means have no difference.
         between = one.count * share
         scaled = gap * between.sqrt()[:, None]
         return ClassMoments(
@@ -111,7 +111,7 @@ class BetweenClasses:
 
     @classmethod
     def of(cls, means: Tensor, count: Tensor, centre: Centre) -> "BetweenClasses":
-        """Take the means apart; classes all count the same in the covariance."""
+        """Return centred means and their covariance's basis; classes weigh the same."""
         shares = count / count.sum()
         middle = means.mean(0) if centre == "classes" else shares @ means
         centred = means - middle

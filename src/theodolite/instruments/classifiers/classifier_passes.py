@@ -99,7 +99,7 @@ class ClassifierPasses:
 
     @contextmanager
     def own_statistics(self) -> Iterator[None]:
-        """Have passes take the statistics of their own batch, where those move."""
+        """Make passes use the statistics of their batch, if these change."""
         known = self._known
         if self.mode is NormMode.FULL:
             self._known = None

@@ -112,7 +112,7 @@ class CollapseMeter:
         Features are kept without a copy: what is written to later is refused.
 
         Args:
-            features: One row per sample; further axes are flattened, but for those that
+            features: One row per sample; further axes are flattened, except those that
                 labels have too.
             labels: Whole numbers from 0 up, or ±1; one per sample.
             weights: Weights of samples; 1 each by default.

@@ -153,7 +153,7 @@ def _variability(deviations: Deviations) -> dict[str, Any]:
     total = float(deviations.square.sum() / between.count.sum())
     noise = total / float(between.centred.square().sum(1).mean())
     cdnv, closest = _cdnv(variance, between.centred)
-    # Means that are close are told apart the less the more they are rounded.
+    # Rounding makes close means harder to distinguish.
     blur = 4 * deviations.mean_error / closest if closest else math.inf
     return {
         "nc1_variability": ratio,
@@ -243,10 +243,10 @@ def _head(deviations: Deviations, weight: Tensor | None) -> dict[str, Any]:
 
 
 def _decisions(deviations: Deviations) -> dict[str, Any]:
-    """Return shares of samples; of those not looked at, nothing is known."""
+    """Return shares of samples as intervals; samples that were not checked are open."""
     decided, agreed, right, own, seen, unsure = deviations.tally.tolist()
     total = whole = float(deviations.between.count.sum())
-    if seen and not decided:  # nobody decides
+    if seen and not decided:  # there is no head
         decided = agreed = right = total = float("nan")
     return {
         **_share("nc4_disagreement", decided - agreed, decided, total, unsure),

@@ -139,7 +139,7 @@ class Watch:
 
 @contextmanager
 def watching(passes: ClassifierPasses, layer: str | None) -> Iterator[Watch]:
-    """Have the features of a layer kept, pass by pass."""
+    """Keep the features of a layer in every pass."""
     if layer is None:
         runs: list[Tensor] = []
 

@@ -21,9 +21,9 @@ class Collapse(Reading):
 
     $\mu_c$ are class means, $a_c = \mu_c - \mu$ the same about their centre, $w_c$ the
     rows of the head; $\Sigma_W$ is the within-class covariance over samples, $\Sigma_B$
-    that of the class means. All of 0 is complete collapse. What needs a head is NaN for
-    features that enter none. With two classes centred at their middle, the ``nc2``
-    numbers of the means vanish whatever the features are: only the others then tell.
+    that of the class means. In complete collapse all numbers are 0. Numbers that need a
+    head are NaN for features that enter none. With two classes centred at their middle,
+    the ``nc2`` numbers of the means vanish for all features and test nothing.
 
     Attributes:
         nc1_variability: $\operatorname{tr}(\Sigma_W\Sigma_B^\dagger)/C$.
@@ -48,7 +48,7 @@ class Collapse(Reading):
             features of other data; NaN without any.
         energy: Mean of $-\ln$ of the distance of pairs of unit $a_c$, less that of a
             simplex, which is the least there is where $C \le$ width $+ 1$.
-        nearest_accuracy: Share of samples nearest to the mean of their own class.
+        nearest_accuracy: Share of samples nearest to the mean of their class.
         accuracy: Share of samples that the classifier decides rightly.
         class_weight: Samples of each class, or the sum of their weights.
         class_variance: Mean squared distance to the class mean.

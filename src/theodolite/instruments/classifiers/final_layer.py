@@ -15,7 +15,8 @@ class Head:
     """A linear classifier in float64, one row per class.
 
     Attributes:
-        weight: Weights; one row alone, of two classes told by a sign, becomes two.
+        weight: Weights; a single row, whose sign decides between two classes, becomes
+            two rows.
         bias: Biases.
     """
 
@@ -101,7 +102,7 @@ def _noting(
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    """Say whether two tensors are one, or views of one in another shape."""
+    """Return whether two tensors are one, or views of one in another shape."""
     if one is other:
         return True
     return one.numel() == other.numel() and one.data_ptr() == other.data_ptr()

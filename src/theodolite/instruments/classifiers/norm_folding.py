@@ -46,12 +46,12 @@ def fold(
     mode: NormMode,
     several: bool,
 ) -> tuple[list[FoldedLayer], list[str]]:
-    """Fold what can be folded, and say of each norm what became of it.
+    """Fold norms into layers; return the layers, and one note per norm.
 
     Args:
         layers: Linear layers in order.
         norms: Norms in order.
-        moments: Of the inputs of norms that took batch statistics, in order.
+        moments: Moments of the inputs of norms that used batch statistics, in order.
         mode: Which statistics those were.
         several: Whether there are several batches.
     """

@@ -63,7 +63,7 @@ def classifier_norms(
         outputs: ``outputs(model, batch)``; the model's own by default.
         ignore_index: Label of samples that do not count.
         directions: Keep $V_k$ too, as matrices in float64.
-        scales: Double each layer in turn, and see what becomes of the outputs.
+        scales: Whether to double each layer alone and compare the outputs.
         max_batches: Most batches to use.
 
     Returns:
@@ -132,7 +132,7 @@ def _layers(passes: ClassifierPasses) -> tuple[list[FoldedLayer], list[str], lis
 
 
 def _inside(owner: str, trace: LayerTrace, model: nn.Module) -> bool:
-    """Say whether a module belongs to a layer that was noted, as parametrisations."""
+    """Return whether a module is part of a recorded layer, as parametrisations are."""
     parts = owner.split(".")
     paths = [".".join(parts[:end]) for end in range(len(parts))]
     return any(id(model.get_submodule(path)) in trace.modules for path in paths)
@@ -178,7 +178,7 @@ def _margins(
 def _trials(
     passes: ClassifierPasses, layers: list[FoldedLayer]
 ) -> dict[str, tuple[float, float]]:
-    """Double the weights of each layer in turn, and compare outputs."""
+    """Double the weights of one layer after the other, and compare outputs."""
     batch = passes.items[0]
     if (samples := samples_in(batch)) is not None and samples > _FEW:
         batch = slice_batch(batch, 0, _FEW)

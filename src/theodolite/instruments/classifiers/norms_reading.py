@@ -24,9 +24,9 @@ class Margins:
     r"""Outputs and margins of some samples, in float64.
 
     Attributes:
-        own: The output, or that of the own class.
+        own: The output, or the output of the sample's class.
         margin: The margin.
-        labels: Places of classes.
+        labels: Indices of classes.
         weights: Weights of samples.
         aligned: $\sum \langle y, g \rangle$, with $y$ = ±1 or one-hot.
         square: $\sum \|g\|^2$.
@@ -56,7 +56,7 @@ def margins_of(outputs: Tensor, labels: Tensor, weights: Tensor) -> Margins:
 
     Args:
         outputs: Classes on the last axis, or one number per sample.
-        labels: Places of classes, one per sample.
+        labels: Indices of classes, one per sample.
         weights: Weights of samples.
     """
     rows = outputs.detach().double().cpu()
@@ -126,7 +126,7 @@ class ClassifierNorms(Reading):
         names: Layers in order.
         notes: What became of each norm.
         left_out: Parameters of two or more axes that are in no such layer.
-        directions: $V_k$, if they were asked for.
+        directions: $V_k$, if requested.
     """
 
     layer_norms: Annotated[np.ndarray, Dims("layer", error="layer_norm_error")]

@@ -25,25 +25,25 @@ from theodolite.core import (
 class TerminalPhase(Reading):
     r"""Separability along a training, and when its error vanished.
 
-    Between two steps that were looked at nothing is known, so that a time is late by
-    the distance to the step before at most, which is its error. A time is infinite
-    where what it waits for had not come by the last step. Of a training of which error
-    rates alone are known, all that needs margins is NaN, and false.
+    Nothing is known between two measured steps. So a time may be too late by the
+    distance to the previous step, which is its error. A time is infinite if its event
+    did not happen by the last step. If only error rates are known, all numbers that
+    need margins are NaN, and all such flags false.
 
     Attributes:
-        steps: When margins were looked at.
+        steps: Steps at which margins were measured.
         error_rate: Share of samples with a margin of 0 or less.
         least_margin: Smallest margin.
         mean_margin: Mean of the margins.
         separable: Whether all margins were positive.
-        average_separable: Whether their sum was.
+        average_separable: Whether the sum of margins was positive.
         average_from: First step with average separability.
-        zero_error_from: First step with an error rate of the tolerance at most, where
-            the terminal phase begins.
-        settled_from: First step from which on it stayed so.
-        relapses: How often it rose again in between.
-        terminal_share: Share of the steps looked at, from ``zero_error_from`` on, at
-            which it was so; NaN before.
+        zero_error_from: First step with an error rate of ``tolerance`` or less; the
+            terminal phase begins there.
+        settled_from: First step after which the error rate stayed so low.
+        relapses: How often the error rate rose again in between.
+        terminal_share: Share of the measured steps, from ``zero_error_from`` on, with
+            such an error rate; NaN if there is none.
         tolerance: Error rate that counts as zero.
     """
 

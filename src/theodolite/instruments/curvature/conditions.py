@@ -29,7 +29,7 @@ from .indices import rounding_of
 from .model_instruments import CurvatureSettings, Subject, measured
 from .spectra import Condition, Method, goes_dense, whole_spectrum
 
-# Points at which the share within ±y is looked at, evenly on a logarithmic axis: over
+# Points at which the share within ±y is computed, evenly on a logarithmic axis: over
 # the 12 decades above rounding neighbours differ by 7 %, which the interval includes.
 _POINTS = 400
 

@@ -107,8 +107,8 @@ def spectral_density(
         steps: Products per vector; resolution grows with them.
         tol: Wanted ``cdf_error``, at most; ``status`` says whether it was reached.
         grid: Points, or how many to lay where eigenvalues are.
-        width: Standard deviation of the kernel; what the steps resolve by default, with
-            eigenvalues that stand apart set aside.
+        width: Standard deviation of the kernel; by default what the steps resolve,
+            without outliers.
         level: Confidence of each band, at all points at once.
         seed: Seed of the vectors.
         method: "dense", "products", or "auto": dense up to 1000 parameters if

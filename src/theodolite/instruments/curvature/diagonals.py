@@ -47,14 +47,14 @@ class Diagonal(SampledReading):
 
     ``diagonal_error`` is the standard error of each entry (one standard deviation); an
     interval of confidence ``level`` about one entry is ``factor`` times as wide to
-    each side, by Student's distribution. Of a dense matrix the error is a bound on
-    rounding, that of the model's graph included, and the factor 1. An estimate has
-    status SAMPLED, or, where ``tol`` was asked for, CONVERGED or IMPRECISE.
+    each side, by Student's distribution. For a dense matrix the error is a bound on
+    rounding, including the model's graph, and the factor is 1. An estimate has status
+    SAMPLED; with ``tol`` it is CONVERGED or IMPRECISE.
 
     Attributes:
         diagonal: The entries.
         diagonal_error: Their standard errors.
-        factor: What makes an interval of confidence ``level`` of a standard error.
+        factor: Half width of the interval of confidence ``level``, in standard errors.
         level: Confidence.
     """
 
@@ -188,7 +188,7 @@ def _probes(
 
 def _known(sketch: Sketch) -> np.ndarray:
     r"""Return the diagonal of $QZ^\top + ZQ^\top - Q(Q^\top Z)Q^\top$, $Z = HQ$."""
-    assert sketch.products is not None  # as was asked for
+    assert sketch.products is not None  # they were requested
     q, z = sketch.directions, sketch.products
     inner, parts = q.inner(z), []
     pairs = zip(q.stretches(_STRETCH), z.stretches(_STRETCH), strict=True)

@@ -61,20 +61,19 @@ class ExtremeEigenvalues(Reading):
     skip them. Every value listed is an eigenvalue within its error.
 
     Attributes:
-        eigenvalues: The k largest, descending (by magnitude if so asked).
+        eigenvalues: The k largest, descending (by magnitude with ``"magnitude"``).
         residuals: $\|Hv - \lambda v\| / |\lambda|$ of each.
         errors: Certified bound on each.
         sharp_errors: Bound on each if none was missed.
-        statuses: Status of each; ROUNDING where it cannot be told from 0, which
-            leaves ``status`` of the whole as it is: 0 is right within the error.
-        smallest: The k smallest, ascending; empty unless asked for.
+        statuses: Status of each; ROUNDING if it cannot be distinguished from 0. This
+            does not change ``status``, since 0 is right within the error.
+        smallest: The k smallest, ascending; empty unless requested.
         smallest_residuals: As ``residuals``.
         smallest_errors: As ``errors``.
         smallest_statuses: As ``statuses``.
-        graph_error: What rounding in the graph does to a product with an eigenvector,
-            relative to the largest eigenvalue; 0 where it was not looked into. It is
-            part of both errors.
-        eigenvectors: Unit vectors of ``eigenvalues`` as columns, None unless asked for.
+        graph_error: Rounding error of a product with an eigenvector, relative to the
+            largest eigenvalue; 0 if it was not measured. Both errors include it.
+        eigenvectors: Unit vectors of ``eigenvalues`` as columns, None unless requested.
         smallest_eigenvectors: Those of ``smallest``.
     """
 

@@ -130,7 +130,7 @@ def _spent(
 
 
 def rounding_of(rule: Quadrature, operator: Operator) -> float:
-    r"""Return the size below which an eigenvalue cannot be told from zero."""
+    r"""Return the size below which an eigenvalue is not distinguishable from zero."""
     # Tens of the noise of one product for what a whole run adds up to. A node that has
     # converged to zero is placed only by boundaries well away of its residual: a
     # thousandfold, for a leak of a thousandth.

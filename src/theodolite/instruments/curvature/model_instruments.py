@@ -31,7 +31,7 @@ R = TypeVar("R")
 
 
 class CurvatureSettings(LossSettings, total=False):
-    """Settings of :class:`Problem`, and the operator that is made of it."""
+    """Settings of :class:`Problem`, and the operator that is made from it."""
 
     operator: Curvature
 

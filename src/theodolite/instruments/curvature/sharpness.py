@@ -75,8 +75,8 @@ class SharpnessProbe:
     """A recorder of sharpness; call it with the step, from inside the loop.
 
     Each measurement starts from the eigenvectors of the last one, and then searches
-    what they leave out from a random direction of its own, so that one that took the
-    lead is detected as well. Use :func:`sharpness_along` to make one.
+    their complement from a random direction, so that a new largest eigenvalue is
+    detected as well. Use :func:`sharpness_along` to make one.
 
     Args:
         operator: Of the model that is trained.

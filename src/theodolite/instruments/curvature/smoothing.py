@@ -80,7 +80,7 @@ _APART = 3.0
 _NARROWEST = 1e-3
 # Beyond the ends by rounding.
 _ROUNDING = 1e-9
-# Widths to each side of a node that are looked at.
+# Widths to each side of a node that are evaluated.
 _SIDES = 4.0
 
 
@@ -143,7 +143,7 @@ def kernel_of(
 
 
 def _of_residuals(rule: Quadrature, steps: int) -> float:
-    """Return the width that steps resolve of what has not converged."""
+    """Return the width that the steps resolve, for unconverged eigenvalues."""
     nodes = rule.nodes
     with np.errstate(divide="ignore", invalid="ignore"):
         residuals = np.abs(rule.couplings) / np.sqrt(rule.weights)

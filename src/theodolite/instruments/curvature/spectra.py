@@ -51,11 +51,11 @@ _MATRIX_BYTES = 4 * 2**30
 
 
 def goes_dense(operator: Operator, method: Method, budget: int) -> bool:
-    """Whether the whole matrix is formed: by wish, or where the budget pays for it.
+    """Return whether to form the dense matrix: on request, or if the budget allows it.
 
     Args:
-        operator: Whose matrix it is; forming it takes a product a column.
-        method: As the caller wishes.
+        operator: The operator; its matrix takes one product per column.
+        method: The method that the caller chose.
         budget: Products that the caller allows.
     """
     if method not in get_args(Method):
@@ -125,11 +125,11 @@ class Condition(SampledReading):
     ``ratio_error`` half its width, and likewise for ``small``; ``largest_error`` is a
     residual bound.
 
-    Estimated, ``status`` is SAMPLED, or, where ``tol`` was asked for, CONVERGED or
-    IMPRECISE. It is ROUNDING where the percentile is below the rounding of the matrix:
-    ``ratio`` may then be above the exact one as well as below it, ``ratio_error`` is
-    infinite, and what is known is that the exact one is ``ratio_low`` at least, the
-    least that the largest may be over the most that the percentile may be.
+    For an estimate, ``status`` is SAMPLED; with ``tol`` it is CONVERGED or IMPRECISE.
+    It is ROUNDING if the percentile is below the rounding of the matrix. The exact
+    ratio may then be larger or smaller than ``ratio``, and ``ratio_error`` is infinite.
+    ``ratio_low`` is a lower bound: the smallest possible ``largest`` divided by the
+    largest possible percentile.
     """
 
     precision_of: ClassVar = "error over ratio"
@@ -155,9 +155,9 @@ class Index(SampledReading):
     zero, with $\rho$ (``rounding``) the size below which a sign is not known.
 
     Of a dense matrix ``index_error`` is ``near_zero``: the fraction of negative
-    eigenvalues lies between ``index`` and ``index + index_error``. Estimated, intervals
-    have confidence ``level`` and errors are half their widths; the status is SAMPLED,
-    or, where ``tol`` was asked for, CONVERGED or IMPRECISE.
+    eigenvalues lies between ``index`` and ``index + index_error``. For an estimate,
+    intervals have confidence ``level`` and errors are half their widths; the status is
+    SAMPLED, and with ``tol`` it is CONVERGED or IMPRECISE.
     """
 
     precision_of: ClassVar = "error"

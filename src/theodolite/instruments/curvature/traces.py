@@ -46,9 +46,9 @@ class Trace(SampledReading):
 
     ``trace_error`` is a standard error (one standard deviation), and ``trace_low`` to
     ``trace_high`` an interval of confidence ``level`` by Student's distribution with
-    one degree of freedom less than there are probes. Of a dense matrix both are bounds
-    on rounding, that of the model's graph included. An estimate has status SAMPLED, or,
-    where ``tol`` was asked for, CONVERGED or IMPRECISE.
+    one degree of freedom less than there are probes. For a dense matrix both are bounds
+    on rounding, including the model's graph. An estimate has status SAMPLED; with
+    ``tol`` it is CONVERGED or IMPRECISE.
 
     Attributes:
         trace: The estimate.

@@ -32,7 +32,7 @@ def activation(
 ) -> Tensor:
     """Call an activation of torch, with the second derivative in two passes.
 
-    What is not an ordinary call torch itself is asked for.
+    Calls of tensor subclasses and the like go to torch unchanged.
     """
     silu = func is functional.silu
     names = ("input", "inplace") if silu else ("input",)
@@ -47,7 +47,7 @@ def activation(
 
 
 def _ordinary(x: Any) -> bool:
-    """Say whether a call records a graph of a plain tensor."""
+    """Return whether a call records a graph of a plain tensor."""
     if type(x) is not Tensor or not (x.requires_grad and torch.is_grad_enabled()):
         return False
     known = x.dtype in (torch.float32, torch.float64) and x.layout is torch.strided

@@ -123,8 +123,8 @@ def pulled(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return a r g, the sum of r g (x − c) and the sum of g.
 
-    Some of torch's kernels read the variance, and some, as with channels last on a
-    card, its inverse root, though it is meant for training.
+    Most of torch's kernels read the variance. Some read its inverse root, which is
+    meant for training: the one for channels last on a GPU, for instance.
     """
     if _by_passes(g):
         axes = other_axes(g)
@@ -148,7 +148,7 @@ def _by_elements(
 
 
 def _by_passes(g: Tensor) -> bool:
-    """Say whether plain passes are quicker than the fused kernel.
+    """Return whether plain passes are quicker than the fused kernel.
 
     On a GPU it has one block per channel, and few channels leave most of it idle: on an
     H200 16 channels of 2.6 million numbers each took eight times as long as passes.

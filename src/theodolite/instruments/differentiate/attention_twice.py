@@ -63,7 +63,7 @@ def attention_twice(
 
 
 def quicker(query: Tensor, key: Tensor) -> bool:
-    """Say whether this is quicker than torch's plain backend."""
+    """Return whether this is quicker than torch's plain backend."""
     if query.device.type != "cpu":
         return query.device.type == "cuda"
     pairs = query.shape[:-1].numel() * key.shape[-2]
@@ -93,7 +93,7 @@ def _ordinary(given: dict[str, Any]) -> bool:
 
 
 def _spreads(mask: Tensor | None, q: Tensor, k: Tensor) -> bool:
-    """Say whether a mask has a number for each pair, or one for several."""
+    """Return whether a mask has a number for each pair, or one for several."""
     if mask is None:
         return True
     whole = (*q.shape[:-1], k.shape[-2])

@@ -44,8 +44,8 @@ def instance_norm(
 ) -> Tensor:
     """Call instance norm of torch, with right derivatives of any order.
 
-    On given statistics it is a line, whose derivatives torch has. That and what is not
-    an ordinary call torch itself is asked for, with a weight.
+    With given statistics it is an affine map, whose derivatives torch has. That call,
+    and calls of tensor subclasses and the like, go to torch, with a weight.
     """
     given = _instance_arguments(func, args, kwargs)
     if not given["use_input_stats"] or not _instance_graph(given):
@@ -74,14 +74,14 @@ def _instance_arguments(
 
 
 def _instance_graph(given: Mapping[str, Any]) -> bool:
-    """Say whether a call records a graph of plain tensors that fit together."""
+    """Return whether a call records a graph of plain tensors that fit together."""
     names = ("input", *_AFFINE)
     tensors: list[Any] = [given[n] for n in names if given.get(n) is not None]
     plain = all(type(part) in (Tensor, torch.nn.Parameter) for part in tensors)
     if not plain or given.get("input") is None or not torch.is_grad_enabled():
         return False
     x = tensors[0]
-    # torch has a word to say about one value a channel.
+    # torch itself raises for one value per channel.
     fits = x.ndim > 2 and x.numel() > 0 and x.shape[2:].numel() > 1
     fits = fits and all(part.shape == x.shape[1:2] for part in tensors[1:])
     alike = len({(part.dtype, part.device, part.layout) for part in tensors}) == 1
@@ -113,9 +113,9 @@ def batch_norm_arguments(
 def batch_norm(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Tensor:
-    """Call batch norm of torch; on given statistics as the line that it is.
+    """Call batch norm of torch; with given statistics, compute it as an affine map.
 
-    What is not an ordinary call torch itself is asked for, with a weight.
+    Calls of tensor subclasses and the like go to torch, with a weight.
     """
     given = batch_norm_arguments(func, args, kwargs)
     if given["training"] or not _records_graph(given) or not quicker(given["input"]):
@@ -128,14 +128,14 @@ def batch_norm(
 
 
 def quicker(x: Tensor) -> bool:
-    """Say whether a line is quicker here than torch's double backward."""
+    """Return whether a line is quicker here than torch's double backward."""
     if x.device.type != "cpu":
         return x.device.type == "cuda"
     return x.numel() >= _WORTH
 
 
 def _records_graph(given: Mapping[str, Any]) -> bool:
-    """Say whether a call records a graph of plain tensors of one type."""
+    """Return whether a call records a graph of plain tensors of one type."""
     tensors: list[Any] = [given[n] for n in _TENSORS if given.get(n) is not None]
     plain = all(type(tensor) in (Tensor, torch.nn.Parameter) for tensor in tensors)
     if not plain or any(given.get(name) is None for name in _TENSORS[:3]):

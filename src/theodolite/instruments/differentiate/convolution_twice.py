@@ -53,10 +53,10 @@ _WORTH = 2**17
 def convolution(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Tensor:
-    """Call a convolution of torch, by standard kernels where these are quicker.
+    """Call a convolution of torch, by standard kernels where these are faster.
 
-    What is not an ordinary convolution of ordinary tensors, be it mistaken, torch
-    itself is asked for.
+    All other calls, also invalid ones, go to torch unchanged: those of tensor
+    subclasses, for instance.
     """
     axes, names = CONVOLUTIONS[func]
     given = {"bias": None, **dict(zip(names, args, strict=False)), **kwargs}
@@ -88,7 +88,7 @@ def convolution_twice(
 
 
 def quicker(x: Tensor, weight: Tensor, how: Sliding) -> bool:
-    """Say whether standard kernels are quicker here than torch's double backward."""
+    """Return whether standard kernels are quicker here than torch's double backward."""
     if x.device.type != "cpu":
         return x.device.type == "cuda"
     places = x.numel() // max(1, x.shape[1 - (x.ndim == weight.ndim - 1)])
@@ -99,7 +99,7 @@ def quicker(x: Tensor, weight: Tensor, how: Sliding) -> bool:
 
 
 def _ordinary(given: dict[str, Any], axes: int | None) -> bool:
-    """Say whether a call is one of plain tensors that fit together."""
+    """Return whether a call is one of plain tensors that fit together."""
     wanted = ("input", "weight", "bias")
     tensors: list[Any] = [given[n] for n in wanted if given.get(n) is not None]
     plain = all(type(tensor) in (Tensor, torch.nn.Parameter) for tensor in tensors)
@@ -142,7 +142,7 @@ def _padded(
 
 
 def _wide(value: Any, axes: int) -> list[int]:
-    """Return a whole number for each axis, of whatever type they came in."""
+    """Return one integer per axis, from any accepted type."""
     if not isinstance(value, tuple | list):
         return [index(value)] * axes
     if len(value) not in (1, axes):
@@ -181,7 +181,7 @@ def _behind(part: Tensor | None) -> Tensor | None:
 
 
 def _will_be_used(ctx: Any, count: int) -> list[bool]:
-    """Say for which of the tensors that came in this pass wants a cotangent."""
+    """Return which input tensors need a cotangent in this pass."""
     used = [
         node is not None and torch._C._will_engine_execute_node(node)
         for node, _ in ctx.next_functions

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 
 def wide(channel: Tensor, x: Tensor) -> Tensor:
-    """Return one number a channel in a shape that goes with a tensor's."""
+    """Return one number per channel, in a shape that broadcasts with a tensor."""
     return channel.reshape([-1 if axis == 1 else 1 for axis in range(x.ndim)])
 
 

@@ -36,8 +36,8 @@ def layer_norm(
 ) -> Tensor:
     """Call layer norm of torch, with a cheap second derivative.
 
-    Within torch's transforms it takes elementary operators. What is not an ordinary
-    call torch itself is asked for.
+    Within torch's transforms it uses elementary operators. Calls of tensor subclasses
+    and the like go to torch unchanged.
     """
     given = {**dict(zip(_NAMES, args, strict=False)), **kwargs}
     x: Any = given.get("input")
@@ -60,14 +60,14 @@ def layer_norm(
 
 
 def _plain(x: Any, shape: Any, weight: Any, bias: Any) -> bool:
-    """Say whether a call is one of plain tensors."""
+    """Return whether a call is one of plain tensors."""
     tensors = [part for part in (x, weight, bias) if part is not None]
     plain = all(type(part) in (Tensor, torch.nn.Parameter) for part in tensors)
     return plain and x is not None and isinstance(shape, tuple | list | torch.Size)
 
 
 def _ordinary(x: Tensor, shape: Any, weight: Any, bias: Any) -> bool:
-    """Say whether a call records a graph of plain tensors that fit together."""
+    """Return whether a call records a graph of plain tensors that fit together."""
     tensors = [part for part in (x, weight, bias) if part is not None]
     shape = tuple(shape)
     fits = 0 < len(shape) <= x.ndim and tuple(x.shape[-len(shape) :]) == shape
@@ -149,7 +149,7 @@ def _pull_back(
     wanted: Sequence[bool] = (True, True, True),
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return r P(γ g), the sum of g x̂ and the sum of g, as far as wanted."""
-    # Of the bias nothing but its shape is looked at.
+    # Only the shape of the bias is read.
     return torch.ops.aten.native_layer_norm_backward(
         g, x, weight.shape, mean, scale, weight, weight, list(wanted)
     )

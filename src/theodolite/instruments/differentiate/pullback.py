@@ -91,7 +91,7 @@ def pull_back_many(
     Args:
         outputs: What is differentiated.
         inputs: By which.
-        cotangents: One a row.
+        cotangents: One per row.
         batched: Whether all go at once.
         by_rules: Whether the graph has operators that only ``vmap`` batches.
     """
@@ -142,7 +142,7 @@ def _pulled(
 def can_batch(
     outputs: Tensor, inputs: Sequence[Tensor], *, seed: int = 0, by_rules: bool = False
 ) -> bool:
-    """Say whether torch batches the pull-back of this graph, and rightly.
+    """Return whether torch batches the pull-back of this graph, and rightly.
 
     Two random cotangents are pulled back together and alone: a batching rule that is
     missing raises, one that is wrong differs.
@@ -161,7 +161,7 @@ def can_batch(
 
 
 def all_close(result: Parts, wanted: Parts) -> bool:
-    """Say whether all parts of two results agree within rounding of their type.
+    """Return whether all parts of two results agree within rounding of their type.
 
     Some parts are nothing but what is left of sums that cancel, such as those of biases
     in front of batch norms: rounding of the largest part is granted to each.
@@ -173,7 +173,7 @@ def all_close(result: Parts, wanted: Parts) -> bool:
 
 
 def close(result: Tensor, wanted: Tensor, *, beside: float = 0.0) -> bool:
-    """Say whether two results agree within rounding of their type.
+    """Return whether two results agree within rounding of their type.
 
     Args:
         result: One of them.
@@ -190,7 +190,7 @@ def _size(tensor: Tensor) -> float:
     return float(tensor.abs().max()) if tensor.numel() else 0.0
 
 
-# What torch says of operators, of its own or of others, that have no derivative.
+# Messages of torch about operators that have no derivative.
 _LACKING = (
     "is not implemented",
     "no autograd formula was registered",

@@ -30,9 +30,9 @@ RECTIFIERS: tuple[Callable[..., Any], ...] = (
 def rectifier(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Tensor:
-    """Call a rectifier of torch, with the second derivative that is not zero alone.
+    """Call a rectifier of torch, whose double backward leaves out terms that are zero.
 
-    What is not an ordinary call torch itself is asked for.
+    Calls of tensor subclasses and the like go to torch unchanged.
     """
     given = {**dict(zip(("input", "inplace"), args, strict=False)), **kwargs}
     x, in_place = given.pop("input", None), given.pop("inplace", func in _IN_PLACE)
@@ -66,7 +66,7 @@ class _HardSigmoid(torch.autograd.Function):
 
 
 def _ordinary(x: Any, *, in_place: bool) -> bool:
-    """Say whether a call records a graph of a plain tensor."""
+    """Return whether a call records a graph of a plain tensor."""
     if type(x) is not Tensor or not (x.requires_grad and torch.is_grad_enabled()):
         return False
     plain = x.is_floating_point() and x.layout is torch.strided

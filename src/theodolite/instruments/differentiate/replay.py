@@ -20,10 +20,10 @@ Product = Callable[[Sequence[Tensor]], Parts]
 
 @contextmanager
 def recordable(device: torch.device) -> Iterator[None]:
-    """Build graphs inside whose products can be recorded.
+    """Run a block on a side stream, so that CUDA graphs can record its backward pass.
 
-    Each step back runs on the stream of its step forwards, and the usual stream of a
-    device cannot be recorded.
+    Autograd runs each backward step on the stream of its forward step, and the default
+    stream of a device cannot be recorded.
     """
     if device.type != "cuda":
         yield

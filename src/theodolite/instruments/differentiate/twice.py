@@ -72,7 +72,7 @@ def _reduced(given: dict[str, Any]) -> Tensor:
 
 
 def _bags(given: dict[str, Any]) -> tuple[Tensor, Tensor, int]:
-    """Return the rows asked for, the bag of each, and how many bags there are."""
+    """Return the selected rows, the bag of each, and the number of bags."""
     places = given["input"]
     if places.ndim == 2:
         count, length = places.shape
@@ -141,8 +141,7 @@ REPLACED: frozenset[Callable[..., Any]] = frozenset(
         torch._grouped_mm,  # pyright: ignore[reportPrivateImportUsage]
     ]
 )
-# Layers of a model, before which its pass may be stopped: nobody restores a state by
-# calling one of them.
+# Layers before which a pass may be stopped: no code that restores a state calls them.
 _LAYERS: frozenset[Callable[..., Any]] = REPLACED | {
     functional.linear,
     torch.matmul,
@@ -165,8 +164,8 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     norms on given statistics few passes, where these are quicker; layer and instance
     norms and activations take fewer operators. If the model has recurrent layers, cuDNN
     is left out, which has no second derivative for them. Embeddings have dense
-    gradients, and bags of them second ones. Products of matrices in groups, which torch
-    has not in float64 (2.13), are taken one by one there. Nothing is recomputed:
+    gradients, and bags of them second ones. Grouped matrix products, which torch
+    lacks in float64 (2.13), are computed one by one there. Nothing is recomputed:
     activation checkpointing runs outside of what is replaced here, and its reentrant
     form has no second derivative. Norms with a bias and no weight get one of ones.
     """

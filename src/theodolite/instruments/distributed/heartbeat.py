@@ -96,12 +96,12 @@ class Note:
     reason: str
 
     def written(self) -> str:
-        """Return it as text."""
+        """Return the note as text for the store."""
         return f"{self.first} {self.last} {self.rank} {self.reason}"
 
     @staticmethod
     def read(text: str) -> "Note":
-        """Return it from text."""
+        """Return the note that :meth:`written` turned into text."""
         first, last, rank, reason = text.split(" ", 3)
         return Note(int(first), int(last), int(rank), reason)
 

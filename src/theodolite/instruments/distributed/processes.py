@@ -14,7 +14,7 @@ from theodolite.core import ConfigError, DistributedError, MeasurementError
 from .exit_notice import first_line, raising_on_sigterm
 from .heartbeat import Heartbeat, heartbeat_of, lost
 
-# How often a waiting process looks up: at once, then ever less often.
+# Polling intervals of a waiting process: short at first, then longer.
 _FIRST_S, _LAST_S = 5e-5, 2e-2
 # Entries that are hashed at a time, so that memory does not grow with the vector.
 _STRETCH = 2**20
@@ -286,7 +286,7 @@ def _default_group() -> Any:
 
 
 def _mark(vector: Tensor) -> int:
-    """Return a hash of a vector's bits, as a whole number."""
+    """Return an integer hash of a vector's bits, to compare it between ranks."""
     kinds = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     bits = vector.contiguous().view(kinds[vector.element_size()])
     total = torch.zeros((), dtype=torch.int64, device=bits.device)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .reachable_state import ReachableState
 
-# Numbers from which on a tensor is looked at alone.
+# Size above which a tensor is checked alone.
 _SMALL = 2**16
 # Kinds of attributes that a pass may depend on: modes, rates, names of choices.
 _SETTINGS = frozenset({bool, int, float, complex, str})
@@ -84,9 +84,9 @@ class ChangeDetector:
 
 
 def _gathered(held: Sequence[Tensor | np.ndarray]) -> Iterator[Tensor | np.ndarray]:
-    """Yield large ones as they are and, on a GPU, all small ones of a kind joined.
+    """Yield large tensors as they are and, on a GPU, small ones concatenated by dtype.
 
-    There each takes as long to be looked at as to be launched, however small.
+    On a GPU checking a small tensor takes as long as one kernel launch.
     """
     joined: dict[Any, list[Tensor]] = {}
     for value in held:

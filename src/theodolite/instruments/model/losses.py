@@ -62,10 +62,11 @@ class FunctionLoss(nn.Module):
 
 
 def as_loss(loss: Any) -> Any:
-    """Return a loss as a module of outputs and targets, where it is one of these.
+    """Return a loss of outputs and targets as a module; leave other losses unchanged.
 
-    Functions of torch become their modules, others modules by the names of their
-    arguments; ``loss(model, batch)`` stays as it is.
+    A function of torch becomes its module. Another function becomes a module if the
+    names of its arguments are those of outputs and targets. ``loss(model, batch)`` is
+    returned unchanged.
 
     Example:
         >>> as_loss(functional.cross_entropy)
@@ -98,7 +99,7 @@ def as_loss(loss: Any) -> Any:
 
 
 def judged(loss: nn.Module, outputs: Any, targets: Any) -> Any:
-    """Return what a loss module says, or in a sentence why the parts do not fit."""
+    """Return the value of a loss module, or raise if outputs and targets do not fit."""
     name = type(loss).__name__
     if type(loss).__module__ == _LOSSES and not isinstance(outputs, Tensor):
         raise MeasurementError(

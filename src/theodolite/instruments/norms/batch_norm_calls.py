@@ -99,19 +99,19 @@ class BatchNormCalls(TorchFunctionMode):
 
 
 def _fit(x: Tensor, weight: Tensor | None) -> bool:
-    """Say whether torch takes an input and a weight together."""
+    """Return whether torch takes an input and a weight together."""
     half = x.dtype in (torch.float16, torch.bfloat16)
     return weight is None or weight.dtype == x.dtype or half
 
 
 def own_statistics(call: NormCall) -> Tensor:
-    """Normalise an input by its own statistics, be it of one value a channel."""
+    """Normalise an input by its own statistics, even with one value per channel."""
     _refuse_fewer(call, 1)
     return call.by_own()
 
 
 def batch_statistics(call: NormCall) -> Tensor:
-    """Normalise a batch by its own statistics; refuse one value a channel."""
+    """Normalise a batch by its own statistics; refuse one value per channel."""
     _refuse_fewer(call, 2)
     return call.by_own()
 

@@ -62,7 +62,7 @@ class Coupling:
         opened: Returns a chunk with its data in memory, and the tensors of it.
         leaves: Parameters to differentiate by.
         room: Memory for the tensors that cross norms.
-        check: Returns what was measured, or says why it is of no use.
+        check: Returns what was measured, or raises if it cannot be used.
         obstacles: Why the last chunks do not go in lockstep.
     """
 
@@ -114,7 +114,7 @@ class Coupling:
     def _pass_alike(
         self, lockstep: LockstepChunks, values: Sequence[Tensor], chunks: Sequence[Any]
     ) -> bool:
-        """Say whether plain passes at these moments give the same for all chunks.
+        """Return whether plain passes at these moments give the same values.
 
         Tapes are those of passes at the chunks' own moments, and a path may
         depend on these in ways that the tape does not show.
@@ -254,7 +254,7 @@ def _size(leaves: Sequence[Tensor]) -> float:
 
 
 def _near(result: Tensor, wanted: Tensor, scale: float) -> bool:
-    """Say whether derivatives agree, which rounding may take across a kink."""
+    """Return whether derivatives agree, which rounding may take across a kink."""
     limit = 10 * torch.finfo(wanted.dtype).eps ** 0.5 * scale
     return float((result - wanted).abs().max()) <= limit
 

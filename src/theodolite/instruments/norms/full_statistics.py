@@ -1,6 +1,6 @@
 r"""Batch statistics over chunks that never are in memory together.
 
-The two moments of every batch-norm call are variables of their own, $s_k = S_k(\theta,
+The two moments of every batch-norm call are separate variables, $s_k = S_k(\theta,
 s_{<k})$, sums over samples. Given $s$ the chunks are independent, so the loss
 $\ell(\theta, s)$ and the moments add up chunk by chunk, and the derivatives of
 $\ell(\theta, s(\theta))$ follow from two triangular systems, with $A = \partial S /
@@ -41,7 +41,7 @@ Source = Callable[[Any, Parts], tuple[Sequence[Tensor | None], Parts, Parts]]
 
 @dataclass(frozen=True)
 class Moments:
-    """Values a channel, mean and variance of what a batch-norm call sees."""
+    """Values per channel, mean and variance of the input of a batch-norm call."""
 
     count: int
     mean: Tensor
@@ -247,7 +247,7 @@ def frozen_statistics(
         chunks: Pieces of the data.
         run: Runs the model on a chunk.
         team: Who else holds chunks.
-        find: Finds the moments of several chunks; a pass a call by default.
+        find: Finds the moments of several chunks; by default one pass per call.
     """
     team = team or Team()
     order: list[nn.Module] = []
@@ -325,7 +325,7 @@ def _until_reached() -> Iterator[None]:
 
 
 def other_path() -> MeasurementError:
-    """Say that chunks do not meet the same norms."""
+    """Return the error for chunks that do not call the same norms."""
     return MeasurementError(
         "the passes over the data met different batch norms, by a path that depends "
         "on the data or by activation checkpointing: pass all data as one batch"

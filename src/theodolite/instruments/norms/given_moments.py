@@ -1,10 +1,10 @@
-r"""Batch norm by moments that are variables of their own.
+r"""Batch norm with moments as independent variables.
 
 Notation: with $c$ the mean's number, held constant, the moments of a call are
 $m = E[x - c]$, which is 0, and $q = E[(x - c)^2]$; the variance $q - m^2$ cancels
 nothing. They are kept as one tensor of shape (2, channels).
 
-Both functions are made of one, $a(x - c) + b$ channel by channel.
+Both functions use one, $a(x - c) + b$ channel by channel.
 """
 
 from typing import Any

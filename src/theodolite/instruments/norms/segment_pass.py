@@ -147,7 +147,7 @@ class SegmentPass:
 
 @cache
 def _load_duals() -> None:
-    """Have torch load what it loads with the first dual number, which warns."""
+    """Make torch load its forward-mode code now, which warns on first use."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*torch.jit.script.* is")
         import_module("torch._decomp.decompositions_for_jvp")

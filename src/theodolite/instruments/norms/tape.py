@@ -285,7 +285,7 @@ class _Recorder(TorchFunctionMode):
             raise NotOnTape("its path may depend on what statistics act on")
 
     def _leaves_out(self, written: list[Tensor], made: list[Tensor]) -> bool:
-        """Say whether a call only writes to buffers, and mark those."""
+        """Return whether a call only writes to buffers, and mark those."""
         slots = {self._entered(tensor): tensor for tensor in written}
         outside = slots.keys() & self._tape.outside
         if not outside:
@@ -360,7 +360,7 @@ class _CustomFunctions:
         self._apply: Any = None
 
     def watch(self, recorder: _Recorder | None) -> None:
-        """Have a recorder see what this thread applies."""
+        """Let a recorder see the functions that this thread applies."""
         self._threads.recorder = recorder
 
     def __enter__(self) -> None:

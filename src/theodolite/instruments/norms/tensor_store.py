@@ -31,7 +31,7 @@ class _Packed:
 
 @contextmanager
 def offloaded(staying: Iterable[Tensor], *, small: int = _SMALL) -> Iterator[None]:
-    """Have graphs that are built inside keep their tensors on the host.
+    """Keep the saved tensors of graphs that are built inside on the host.
 
     A tensor that several operators save is moved once. One that stays must not be
     written to, as torch has it without hooks.

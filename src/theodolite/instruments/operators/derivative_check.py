@@ -145,7 +145,7 @@ class CheckedFunction:
     def _disagreement(self, along: Parts, product: Tensor) -> float | None:
         """Return the distance between differences and product, None if explained.
 
-        Values that the model detaches may change or be held; either may explain it.
+        Detached values of the model may change or stay constant; either may explain it.
         """
         distance = self._distance(along, product, nullcontext())
         if distance is None:

@@ -237,7 +237,7 @@ class ParameterOperator(Operator):
 
     @property
     def blocks(self) -> dict[str, "Block"]:
-        """One view for each submodule that has parameters of its own, by its name."""
+        """One view per submodule with direct parameters, by its name."""
         owners: dict[str, list[str]] = {}
         for name in self.names:
             owners.setdefault(name.rpartition(".")[0], []).append(name)

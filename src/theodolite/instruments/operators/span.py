@@ -99,8 +99,8 @@ def norm_rank(inputs: Tensor, ranks: int = 1) -> int:
 
     With batch statistics the derivative of a channel with $M$ entries is
     $\frac{\gamma}{s}(I - \frac1M 11^\top - \frac1M \hat x \hat x^\top)$; with the same
-    statistics held constant it is $\frac{\gamma}{s} I$. They differ by rank 2, or $M$
-    where that is less, which over several ranks it never is.
+    statistics held constant it is $\frac{\gamma}{s} I$. The difference has rank
+    $\min(2, M)$; several processes together have $M \ge 2$.
     """
     channels = inputs.shape[1]
     return min(2, ranks * inputs.numel() // max(channels, 1)) * channels

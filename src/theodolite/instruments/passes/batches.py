@@ -109,7 +109,7 @@ def refuse_two_alike(batches: Batches) -> None:
 
 
 def are_two_alike(batches: Batches) -> bool:
-    """Say whether a list holds two tensors of samples of one shape and type."""
+    """Return whether a list holds two tensors of samples of one shape and type."""
     if not (isinstance(batches, list) and len(batches) == 2):
         return False
     if not all(isinstance(part, Tensor) for part in batches):

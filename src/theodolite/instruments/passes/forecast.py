@@ -198,7 +198,7 @@ def available_bytes(device: torch.device) -> int:
 
 
 def budget(given: int | None, device: torch.device) -> int:
-    """Return what graphs may take: ``graph_bytes``, or most of what is free."""
+    """Return the memory limit of graphs: ``graph_bytes``, or most free memory."""
     if given is None:
         return int(_SHARE * available_bytes(device))
     return as_bytes("graph_bytes", given)
@@ -230,7 +230,7 @@ def float64_bytes(parameters: int, peak: int | None) -> int:
     """Return what products of a copy of a float32 model in float64 take.
 
     Args:
-        parameters: Numbers a vector.
+        parameters: Numbers per vector.
         peak: Forecast of the model's own graph, if there is one.
     """
     return 8 * parameters * (1 + IN_FLIGHT) + 2 * (peak or 0)

@@ -23,7 +23,7 @@ _AT_LEAST = 0.5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphMemory:
-    """Forecasts graphs of a model by growing a few samples' while it is sheltered.
+    """Forecasts graph memory by extrapolating from a few samples, in ``sheltered``.
 
     Attributes:
         prepared: The model and its data.

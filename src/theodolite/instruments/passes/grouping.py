@@ -103,7 +103,7 @@ def group_batches(
         items: The batches as given.
         mode: Which statistics norms use.
         norms: Whether the model has norms that couple samples.
-        micro_batch: Samples a chunk at most.
+        micro_batch: Largest number of samples per chunk.
         mass: Share of a batch in the mean of all, None for a sum.
         seed: Root of the chunks' seeds.
         joined: Returns all data as one batch, or None if that cannot be.

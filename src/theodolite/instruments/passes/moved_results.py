@@ -13,17 +13,17 @@ _TF32 = 2.0**-11
 
 
 class MovedResults(TorchFunctionMode):
-    """Move what torch computes by one rounding, up or down by chance.
+    """Perturb every result of torch by one rounding unit, up or down at random.
 
-    Results that share memory with what they are made of are views or in place, and
+    Results that share memory with their arguments are views or in place, and
     round nothing; those without a graph play no part in derivatives.
 
     Args:
-        seed: Of what is drawn; None to move nothing, and notice types alone.
-        eps: The rounding: that of the coarsest type in the graph.
+        seed: Seed of the perturbations; None to change nothing and only record dtypes.
+        eps: Rounding unit: that of the lowest precision in the graph.
 
     Attributes:
-        eps: The rounding of the coarsest type of results so far.
+        eps: Rounding unit of the lowest precision among results so far.
     """
 
     def __init__(self, seed: int | None, eps: float = 0.0) -> None:

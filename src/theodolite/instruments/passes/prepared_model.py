@@ -128,11 +128,11 @@ class PreparedModel:
             groups: Chunks of the data that share batch statistics.
             norms: Whether norms couple samples.
             room: Memory for what chunks carry from norm to norm.
-            idle: Chunks in which nothing counts but their statistics, where norms are
-                frozen at those of all the data.
+            idle: Chunks that count only in the statistics, if norms are frozen at
+                those of all the data.
             regroup: Makes groups and idle chunks again when data or weights of samples
                 have changed.
-            look: Looks again whether norms couple samples, while sheltered.
+            look: Checks again, inside ``sheltered``, whether norms couple samples.
         """
         self._look = look or self._look
         self.groups, self._norms, self._room = groups, norms, room
@@ -237,7 +237,7 @@ class PreparedModel:
         return ReachableState([self.model, *self._code])
 
     def unchanged(self) -> bool:
-        """Say whether model and data are as they were in the last session."""
+        """Return whether model and data are as they were in the last session."""
         with Exclusive():
             known = self._detector
             return known is not None and known.matches(self._reach())
@@ -293,7 +293,7 @@ class PreparedModel:
         return self.check(value) if check else value
 
     def depends(self, chunk: Chunk) -> bool:
-        """Say whether what is measured depends on any parameter; only in a session.
+        """Return whether what is measured depends on any parameter; only in a session.
 
         If so, those chosen may well play no part, and derivatives by them are zero.
         """

@@ -180,12 +180,12 @@ class Measurement:
     """What an operator differentiates of a problem, and how it makes a product.
 
     Attributes:
-        kind: What is measured, in a word.
+        kind: Short name of what is measured.
         measure: Runs the model on a batch; returns what is differentiated.
         build: Builds, of that and the leaves, the graph that products need.
         walk: Multiplies tangents by such a graph of a chunk.
         divisor: How the loss combines samples, None where there is no loss.
-        check: Returns a loss, or says why it is of no use; None where outputs are
+        check: Returns a loss, or raises if it cannot be used; None where outputs are
             measured.
         callables: Further code that runs in sessions, such as a loss of outputs.
     """

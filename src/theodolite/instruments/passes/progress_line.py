@@ -1,7 +1,7 @@
 """Progress of a measurement: products counted on a terminal or in a notebook.
 
-Nothing is shown in the first seconds, nor where nobody looks. Only the outermost of
-nested instruments is shown.
+Nothing is shown in the first seconds, or if the output is no terminal or notebook. Of
+nested instruments only the outermost is shown.
 """
 
 import sys
@@ -152,7 +152,7 @@ def counted(number: int = 1, *, unit: str = "products") -> None:
 
 
 def expected(total: int, *, bounded: bool = False) -> None:
-    """Say how many there will be, from the instrument that was asked for itself."""
+    """Set the total number of products; only the outermost instrument does so."""
     own = _CURRENT.get()
     if own is None or own.unit != "products" or own.depth > 1:
         return

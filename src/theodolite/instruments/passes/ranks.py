@@ -19,7 +19,7 @@ def share_of(batches: Batches, team: Team | None) -> Batches:
     """Return the share of this rank: some of the batches, or samples of a single one.
 
     Shares follow one another rank after rank, so that together they are the data in
-    its order. A single batch that is cut has statistics of its own in every part:
+    its order. If a single batch is split, every part has different statistics:
     norm mode ``full`` takes those of the whole.
 
     Args:

@@ -54,7 +54,7 @@ _Measured = tuple[Parts, Parts]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Separability:
-    """Compare samples together and apart; while the model is sheltered.
+    """Compare samples in one batch and in parts, inside ``sheltered``.
 
     Attributes:
         prepared: The model and its data.
@@ -178,7 +178,7 @@ class Separability:
             divisor.sums = not divisor.sums
 
     def _nearest(self, few: "_Few", divisor: Divisor) -> list[float]:
-        """Return the shares of the parts by the rule that is nearest, and keep it."""
+        """Return the shares of the parts by the rule that fits best; remember it."""
         if divisor.sums:
             return [1.0] * len(few.parts)
         gaps = []

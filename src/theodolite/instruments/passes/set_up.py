@@ -90,7 +90,7 @@ class SetUp:
         retain: Whether the graphs of all chunks fit in memory together.
         offload: Whether graphs lie on the host.
         forecast_bytes: Memory that the largest pass takes at its peak, None where that
-            could not be told.
+            is unknown.
         partition: Samples of each batch as given, those of all ranks.
         coupled: Whether batch statistics run over several passes, on any rank.
     """
@@ -220,7 +220,7 @@ def _partition(prepared: PreparedModel) -> tuple[int | None, ...]:
 
 
 def norms_couple(prepared: PreparedModel) -> bool:
-    """Run the first samples twice, refuse what cannot be measured; while sheltered.
+    """Run the first samples twice and refuse what cannot be measured.
 
     Returns:
         Whether norms take batch statistics, which couple samples.

@@ -234,7 +234,7 @@ def checksum(batch: Batch) -> int:
 
 
 def _generators(loader: Any) -> list[torch.Generator]:
-    """List the generators that a loader and its samplers have of their own."""
+    """Return the generators of a loader and its samplers."""
     batches = getattr(loader, "batch_sampler", None)
     holders = [loader, batches, getattr(loader, "sampler", None)]
     holders.append(getattr(batches, "sampler", None))
@@ -270,7 +270,7 @@ def _changed() -> MeasurementError:
 
 
 def is_one(batches: Batches) -> bool:
-    """Say whether one batch was given, or several."""
+    """Return whether one batch was given, or several."""
     if isinstance(batches, list):
         # A list of tensors is what the default collation of a DataLoader makes of a
         # pair, so it is one batch.

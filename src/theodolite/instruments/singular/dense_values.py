@@ -206,7 +206,7 @@ def sample_values(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the singular values of all per-sample blocks, descending, and errors.
 
-    Rows that share a cotangent are told apart by the inputs that reach them. Products
+    Rows that share a cotangent are separated by the inputs that reach them. Products
     with a random vector check that; were one wrong, all would be pulled back alone.
     """
     samples, width = jacobian.samples, jacobian.shape[1] // jacobian.samples

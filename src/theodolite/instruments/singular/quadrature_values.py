@@ -31,7 +31,7 @@ class SingularValues(Reading):
         values: Singular values that are not zero, descending; by quadrature, its nodes.
         value_error: Bound on the rounding of each; by quadrature, the distance within
             which a true singular value lies.
-        weights: Fraction of all ``size`` values that each stands for.
+        weights: Fraction of all ``size`` values that each represents.
         points: Grid from 0 to the largest value.
         cdf: Fraction of singular values, zeros included, up to each point.
         cdf_error: Bound on the error of ``cdf``: what ``value_error`` moves across a
@@ -39,11 +39,11 @@ class SingularValues(Reading):
             holds at all points at once with probability ``level``.
         bound: Largest ``cdf_error``.
         rank: Values above ``tolerance``, which are certainly not zero.
-        rank_error: By how many the rank may be off, either way.
-        rank_low: What the rank is at least.
-        rank_high: What it is at most: values that are not told from zero may not be
-            zero. Units that are off, as behind a ReLU, make zeros that are certain.
-        tolerance: Size up to which a value is not told from zero.
+        rank_error: Largest error of the rank, in both directions.
+        rank_low: Lower bound of the rank.
+        rank_high: Upper bound of the rank: values below ``tolerance`` may be nonzero.
+            Units that are off, as after a ReLU, give exact zeros.
+        tolerance: Size below which a value cannot be distinguished from zero.
         size: Number of singular values, zeros included.
         coupling_rank: Rank by which batch statistics couple the samples at most.
         level: Confidence of the errors; 1 for bounds without chance.

@@ -72,7 +72,7 @@ def over_ranks(
 
 
 def _sent(jacobian: BlockJacobian, part: np.ndarray) -> np.ndarray:
-    """Return the first rank's numbers, in case that others round otherwise."""
+    """Return the first rank's numbers, since other ranks may round differently."""
     if not jacobian.team.several:
         return part
     return jacobian.team.broadcast(torch.from_numpy(part)).numpy()
@@ -134,7 +134,7 @@ def singular_values(
             does not.
         team: Who else holds samples, where this process holds its share of the batch.
             Under ``full`` and ``frozen`` statistics are those of the whole; under
-            ``batch`` each share is a batch of its own. Every rank has all the values.
+            ``batch`` each share is a separate batch. Every rank has all the values.
 
     Returns:
         The reading; ``status`` is EXACT for values off by rounding only, that of the
@@ -214,7 +214,7 @@ def _by_values(
         errors = errors if noise is None else np.maximum(errors, noise.norm)
     size = min(jacobian.shape)
     tolerance = float(errors.max(initial=0.0))
-    # A value that is not told from zero may be one: only units that are off make zeros
+    # A value near zero may be an exact zero: only units that are off make zeros
     # that are certain, and those are not among these values.
     kept, unsure = measured > tolerance, int((measured <= tolerance).sum())
     values = measured[kept]
@@ -241,7 +241,7 @@ def _by_values(
         size=size,
         coupling_rank=jacobian.coupling_rank,
         level=1.0,
-        # Where no value at all is told from zero, none was measured.
+        # If no value can be distinguished from zero, none was measured.
         status=Status.ROUNDING if unsure and not rank else status,
         norm_mode=jacobian.norm_mode,
         norm_layers=jacobian.norm_layers,

@@ -247,7 +247,7 @@ class HostBasis(Basis):
 
     @property
     def device_bytes(self) -> int:
-        """None of them, where the device has a memory of its own."""
+        """Bytes of the basis on the device; 0 if the device is no CPU."""
         if self._device.type != "cpu":
             return 0
         return sum(block.nbytes for block in self._blocks)
@@ -268,7 +268,7 @@ class HostBasis(Basis):
             yield part, self._moved(block[:count])
 
     def _moved(self, rows: Tensor) -> Tensor:
-        # Copies and products follow one another on the card's own queue.
+        # Copies and products are ordered on one CUDA stream.
         return rows.to(self._device, non_blocking=True)
 
 

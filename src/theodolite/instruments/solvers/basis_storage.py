@@ -24,15 +24,15 @@ class MemoryForecast:
 
     Attributes:
         parameters: Numbers per vector.
-        weights: Bytes of as many; the model has them already.
+        weights: Bytes of the weights, which the model has allocated already.
         gradient: Bytes of the gradient, which is kept with its graph.
-        vectors: Bytes of the other vectors that are on their way through a product.
-        graph: Bytes of the graph at its peak, 0 where that could not be told.
-        check: Bytes that a copy in float64 takes, which tells the rounding of a
-            model below it; after the basis was let go.
-        basis_vectors: Vectors that are kept.
-        basis: Bytes that they take; what ``basis_bytes`` has to allow.
-        device: Where products are made.
+        vectors: Bytes of the other vectors that a product needs.
+        graph: Peak bytes of the graph, 0 if unknown.
+        check: Bytes of a float64 copy, which measures the rounding of a model in lower
+            precision, after the basis is freed.
+        basis_vectors: Number of vectors in the basis.
+        basis: Bytes of the basis; ``basis_bytes`` must be at least this.
+        device: Device of the products.
         device_free: Bytes that are free there; the least of all processes.
         host_free: Bytes that are free on the host, for this process.
         processes: How many share the work.
@@ -67,7 +67,7 @@ of vectors on their way and 40 of basis (10 vectors), with 40 GiB free on cuda:0
 
     @property
     def beside(self) -> int:
-        """Bytes that products take on the device, whatever becomes of the basis."""
+        """Bytes that products take on the device, without the basis."""
         return self.gradient + self.vectors + self.graph
 
     @property

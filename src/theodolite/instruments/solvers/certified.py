@@ -99,7 +99,7 @@ def excluded(
 def undetected_bound(
     diagonal: np.ndarray, below: np.ndarray, top: float, share: float
 ) -> float:
-    """Return the most that an eigenvalue may be which Lanczos has not shown.
+    """Return an upper bound of eigenvalues that Lanczos may have missed.
 
     Args:
         diagonal: As for :func:`excluded`.

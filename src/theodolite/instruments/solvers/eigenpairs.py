@@ -31,10 +31,10 @@ Stop = Literal["residual", "value"]
 
 @dataclass(frozen=True)
 class Search:
-    """What is sought, and what may be spent on it.
+    """Which eigenpairs to search, and with which budget.
 
-    Of the residuals ``cap`` times the value is the most, whatever ``stop`` says. The
-    basis is kept as ``storage`` says; known pairs are on the device.
+    For every ``stop``, a residual is at most ``cap`` times the value. ``storage`` says
+    where the basis is kept; known pairs are on the device.
     """
 
     k: int

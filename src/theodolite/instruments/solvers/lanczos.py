@@ -140,7 +140,7 @@ class Krylov:
         """Make the next vector from the product of the pending one, which is used up.
 
         Args:
-            product: Memory of its own, which is written to.
+            product: A tensor that shares no memory; it is overwritten.
         """
         with torch._C.DisableTorchFunction():  # an open model listens to all calls
             self._take(self._rows.agreed(product))

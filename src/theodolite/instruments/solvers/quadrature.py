@@ -1,4 +1,4 @@
-r"""Stochastic Lanczos quadrature with intervals that hold whatever the spectrum.
+r"""Stochastic Lanczos quadrature with intervals that hold for every spectrum.
 
 For a normal vector $g$ the measure $\mu_g(x) = g^\top 1(H \le x)\,g$ has $n F(x)$ in
 the mean, $F$ being the distribution function of the eigenvalues. Lanczos from $g$
@@ -66,7 +66,7 @@ class Quadrature:
     r"""Gauss rules of some vectors; where a rule is short it ends in weights of 0.
 
     Attributes:
-        nodes: One rule a row, ascending.
+        nodes: One rule per row, ascending.
         weights: They sum to 1 in every row.
         couplings: $s_i b_i$; 0 where a rule is exact.
         coarse_nodes: The same from three quarters of the steps, to see what the last
@@ -93,7 +93,7 @@ class Quadrature:
     storage: Storage = ON_DEVICE
 
     def status_at(self, precision: float, tol: float | None) -> Status:
-        """Return the status of an estimate, where ``tol`` was asked for or nothing."""
+        """Return the status of an estimate, with or without ``tol``."""
         sampled = self.status is Status.SAMPLED
         return Status.of_sample(precision, tol) if sampled else self.status
 
@@ -256,7 +256,7 @@ def _leak(
     low: np.ndarray,
     high: np.ndarray,
 ) -> np.ndarray:
-    """Bound what Ritz vectors hold on the wrong side of the ends of intervals."""
+    """Bound the mass of Ritz vectors on the wrong side of interval ends."""
     reach = float(np.ptp(nodes)) + float(np.abs(nodes).max())
     total = np.zeros(len(low))
     for own in (True, False):  # nodes inside leak out, nodes outside leak in

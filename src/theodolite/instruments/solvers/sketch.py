@@ -39,7 +39,7 @@ class Sketch:
     Attributes:
         directions: $Q^\top$, wherever it is kept.
         forms: $q^\top H q$ of each direction.
-        products: $(HQ)^\top$, None unless asked for.
+        products: $(HQ)^\top$, None unless requested.
         scale: Largest product, a lower bound on the norm of the operator.
         finite: Whether all products were.
     """

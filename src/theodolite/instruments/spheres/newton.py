@@ -39,7 +39,7 @@ class Distinct:
         pairs = KDTree(every).query_pairs(self._apart, output_type="ndarray")
         links = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(every),) * 2)
         count, group = connected_components(links, directed=False)
-        # The first of each group stands for it, so that known points keep their place.
+        # The first of each group represents it, so that known points keep their place.
         first = np.full(count, len(every))
         np.minimum.at(first, group, np.arange(len(every)))
         order = np.argsort(first)
@@ -134,7 +134,7 @@ def descend(
         energy: Points to energies.
         starts: Points on the sphere.
         tol: Size of the tangent gradient at which to stop.
-        max_steps: Most steps a start.
+        max_steps: Largest number of steps per start.
     """
     radius = starts.norm(dim=1).mean()
     moving, arrived, passes = starts, [starts[:0]], 0

@@ -21,7 +21,7 @@ class Gram:
     r"""$K = \sum_l J_l J_l^\top$, accumulated part by part, one half only.
 
     Rows are (sample, output); traced over outputs, samples alone. Of several processes
-    each brings the rows of its own samples, and fills in a part of the matrix.
+    each has the rows of its samples, and fills in a part of the matrix.
 
     Args:
         samples: Number of samples $N$, those of all processes.
@@ -94,8 +94,8 @@ class Gram:
         Later tiles are longer, so they are dealt to and fro.
 
         Args:
-            total: What is cut: rows, or samples.
-            each: Rows that one of these stands for.
+            total: Number of rows or samples to split.
+            each: Rows per item.
         """
         size, step = self.team.size, _TILE
         if self.team.several:

@@ -66,7 +66,7 @@ class DenseTangentKernel(Reading):
         eigenvalue_error: How far the true one is at most: that of a backward stable
             eigensolver plus the rounding of the matrix.
         condition: Their ratio; infinite and ``status`` ROUNDING where the smallest
-            cannot be told from 0.
+            cannot be distinguished from 0.
         peak_bytes: Memory forecast for the call, which it keeps within.
         samples: Number of samples.
         outputs: Outputs of one sample.
@@ -138,13 +138,13 @@ def tangent_kernel(
 ) -> DenseTangentKernel:
     r"""Measure the tangent kernel $K = DF\,DF^\top$ of some data.
 
-    Where samples do not act on one another, derivatives by the parameters of known
-    layers come from what entered them and from as many backward passes as a sample has
-    outputs; other parameters sample by sample. Through batch statistics every row takes
-    a backward pass of its own. Only a slice of the Jacobian is held at a time. A random
+    If samples are independent, derivatives by the parameters of known layers come from
+    the layers' inputs and from one backward pass per output of a sample; other
+    parameters are differentiated sample by sample. With batch statistics every row
+    takes one backward pass. Only a slice of the Jacobian is held at a time. A random
     quadratic form of the result is compared with $\|DF^\top v\|^2$ from plain backward
-    passes; where it disagrees the slower way is taken. Statistics of batches that ranks
-    hold apart (``full``) are beyond any one graph, and every row takes a product.
+    passes; if they disagree, the slower algorithm is used. If several ranks share
+    statistics (``full``), no rank has the whole graph, and every row takes a product.
 
     Except for norm mode ``batch`` through BatchNorm, how the data is split changes
     nothing. Rows are the outputs of all ranks of a ``team``, and every rank has the
@@ -249,7 +249,7 @@ def tangent_kernel(
 def _takes_batch_statistics(
     forward: Callable[[], object], mode: NormMode, team: Team
 ) -> bool:
-    """Say whether any batch norm does, be it a module or a function, on any rank."""
+    """Return whether any batch norm does, be it a module or a function, on any rank."""
     with torch.no_grad(), BatchNormCalls(own_statistics) as calls:
         forward()
     if calls.calls and mode is NormMode.EVAL:
@@ -261,7 +261,7 @@ def _takes_batch_statistics(
 
 
 def _scenes(given: Sequence[Batch], mode: NormMode, norms: bool) -> Sequence[Batch]:
-    """Return the batches to run; joined where statistics are those of all the data."""
+    """Return the batches to run; one joined batch if norms use statistics of all."""
     if len(given) == 1 or not norms or mode is not NormMode.FULL:
         return given
     joined = join_batches(given)

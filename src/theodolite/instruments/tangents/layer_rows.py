@@ -27,7 +27,7 @@ class Call:
 
 
 def known(module: nn.Module) -> bool:
-    """Say whether the derivative by a module's parameters has a form given here."""
+    """Return whether the derivative by a module's parameters has a form given here."""
     if isinstance(module, nn.Conv2d):
         return module.padding_mode == "zeros" and not isinstance(module.padding, str)
     return isinstance(
@@ -116,7 +116,7 @@ def _summed(module: nn.Module, pulled: Tensor) -> Tensor:
 
 
 def _normalised(module: nn.Module, inputs: Tensor) -> Tensor:
-    """Return what a norm multiplies by its weight, from fixed or own statistics."""
+    """Return the normalised input of a norm layer, before its weight is applied."""
     if isinstance(module, nn.LayerNorm):
         shape = list(module.normalized_shape)
         return functional.layer_norm(inputs, shape, eps=module.eps)

@@ -24,7 +24,7 @@ Run = Callable[[Batch], Tensor]
 
 @dataclass
 class Unit:
-    """Layers that must be looked at together, since they share parameters.
+    """Layers that must be measured together, since they share parameters.
 
     Attributes:
         uses: For each parameter, the layers and slots in which it is.
@@ -86,7 +86,7 @@ def plan(
 
 
 def one_width(scenes: Sequence[Batch], run: Run, team: Team) -> int:
-    """Return how many outputs a sample has, whatever statistics its batch has."""
+    """Return the number of outputs of one sample."""
     with torch.no_grad(), BatchNormCalls(own_statistics):
         shapes = [run(scene).shape for scene in scenes]
     return _agreed_width({shape[1:].numel() for shape in shapes}, team)
@@ -157,7 +157,7 @@ def _sizes(
 
 @contextmanager
 def _watched(layers: Iterable[nn.Module], look: Callable[..., Any]) -> Iterator[None]:
-    """Have a function see every call of some layers."""
+    """Call a function at every call of some layers."""
     handles = [layer.register_forward_hook(look) for layer in layers]
     try:
         yield

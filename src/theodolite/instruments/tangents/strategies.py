@@ -89,7 +89,7 @@ def share_out(
 
 
 def agrees(value: float, wanted: float, eps: float) -> bool:
-    """Say whether two ways to a number agree up to rounding, and it is finite."""
+    """Return whether two ways to a number agree up to rounding, and it is finite."""
     scale = max(abs(value), abs(wanted), 1e-300)
     finite = isfinite(value) and isfinite(wanted)
     return finite and abs(value - wanted) <= 1e3 * eps * scale

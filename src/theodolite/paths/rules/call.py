@@ -64,7 +64,7 @@ class Call:
         return self.arguments.get(name, default)
 
     def is_live(self, name: str) -> bool:
-        """Say whether a tensor argument is tracked."""
+        """Return whether a tensor argument is tracked."""
         return (name, None) in self.live
 
     def floats(self) -> tuple[Slot, ...]:

@@ -88,7 +88,7 @@ SMOOTH_RULES: dict[str, Callable[[Call], list[RuleResult]]] = {
 _SELECTING = frozenset(
     "relu relu6 hardtanh clamp clamp_min clamp_max threshold hardshrink".split()
 )
-# Constant wherever they have a derivative, or made of a shape alone.
+# Piecewise constant, or dependent on shapes only.
 STEPS = frozenset(
     """
     sign sgn floor ceil round trunc heaviside gt ge lt le eq ne logical_not isnan

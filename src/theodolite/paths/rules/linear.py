@@ -92,7 +92,7 @@ NORM_RULES: dict[str, Callable[[Call], list[RuleResult]]] = {
 }
 
 
-# Linear in their one tracked operand, whatever the other arguments are.
+# Linear in their one tracked operand, for all values of the other arguments.
 PLAIN = frozenset(
     """
     clone contiguous _to_copy to

@@ -1,4 +1,4 @@
-"""Compute all cells of a run folder once each, with the executor asked for."""
+"""Compute all cells of a run folder once each, with the chosen executor."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping

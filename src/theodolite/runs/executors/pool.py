@@ -82,7 +82,7 @@ class Worker:
 
     def stop(self, *, kill: bool) -> str:
         """End the worker and return how it ended."""
-        self.connection.close()  # an idle worker ends when nobody can call
+        self.connection.close()  # an idle worker exits when the connection closes
         if kill:
             self._process.kill()
         self._process.join(5)
@@ -123,7 +123,7 @@ def _serve(
         connection.send(("ready", None))
         _work(connection)
     except (EOFError, OSError):
-        return  # nobody is listening any more
+        return  # the parent has closed the connection
 
 
 def _work(connection: Connection) -> None:

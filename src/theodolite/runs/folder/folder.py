@@ -75,7 +75,7 @@ class RunFolder:
     def create(cls, root: Path | str, spec: RunSpec) -> Self:
         """Make the folder of a spec under ``root``, or return the one there.
 
-        A damaged ``run.json`` is set aside and written again: the folder's name is the
+        A damaged ``run.json`` is renamed and written again: the folder's name is the
         digest of the spec, so that the cells in it are those of the spec.
 
         Raises:

@@ -33,11 +33,11 @@ class Tracker(Protocol):
 class Tracking:
     """Several trackers as one; their errors never stop a run.
 
-    One that raises is named once in the log, on standard error by default, and
-    told nothing more.
+    A tracker that raises is named once in the log, on standard error by default, and
+    is not called again.
 
     Args:
-        trackers: Whom to tell.
+        trackers: Trackers to call.
     """
 
     def __init__(self, trackers: Iterable[Tracker] = ()) -> None:
@@ -87,7 +87,7 @@ class Tracking:
                 self._live.remove(tracker)
                 reason = printable(" ".join(str(error).split())[:300])
                 _LOG.warning(
-                    "%s failed (%s: %s) and is told nothing more; the run goes on",
+                    "%s failed (%s: %s) and is not called again; the run goes on",
                     type(tracker).__name__,
                     type(error).__name__,
                     reason,
@@ -147,7 +147,7 @@ def metrics(rows: Iterable[Row], step: int, study: str) -> Iterator[Metric]:
 
     Args:
         rows: Rows of one cell.
-        step: Step of rows that have no ``step`` of their own.
+        step: Step of rows that have no ``step``.
         study: First part of every tag.
 
     Example:

@@ -26,7 +26,7 @@ class Treated:
         model: The copy, altered or not.
         optimizer: Moves its parameters.
         scheduler: Moves its rate, where the advice made one.
-        batch_size: Samples a step, None for those of the batches given.
+        batch_size: Samples per step, None for those of the batches given.
     """
 
     model: nn.Module

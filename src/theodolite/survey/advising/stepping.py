@@ -19,7 +19,7 @@ def loss_after(
         patient: The copy; it is trained.
         pool: What it learns from.
         loss: What it minimises.
-        seed: Of the batches and of whatever the network draws.
+        seed: Seed of the batches and of the network's random numbers.
         steps: Updates.
     """
     with pool.seeded(seed):

@@ -150,7 +150,7 @@ def _run_seed(
 ) -> None:
     """Train the network as it is once, and each altered copy once.
 
-    The bounds are the loss before training, and what counts as the most.
+    The bounds are the loss before training and the largest loss that counts.
     """
     start, ceiling = bounds
 
@@ -174,7 +174,7 @@ def _run_seed(
                 patient = apply_advice(arm.advice, patient, pool.some_inputs())
             arm.treated.append(ended(patient))
             arm.plain.append(plain)
-        except Exception as error:  # whatever somebody's forward may raise
+        except Exception as error:  # a user's forward may raise anything
             arm.refusal = str(error).splitlines()[0]
 
 

@@ -27,8 +27,8 @@ class Comparison:
         after: The second.
         pairs: Their blocks, paired, in order of depth.
         differences: Of every number that both hold on all samples, with intervals.
-        gone: Findings of the first that the second has not.
-        new: Findings of the second that the first has not.
+        gone: Findings that only the first survey has.
+        new: Findings that only the second survey has.
         kept: Findings of both, as the second has them.
         caveats: Why the two may not compare, a sentence each.
         not_compared: Numbers that were taken on a part of the samples, or on other
@@ -129,9 +129,9 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     )
     for said in comparison.caveats:
         yield f"  CAUTION {said}"
-    yield from _told(comparison.gone, "gone", ill="✓")
-    yield from _told(comparison.new, "new", ill="✗", well="✓")
-    yield from _told(comparison.kept, "kept")
+    yield from _finding_lines(comparison.gone, "gone", ill="✓")
+    yield from _finding_lines(comparison.new, "new", ill="✗", well="✓")
+    yield from _finding_lines(comparison.kept, "kept")
     shown = comparison.whole()[:_DIFFERENCES]
     for one in shown:
         labels = "".join(f" {key}={value}" for key, value in one.labels.items())
@@ -145,7 +145,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
         yield f"  {more} more differences by block and module: see .rows()"
 
 
-def _told(
+def _finding_lines(
     findings: tuple[Finding, ...], word: str, *, ill: str = "·", well: str = "·"
 ) -> Iterator[str]:
     """Yield one line per finding, marked as good or bad news."""

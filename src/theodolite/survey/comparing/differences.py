@@ -90,9 +90,9 @@ def differences_of(
         after: Rows of the second.
         pairs: Which block of the one is which of the other.
     """
-    ours, theirs, told = _paired(before, after, pairs)
+    ours, theirs, titles = _paired(before, after, pairs)
     return tuple(
-        _difference(ours[key], theirs[key], told)
+        _difference(ours[key], theirs[key], titles)
         for key in ours
         if key in theirs and _comparable(ours[key], theirs[key])
     )
@@ -142,8 +142,8 @@ def _paired(
         for pair in pairs
         if pair.before is not None and pair.after is not None
     }
-    told = {p.before.name: p.name for p in pairs if p.before and p.after}
-    return _single(before, {}), _single(after, names), told
+    titles = {p.before.name: p.name for p in pairs if p.before and p.after}
+    return _single(before, {}), _single(after, names), titles
 
 
 def _single(rows: Iterable[Row], names: Mapping[str, str]) -> dict[Any, Row]:
@@ -169,7 +169,7 @@ def _key(row: Row, names: Mapping[str, str]) -> tuple[Any, ...]:
     return (row.get("measure"), row["quantity"], str(block), *labels)
 
 
-def _difference(one: Row, other: Row, told: Mapping[str, str]) -> Difference:
+def _difference(one: Row, other: Row, titles: Mapping[str, str]) -> Difference:
     before, after = float(one["value"]), float(other["value"])
     errors = [e if isinstance(e := row.get("error"), int | float) else 0.0
               for row in (one, other)]  # fmt: skip
@@ -180,7 +180,7 @@ def _difference(one: Row, other: Row, told: Mapping[str, str]) -> Difference:
     low, high = gap - half, gap + half
     labels = {k: one[k] for k in _WHICH if one.get(k) is not None}
     if (block := one.get("block")) is not None:
-        labels = {"block": told.get(block, block), **labels}
+        labels = {"block": titles.get(block, block), **labels}
     return Difference(
         measure=str(one.get("measure", "")),
         quantity=str(one["quantity"]),

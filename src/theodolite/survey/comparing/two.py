@@ -39,7 +39,7 @@ def compare(
         after: Another of the same kind.
         batches: What models are surveyed on; a survey has had its own.
         optimizers: The optimiser of each model.
-        seed: Seed of whatever is random in the surveys.
+        seed: Seed of all random numbers in the surveys.
         settings: What :func:`theodolite.survey.survey` takes besides, such as
             ``loss`` and ``budget``.
 

@@ -37,8 +37,8 @@ class Figure:
     samples: tuple[int, int] | None = None
 
     def __str__(self) -> str:
-        told = f"{self.value:.3g}" + (f" ± {self.error:.1g}" if self.error else "")
-        return told + on_samples(self.samples)
+        text = f"{self.value:.3g}" + (f" ± {self.error:.1g}" if self.error else "")
+        return text + on_samples(self.samples)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Evidence:
         above: Whether being above it is what the rule is about.
         where: Blocks or modules concerned.
         severity: Where it is not the rule's own.
-        told: What this network's numbers add to what the rule says.
+        detail: What this network's numbers add to what the rule says.
     """
 
     figure: Figure
@@ -59,7 +59,7 @@ class Evidence:
     above: bool
     where: tuple[str, ...] = ()
     severity: Severity | None = None
-    told: str = ""
+    detail: str = ""
 
     @property
     def beyond(self) -> bool:

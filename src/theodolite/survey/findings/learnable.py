@@ -34,8 +34,8 @@ def _uneven(survey: Survey) -> Evidence | None:
 def _tied(survey: Survey) -> Evidence | None:
     """Return the kernel's smallest eigenvalue over its largest, beside rounding.
 
-    Outputs that sum to one, or are made of fewer features, are tied by construction,
-    and nothing is wrong with them.
+    Outputs that sum to one, or depend on fewer features, are tied by construction,
+    which is no fault.
     """
     rows, spacing = survey.find("tangent_smallest"), _spacing(survey)
     largest = single(survey, "tangent_largest")
@@ -48,12 +48,12 @@ def _tied(survey: Survey) -> Evidence | None:
         figure=replace(ratio, value=abs(ratio.value)),
         threshold=int(rows[0].get("n_rows", 1)) * spacing,
         above=False,
-        told=_reason(survey, rows[0]),
+        detail=_reason(survey, rows[0]),
     )
 
 
 def _reason(survey: Survey, row: Row) -> str:
-    """Return which of the known causes it is."""
+    """Return a sentence that names the cause of tied outputs."""
     rows, trained = int(row.get("n_rows", 0)), int(row.get("n_trained", 0))
     if rows > trained:
         return (
@@ -91,7 +91,7 @@ def _against(survey: Survey) -> Evidence | None:
         figure=ratio,
         threshold=AGAINST,
         above=True,
-        told=(
+        detail=(
             f"Here {100 * wrong.value:.2g} % of the samples are on the wrong side"
             f"{on_samples(wrong.samples).replace(' on', ', counted on', 1)}."
         ),

@@ -35,7 +35,7 @@ def _few(survey: Survey) -> Evidence | None:
         threshold=FEW,
         above=False,
         where=tuple(name for name, f in counts if f.value < FEW),
-        told=f"Here {least[0]} takes them over {least[1]}.",
+        detail=f"Here {least[0]} takes them over {least[1]}.",
     )
 
 
@@ -54,9 +54,9 @@ def _one(survey: Survey) -> Evidence | None:
 
 
 def _far(survey: Survey) -> Evidence | None:
-    """Return the largest distance of running statistics that have seen a batch.
+    """Return the largest distance between running and batch statistics.
 
-    Statistics of too few values are no measure of others.
+    Norms that have not run in train mode, or with too few values, do not count.
     """
     fresh = {n for n, f in by_module(survey, "batches_tracked") if f.value == 0}
     fresh |= {n for n, f in by_module(survey, "batch_per_channel") if f.value < FEW}
@@ -96,7 +96,7 @@ RULES = (
     Rule(
         name="batch-norm-of-one",
         severity="sick",
-        title="Batch norms get one value a channel, so this cannot be trained",
+        title="Batch norms get one value per channel, so this cannot be trained",
         says=(
             "One value has no variance: in train mode torch refuses such a batch, and "
             "the numbers here are those of eval mode. Give batches of more samples, "

@@ -45,7 +45,7 @@ def _too_large(survey: Survey) -> Evidence | None:
         threshold=STABLE,
         above=True,
         severity="sick" if gone else "warning",
-        told=_told(survey),
+        detail=_rate_sentence(survey),
     )
 
 
@@ -53,7 +53,9 @@ def _too_small(survey: Survey) -> Evidence | None:
     ratio = _ratio(survey)
     if ratio is None:
         return None
-    return Evidence(figure=ratio, threshold=SLOW, above=False, told=_told(survey))
+    return Evidence(
+        figure=ratio, threshold=SLOW, above=False, detail=_rate_sentence(survey)
+    )
 
 
 def _fits(survey: Survey) -> Evidence | None:
@@ -63,7 +65,7 @@ def _fits(survey: Survey) -> Evidence | None:
     return Evidence(figure=ratio, threshold=STABLE, above=False)
 
 
-def _told(survey: Survey) -> str:
+def _rate_sentence(survey: Survey) -> str:
     rate, ratio = single(survey, "rate_in_use"), single(survey, "rate_over_stable")
     if rate is None or ratio is None:
         return ""
@@ -150,7 +152,7 @@ def _noisy(survey: Survey) -> Evidence | None:
         figure=figure,
         threshold=NOISY,
         above=True,
-        told=f"In batches of {size} it is {figure}.",
+        detail=f"In batches of {size} it is {figure}.",
     )
 
 

@@ -17,15 +17,15 @@ class Rule:
         name: In kebab case, unique.
         severity: How bad it is where it fires.
         title: One line in plain words.
-        says: What it means, for somebody who does not know the papers.
-        quantity: What its number is.
+        says: What it means, for a reader who does not know the papers.
+        quantity: Name of the number that it reads.
         measures: Measures whose rows it reads.
-        source: Who says so.
-        study: ``paper/study`` of ours that backs it, or ``""``.
-        confidence: How well it is founded.
-        read: The number behind it, None where the survey has not what it takes.
-        about: What its number is about besides the network: where ``"inputs"`` or
-            ``"labels"`` were made up, such a rule is silent.
+        source: Reference for the threshold.
+        study: ``paper/study`` in this project that supports it, or ``""``.
+        confidence: How strong the evidence for the rule is.
+        read: Returns the number, or None if the survey did not measure it.
+        about: What the number depends on besides the network. If it depends on
+            ``"inputs"`` or ``"labels"`` that were made up, the rule does not apply.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Rule:
             rule=self.name,
             severity=evidence.severity or self.severity,
             title=self.title,
-            says=f"{self.says} {evidence.told}".strip(),
+            says=f"{self.says} {evidence.detail}".strip(),
             quantity=self.quantity,
             value=evidence.figure.value,
             error=evidence.figure.error,

@@ -7,7 +7,7 @@ from ..records.whole_survey import Survey
 from .evidence import Evidence, Figure, body, decades, largest, smallest
 from .rule import Rule
 
-# Decades by which a signal may change that are nobody's fault: ours.
+# Decades by which the signal of a sound network may change; our choice.
 FORWARD_LOSS = -2.0
 BACKWARD_CHANGE = 3.0
 # Cosine beyond which inputs count as merged, and the share of their distance that must
@@ -28,7 +28,7 @@ def _grown(survey: Survey) -> Evidence | None:
         threshold=1 + fair,
         above=True,
         where=_between(signal, top[0]),
-        told=f"Here it goes from {signal[0][1]} to {top[1]}.",
+        detail=f"Here it goes from {signal[0][1]} to {top[1]}.",
     )
 
 
@@ -42,7 +42,7 @@ def _shrunk(survey: Survey) -> Evidence | None:
         threshold=FORWARD_LOSS,
         above=False,
         where=_between(signal, low[0]),
-        told=f"Here it goes from {signal[0][1]} to {low[1]}.",
+        detail=f"Here it goes from {signal[0][1]} to {low[1]}.",
     )
 
 
@@ -57,7 +57,7 @@ def _gradient(survey: Survey, *, above: bool) -> Evidence | None:
         threshold=sign * BACKWARD_CHANGE,
         above=above,
         where=(early[0].name, signal[-1][0].name),
-        told=(
+        detail=(
             f"Here it is {early[1]} at {early[0].name} and {signal[-1][1]} at "
             f"{signal[-1][0].name}."
         ),
@@ -78,7 +78,7 @@ def _merged(survey: Survey) -> Evidence | None:
         threshold=MERGED,
         above=True,
         where=(first.name, last.name),
-        told=f"The mean cosine between samples goes from {start} to {end}.",
+        detail=f"The mean cosine between samples goes from {start} to {end}.",
     )
 
 

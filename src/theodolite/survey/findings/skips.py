@@ -75,7 +75,7 @@ def _stuck(survey: Survey) -> Evidence | None:
 
 
 def _damped(survey: Survey) -> Evidence | None:
-    r"""Return the product of what norms after additions leave of the skip.
+    r"""Return which fraction of the skip is left after all post-addition norms.
 
     A norm divides $x + f$ by its size, $\sqrt{1 + g^2}$ times that of $x$ where branch
     and skip are uncorrelated, $g$ the branch's gain.
@@ -95,7 +95,7 @@ def _damped(survey: Survey) -> Evidence | None:
         threshold=SKIP_LEFT,
         above=False,
         where=tuple(b.name for b, _ in post),
-        told=f"{len(post)} norms stand behind additions here.",
+        detail=f"{len(post)} norms stand behind additions here.",
     )
 
 
@@ -124,7 +124,7 @@ def _shallow(survey: Survey) -> Evidence | None:
         figure=divided(depth, branches),
         threshold=SHALLOW,
         above=False,
-        told=f"Paths take {depth} of {branches} branches on average.",
+        detail=f"Paths take {depth} of {branches} branches on average.",
     )
 
 

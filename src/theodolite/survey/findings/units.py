@@ -56,7 +56,7 @@ def _worst(
         threshold=threshold,
         above=True,
         where=tuple(names),
-        told=f"The worst share is {worst[1]}, behind {worst[0]}.",
+        detail=f"The worst share is {worst[1]}, behind {worst[0]}.",
     )
 
 
@@ -90,7 +90,7 @@ def _without_gradient(survey: Survey) -> Evidence | None:
         threshold=0.0,
         above=True,
         where=names,
-        told=(
+        detail=(
             f"Here it is {len(names)} of {rows[0].get('n_parameters')} parameters: "
             f"{', '.join(names[:_NAMED])}{more}."
         ),
@@ -109,7 +109,7 @@ def _sure(survey: Survey) -> Evidence | None:
         threshold=SURE,
         above=True,
         where=tuple(b.name for b in survey.blocks if b.kind == "head"),
-        told=f"The loss is {loss}; a guess would have {chance}.",
+        detail=f"The loss is {loss}; a guess would have {chance}.",
     )
 
 
@@ -149,7 +149,7 @@ def _not_finite(survey: Survey) -> Evidence | None:
         threshold=0.5,
         above=True,
         where=tuple(weights or blocks[:1]),
-        told=f"The loss is {loss.value:.3g}.",
+        detail=f"The loss is {loss.value:.3g}.",
     )
 
 

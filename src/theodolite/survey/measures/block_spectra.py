@@ -129,20 +129,20 @@ def _block(
 
 def _quantiles(spectrum: SingularValues, labels: dict[str, Any]) -> Iterator[Found]:
     at = quantile_of(spectrum)
-    told = {**labels, "status": str(spectrum.status)}
+    facts = {**labels, "status": str(spectrum.status)}
     for share in _SHARES:
         value = at(share)
         low, high = at(share - spectrum.bound), at(share + spectrum.bound)
         error = max(value - low, high - value, spectrum.tolerance)
-        yield number("singular_value", value, error, share=share, **told)
+        yield number("singular_value", value, error, share=share, **facts)
     largest = float(spectrum.values[0]) if len(spectrum.values) else 0.0
     error = (
         float(spectrum.value_error[0]) if len(spectrum.values) else spectrum.tolerance
     )
-    yield number("largest_singular", largest, error, **told)
+    yield number("largest_singular", largest, error, **facts)
     smallest = at(0.0)
     error = max(at(spectrum.bound) - smallest, spectrum.tolerance)
-    yield number("smallest_singular", smallest, error, **told)
+    yield number("smallest_singular", smallest, error, **facts)
 
 
 def quantile_of(spectrum: SingularValues) -> Callable[[float], float]:

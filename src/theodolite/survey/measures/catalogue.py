@@ -40,7 +40,7 @@ def chosen(names: Sequence[str] | None) -> list[Measure]:
     """Return the measures of these names, in the order of the catalogue; all if None.
 
     Raises:
-        UnknownNameError: There is none of a name.
+        UnknownNameError: No measure has one of the names.
     """
     known = {measure.name: measure for measure in MEASURES}
     for name in names or ():

@@ -28,7 +28,7 @@ class Stretch:
     """A block with its place in the recorded pass.
 
     Attributes:
-        block: What is told of it.
+        block: Its description in the survey.
         entry: Number of the value that enters it.
         output: Number of the value that leaves it.
         start: Index of its first call.
@@ -47,7 +47,7 @@ class Chart:
     """A recorded pass, cut into stretches.
 
     Attributes:
-        anatomy: What the pass was made of.
+        anatomy: Parts of the network, from the recorded pass.
         stretches: In order of depth.
         places: Where in a pass each value can be tapped, by its number.
         shapes: What to expect at each place.
@@ -123,12 +123,12 @@ def _handed_on(recording: Recording, number: int, places: dict[int, Place]) -> i
 
 
 def _shifts(call: Call, fed: set[int]) -> bool:
-    """Tell whether a call adds what does not depend on the inputs, such as a bias."""
+    """Return whether a call adds what does not depend on the inputs, such as a bias."""
     return call.name == "add" and len([n for n in call.inputs if n in fed]) == 1
 
 
 def convolved(recording: Recording, call: Call) -> bool:
-    """Tell whether what a call is given comes from a convolution, past norms."""
+    """Return whether what a call is given comes from a convolution, past norms."""
     while call.inputs:
         value = recording.values[call.inputs[0]]
         if value.call is None:
@@ -313,7 +313,7 @@ def _named_apart(stretches: list[Stretch]) -> list[Stretch]:
 def _furnished(
     model: nn.Module, anatomy: Anatomy, stretches: list[Stretch]
 ) -> tuple[Stretch, ...]:
-    """Say of each stretch which parameters, norms and activations it has."""
+    """Return the parameters, norms and activations of each block."""
     if not stretches:
         return ()
     home = _homes(anatomy, stretches)

@@ -30,9 +30,9 @@ _TRACED = 6
 class CurvatureMeasure(Measure):
     """Largest and smallest eigenvalue of the loss Hessian, and its trace.
 
-    Of a batch that is too large for its allowance the first samples are taken, which
-    rows say by ``n_samples``. Errors of eigenvalues that converged hold but for a 1 %
-    chance that a larger one was missed; of others they are twice the residual.
+    If a batch takes longer than the allowance, only its first samples are used, and
+    ``n_samples`` of the rows says how many. Errors of converged eigenvalues hold except
+    for a 1 % chance that a larger one was missed; others are twice the residual.
     """
 
     name: ClassVar = "curvature"
@@ -78,11 +78,11 @@ def ends_of(operator: Operator, site: Site, fitting: float) -> ExtremeEigenvalue
 
 
 def _ends(ends: ExtremeEigenvalues, labels: dict[str, int]) -> Iterator[Found]:
-    told = {**labels, "rank": 0, "status": str(ends.status)}
-    yield number("largest_eigenvalue", ends.eigenvalues[0], error_of(ends), **told)
+    facts = {**labels, "rank": 0, "status": str(ends.status)}
+    yield number("largest_eigenvalue", ends.eigenvalues[0], error_of(ends), **facts)
     error = ends.smallest_errors[0]
     error *= 1.0 if ends.smallest_statuses[0].trusted else _UNSURE
-    yield number("smallest_eigenvalue", ends.smallest[0], error, **told)
+    yield number("smallest_eigenvalue", ends.smallest[0], error, **facts)
 
 
 def error_of(ends: ExtremeEigenvalues) -> float:

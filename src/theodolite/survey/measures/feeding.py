@@ -42,7 +42,7 @@ def inside_gates(anatomy: Anatomy, fed: set[int]) -> set[int]:
     else the one behind an activation if the other comes from a layer, as in ReGLU.
 
     Args:
-        anatomy: What a recorded pass was made of.
+        anatomy: Parts of the network, from a recorded pass.
         fed: Numbers of the values that depend on the network's inputs.
     """
     recording = anatomy.recording
@@ -56,7 +56,7 @@ def inside_gates(anatomy: Anatomy, fed: set[int]) -> set[int]:
 
 
 def _gates(recording: Recording, call: Call, fed: set[int]) -> list[int]:
-    """Return which of two factors gates the other, none where it cannot be told."""
+    """Return which of two factors gates the other, None if that is unclear."""
     factors = [n for n in dict.fromkeys(call.inputs) if n in fed]
     if len(factors) != 2:
         return []
@@ -75,7 +75,7 @@ def _gates(recording: Recording, call: Call, fed: set[int]) -> list[int]:
 
 
 def _is_bounded(recording: Recording, number: int, fed: set[int]) -> bool:
-    """Tell whether a value is a sigmoid or softmax, or a product of such."""
+    """Return whether a value is a sigmoid or softmax, or a product of such."""
     made = recording.values[number].call
     if made is None:
         return False
@@ -107,7 +107,7 @@ def _maker(recording: Recording, call: Call, fed: set[int]) -> Call | None:
 
 
 def _reaching(recording: Recording, without: set[tuple[int, int]]) -> set[int]:
-    """Return the values that the outputs are made of.
+    """Return the values that enter the outputs.
 
     Args:
         recording: A recorded pass.

@@ -15,7 +15,7 @@ from theodolite.instruments import (
 
 
 def settle(device: torch.device) -> None:
-    """Wait until a device has done what it was given, so that times are true."""
+    """Wait until all kernels on a device have finished, so that timings are correct."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 

@@ -19,7 +19,7 @@ CONSTANT = (nn.MSELoss, HalfSquareLoss)
 
 
 def takes_softmax(site: Site, logits: Tensor, targets: Any) -> bool:
-    """Tell whether the loss is the cross-entropy of scores, by its kind or value."""
+    """Return whether the loss is the cross-entropy of scores, by its kind or value."""
     if isinstance(site.loss, nn.CrossEntropyLoss):
         return True
     if not isinstance(targets, Tensor) or targets.is_floating_point():

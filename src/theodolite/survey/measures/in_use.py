@@ -1,6 +1,6 @@
 r"""The optimiser in use: what it does to each parameter, by its groups.
 
-With a rate $\eta_i$, momentum $\beta_i$ and decay $\delta_i$ of its own for each
+With a separate rate $\eta_i$, momentum $\beta_i$ and decay $\delta_i$ for each
 parameter, descent on a quadratic is $z^2u - z(I + B - S)u + Bu = 0$ in the eigenvectors
 $u$ of a step, $B$ the momenta, $D$ the rates and $S = D^{1/2}(H + \Delta)D^{1/2}$. For
 a unit $u$ it is a quadratic of $z$ with the real coefficients $b = u^*Bu < 1$ and $s =

@@ -16,7 +16,7 @@ def invariant_weights(site: Site) -> set[str]:
     r"""Return the names of weights that a norm follows, and no slope runs along.
 
     A norm makes the loss invariant to the scale of the weights before it, hence
-    $\langle \nabla_w \ell, w\rangle = 0$; both are asked for. A norm layer in eval
+    $\langle \nabla_w \ell, w\rangle = 0$; both are required. A norm layer in eval
     mode takes no scale away.
     """
     still = site.norm_layers.get("eval", ())

@@ -25,14 +25,14 @@ class ClassifierMeasure(Measure):
     weight: ClassVar = 2.0
 
     def refusal(self, site: Site) -> str:
-        """Want labels that are somebody's, one a sample."""
+        """Require real labels, not made-up ones, one per sample."""
         if not site.labels_known:
             return "the labels are made up: give data to have margins and collapse"
         if not isinstance(targets := targets_in(site.batch), Tensor):
             return "the batches hold no labels: give pairs of inputs and labels"
         if targets.is_floating_point() or targets.ndim != 1:
             kind = f"{str(targets.dtype).removeprefix('torch.')} of {targets.ndim} axes"
-            return f"the targets are {kind}: give one whole number a sample for classes"
+            return f"the targets are {kind}: give one class index per sample"
         return ""
 
     def forecast(self, site: Site) -> float:

@@ -12,7 +12,7 @@ from .site import Site
 
 
 class MapMeasure(Measure):
-    r"""Counts of what the network is made of, and the gain of each branch.
+    r"""Counts of the network's parts, and the gain of each branch.
 
     The gain is the root mean square of what a branch adds over that of its skip; of
     several branches that of their squares' sum. A ``scale`` is a factor behind the last
@@ -44,7 +44,7 @@ class MapMeasure(Measure):
 
 
 def _kept(site: Site, stretch: Stretch) -> Found:
-    """Tell whether what leaves a stretch has the shape of what enters it."""
+    """Return whether what leaves a stretch has the shape of what enters it."""
     values = site.chart.anatomy.recording.values
     kept = values[stretch.entry].shape == values[stretch.output].shape
     labels = {"block": stretch.block.name, "depth": stretch.block.index}
@@ -87,7 +87,7 @@ def _scales(site: Site, stretch: Stretch) -> Iterator[Found]:
 
 
 def _scale(site: Site, branch: Span) -> float | None:
-    """Return the product of a branch's factors, a vector by its root mean square."""
+    """Return the product of a branch's factors; a vector counts by its RMS."""
     scales = [s for s in branch.scales if s.by in ("number", "parameter", "buffer")]
     if not scales:
         return None

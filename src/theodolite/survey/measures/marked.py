@@ -14,7 +14,7 @@ from .taps import Action, Place, Taps
 class Marked(nn.Module):
     """Another model, with identities put where two values of its map are made.
 
-    Instruments that want submodules find the identities; whatever the model's code
+    Instruments that need submodules use the identities; whatever the model's code
     does in between, with modules or without, lies between them.
 
     Args:

@@ -65,9 +65,9 @@ def products_of(gradients: Sequence[Tensor]) -> Tensor:
 
 
 def noise_scale(products: Tensor, size: int) -> tuple[float, float]:
-    """Return the noise scale and its standard error, by leaving out a part in turn.
+    """Return the noise scale and its standard error, by the jackknife over parts.
 
-    Infinite where the signal is not told from zero.
+    Infinite if the signal cannot be distinguished from zero.
 
     Args:
         products: Of all pairs of gradients.

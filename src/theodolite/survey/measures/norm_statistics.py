@@ -59,7 +59,7 @@ class NormsMeasure(Measure):
 
 
 def _is_frozen(module: nn.Module) -> bool:
-    """Tell whether a layer has parameters, and none that is trained."""
+    """Return whether a layer has parameters, and none that is trained."""
     own = list(module.parameters(recurse=False))
     return bool(own) and not any(p.requires_grad for p in own)
 
@@ -73,10 +73,10 @@ def _running(
     ratio = ((_plain(running) + module.eps) / variance).log()
     count = max(intake.per_sample * site.sounding.samples, 1)
     distance, seen = float(off.square().mean().sqrt()), site.sounding.samples
-    error, told = 1 / math.sqrt(count), {**labels, "n_samples": seen}
-    yield number("running_mean_distance", distance, error, **told)
+    error, facts = 1 / math.sqrt(count), {**labels, "n_samples": seen}
+    yield number("running_mean_distance", distance, error, **facts)
     log_ratio = float(ratio.square().mean().sqrt())
-    yield number("running_var_ratio", log_ratio, math.sqrt(2) * error, **told)
+    yield number("running_var_ratio", log_ratio, math.sqrt(2) * error, **facts)
     if module.num_batches_tracked is not None:
         yield number("batches_tracked", int(module.num_batches_tracked), 0.0, **labels)
 

@@ -82,8 +82,8 @@ def rounding_of_products(
 ) -> float:
     """Return how far a product with the Hessian is from float64, relative to it.
 
-    By one product along the gradient; where the model cannot be had in float64, half
-    the digits of its own type.
+    From one product along the gradient. If the model cannot be copied to float64: half
+    the digits of its dtype.
     """
     given: dict[str, Any] = {"loss": loss, "norm_mode": norm_mode}
     vector = flat_gradient(model, batch, **given)

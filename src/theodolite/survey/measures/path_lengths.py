@@ -52,14 +52,14 @@ class PathsMeasure(Measure):
         for length in range(paths.energy.shape[1]):
             value, error = paths.energy[0, length], paths.energy_error[0, length]
             share = float(paths.share[0, length])
-            told = {**labels, "length": length, "energy_share": share}
-            yield number("path_energy", value, error, **told)
+            facts = {**labels, "length": length, "energy_share": share}
+            yield number("path_energy", value, error, **facts)
         depth, error = paths.effective_depth[0], paths.effective_depth_error[0]
         yield number("effective_depth", depth, error, **labels)
         yield number("n_branches", len(paths.gain), 0.0, **labels)
 
 
 def _seconds(site: Site, samples: int) -> float:
-    """Return half a forward pass a branch, in double precision, and as much again."""
+    """Return the expected time: about two gradients per branch, in float64."""
     branches = len(site.chart.anatomy.additions) + 2
     return 2 * branches * site.gradient_s(samples)

@@ -30,7 +30,7 @@ class RatesMeasure(Measure):
     those of the optimiser given, else momentum 0.9. Weight decay that acts through the
     gradient is added to the curvature.
 
-    ``rate_over_stable`` is told where the whole batch was taken and there is curvature:
+    ``rate_over_stable`` is measured if the whole batch was used and has curvature:
     the largest eigenvalue of $D^{1/2} H D^{1/2}$ with $D$ each parameter's rate over
     its own bound, and over $P$, 0 for parameters that the optimiser does not hold. See
     :mod:`~theodolite.survey.measures.in_use`.
@@ -85,10 +85,10 @@ def _scaled_rows(
     if use is not None and use.plain:
         assert site.leading is not None
         top, seen = site.leading
-        told = {"n_samples": samples if apart else seen}
+        facts = {"n_samples": samples if apart else seen}
         if apart:
             top = _top(site, _as_used(hessian, use), allowance, 0.4)
-        yield from _use_rows(site, use, top, told)
+        yield from _use_rows(site, use, top, facts)
     share = 0.4 if apart else 0.8
     top = _top(site, Preconditioned(hessian, scales), allowance, share)
     for name in ("adam", "rmsprop"):
@@ -141,19 +141,19 @@ def _rate_rows(
     plain = name in ("gd", "momentum")
     decay = float(group.get("weight_decay") or 0.0) if plain else 0.0
     curvature, error = float(top.eigenvalues[0]) + decay, error_of(top)
-    told = {**labels, "optimizer": name, "status": str(top.status)}
+    facts = {**labels, "optimizer": name, "status": str(top.status)}
     if abs(curvature) <= error or math.isnan(curvature + error):
         for end in ("", "_low", "_high"):
-            told |= {"nonfinite": NOT_RESOLVED}
-            yield number(f"stable_rate{end}", math.nan, **told)
+            facts |= {"nonfinite": NOT_RESOLVED}
+            yield number(f"stable_rate{end}", math.nan, **facts)
         return
     most = bound_of(name, group)
     ends = (curvature, curvature + error, curvature - error)
     rate, low, high = (most / end if curvature > 0 else math.inf for end in ends)
     half = max(rate - low, high - rate) if curvature > 0 else math.nan
-    yield number("stable_rate", rate, half, **told)
-    yield number("stable_rate_low", low, half, **told)
-    yield number("stable_rate_high", high, half, **told)
+    yield number("stable_rate", rate, half, **facts)
+    yield number("stable_rate_low", low, half, **facts)
+    yield number("stable_rate_high", high, half, **facts)
 
 
 def _use_rows(
@@ -161,8 +161,8 @@ def _use_rows(
 ) -> Iterator[Found]:
     """Yield the rate in use, and over what is stable."""
     used = max(use.rates)
-    told = {"optimizer": use.name, "n_rates": len(use.rates)}
-    yield number("rate_in_use", used, 0.0, **told)
+    facts = {"optimizer": use.name, "n_rates": len(use.rates)}
+    yield number("rate_in_use", used, 0.0, **facts)
     ratio, error = float(top.eigenvalues[0]), error_of(top)
     first = use.treatments[0]
     if use.alike and first is not None:
@@ -173,5 +173,5 @@ def _use_rows(
     # trained on, and of a flat one no rate is too small.
     whole = labels["n_samples"] == site.samples and site.mode_asked is None
     if whole and ratio > error:
-        told |= {**labels, "status": str(top.status)}
-        yield number("rate_over_stable", ratio, error, **told)
+        facts |= {**labels, "status": str(top.status)}
+        yield number("rate_over_stable", ratio, error, **facts)

@@ -92,9 +92,9 @@ def zero_gradient_rows(site: Site) -> Iterator[Found]:
 
     They come with the first measure that asks, so that no number stands twice.
     """
-    if site.gradients_told:
+    if site.gradients_listed:
         return
-    site.gradients_told = True
+    site.gradients_listed = True
     gradients, seen = site.sounding.gradients, {"n_samples": site.sounding.samples}
     names = [n for n, g in gradients.items() if g.numel() and not bool(g.any())]
     of = {"n_parameters": len(gradients), **seen}

@@ -34,7 +34,7 @@ from .pace import Pace, pace_of, rounding_of_products
 from .sounding import Sounding, sound
 from .taps import OtherWayError
 
-# Samples that tell what a network is made of.
+# Samples on which the parts of a network are recorded.
 _CHARTED = 8
 # Share of the budget that the gradient pass of the first batch may take.
 _SOUNDED = 0.15
@@ -60,7 +60,7 @@ class Site:
         batches: The data.
         loss: What is differentiated.
         norm_mode: Statistics that normalisation layers use.
-        seed: Seed of whatever is random.
+        seed: Seed of all random numbers.
         budget_s: Seconds of the whole survey.
         started: When it started, by ``time.perf_counter``.
         optimizer: The optimiser in use, if one was given.
@@ -68,11 +68,11 @@ class Site:
         modes: Train or eval mode in which each module was found, by its name.
         random_layers_off: Whether modules drew random numbers and are in eval mode.
         unsupported: Sentences on layers that an instrument cannot handle.
-        mode_asked: The norm mode that was asked for, where this is another.
+        mode_asked: The requested norm mode, if ``norm_mode`` differs from it.
         unmapped: Why there is no map, where it was tried and failed.
         passes: Backward passes spent so far.
         leading: Ends of the Hessian's spectrum and samples, once they are measured.
-        gradients_told: Whether a measure has listed the parameters without a gradient.
+        gradients_listed: Whether a measure has listed parameters without a gradient.
     """
 
     model: nn.Module
@@ -91,7 +91,7 @@ class Site:
     unmapped: str = ""
     passes: int = 0
     leading: tuple[ExtremeEigenvalues, int] | None = None
-    gradients_told: bool = False
+    gradients_listed: bool = False
 
     @property
     def left_s(self) -> float:
@@ -105,7 +105,7 @@ class Site:
 
     @cached_property
     def samples(self) -> int:
-        """Samples of the first batch, 1 where they cannot be told apart."""
+        """Samples in the first batch, 1 if it cannot be split into samples."""
         return samples_in(self.batch) or 1
 
     @cached_property
@@ -150,7 +150,7 @@ class Site:
         try:
             return chart_of(self.model, self.first(_CHARTED))
         except FOREIGN as failed:
-            self.unmapped = f"no map could be made, for {told(failed)}"
+            self.unmapped = f"no map could be made, for {error_text(failed)}"
             self.unsupported.append(f"the model: {self.unmapped}")
             return blank_chart()
 
@@ -262,8 +262,8 @@ class Site:
         return lambda model, batch: logits_in(run_model(model, batch))
 
 
-def told(failed: BaseException) -> str:
-    """Return what somebody's code raised, in a line."""
+def error_text(failed: BaseException) -> str:
+    """Return an exception of a user's code as one line."""
     if isinstance(failed, torch.OutOfMemoryError):
         return "the device has no memory left: pass smaller batches, or fewer"
     lines = str(failed).strip().splitlines()

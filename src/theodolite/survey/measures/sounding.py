@@ -75,7 +75,7 @@ class Sounding:
 
     @property
     def each_s(self) -> float:
-        """Seconds a sample."""
+        """Seconds per sample."""
         return self.seconds / max(self.samples, 1)
 
 

@@ -86,7 +86,7 @@ def _classes_along(outputs: Tensor) -> int:
 
 
 def _is_narrow(site: Site, samples: int) -> bool:
-    r"""Tell whether a head has fewer features than outputs, and than places.
+    r"""Return whether a head has fewer features than outputs, and than places.
 
     Outputs $H W^\top + 1 b^\top$ of $n$ places, samples or positions in them, and of
     $C$ classes by $d$ features do not move along the $(n - d - 1)(C - d)$ directions
@@ -105,7 +105,7 @@ def _is_narrow(site: Site, samples: int) -> bool:
 
 
 def _sum_to_one(outputs: Tensor) -> bool:
-    """Tell whether outputs are probabilities, or their logarithms, to rounding."""
+    """Return whether outputs are probabilities, or their logarithms, to rounding."""
     axis = _classes_along(outputs)
     if outputs.ndim < 2 or outputs.shape[axis] < 2:
         return False

@@ -11,13 +11,13 @@ from .site import Site
 
 
 class UnitsMeasure(Measure):
-    """Units that no sample activates, zeros, and outputs at the end of their range.
+    """Shares of dead units, of zeros, and of saturated outputs.
 
-    A unit that gives zero for all $n$ samples gives it, by the rule of three, with a
-    chance of at most $3/n$ otherwise; that is the error of ``dead_share``.
-    ``twin_share`` counts live units that give what another gives. The label ``layer``
-    is the layer of weights before the activation; ``gate`` says whether its units only
-    scale another signal.
+    If a unit is zero for all $n$ samples, other samples activate it with a probability
+    of at most $3/n$ (rule of three); that is the error of ``dead_share``.
+    ``twin_share`` counts live units with the same output as another. The label
+    ``layer`` is the layer with weights before the activation; ``gate`` says whether
+    its units only scale another signal.
     """
 
     name: ClassVar = "units"

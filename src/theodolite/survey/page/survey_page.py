@@ -184,7 +184,7 @@ def _block(column: Column, sides: Sequence[Side], n_columns: int) -> dict[str, A
     rows = [side.rows_of(column) for side in sides]
     names = [f"{side.word} {column.name}".strip() for side in sides]
     blocks = [column.blocks.get(side.key) for side in sides]
-    told = [
+    shown = [
         [
             row
             for row in mine
@@ -214,7 +214,7 @@ def _block(column: Column, sides: Sequence[Side], n_columns: int) -> dict[str, A
             for side, block in zip(sides, blocks, strict=True)
             if block is not None
         ],
-        "lines": number_lines(told, [block and block.name for block in blocks]),
+        "lines": number_lines(shown, [block and block.name for block in blocks]),
         "spectrum": spectrum(rows, sides, names, label)
         if n_blocks <= _MOST_SPECTRA
         else None,

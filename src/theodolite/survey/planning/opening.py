@@ -67,7 +67,7 @@ def opened_site(
 
 
 def _is_of_one(site: Site) -> bool:
-    """Tell whether a batch norm gets one value a channel, which torch refuses."""
+    """Return whether a batch norm gets one value per channel, which torch refuses."""
     kind = nn.modules.batchnorm._BatchNorm
     norms = [m for m in site.model.modules() if isinstance(m, kind) and m.training]
     if site.samples > 1 or not norms or any(m.running_mean is None for m in norms):
@@ -84,10 +84,10 @@ def _is_of_one(site: Site) -> bool:
 
 
 def _without_statistics(site: Site) -> None:
-    """Measure by running statistics what a batch has none for, and say so."""
+    """Switch to eval mode, since the batch has no statistics, and record that."""
     site.model.eval()
     site.unsupported.append(
-        "batch norms: the batch gives one value a channel, which has no variance, so "
+        "batch norms: the batch gives one value per channel, which has no variance, so "
         f"all is measured in eval mode instead of {site.norm_mode} mode"
     )
     site.mode_asked, site.norm_mode = site.norm_mode, NormMode.EVAL

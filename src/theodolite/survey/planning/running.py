@@ -1,4 +1,4 @@
-"""Run measures within a budget, one after the other; whatever happens, report."""
+"""Run measures within a budget, one after the other, and report every outcome."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +14,9 @@ from theodolite.core import (
 )
 
 from ..measures.contract import Allowance, Measure, OutOfTimeError, deadline
-from ..measures.site import FOREIGN, Site, told
+from ..measures.site import FOREIGN, Site, error_text
 from ..records.outcomes import Measured, MeasureStatus
-from ..records.telling import told_seconds
+from ..records.telling import format_seconds
 from .telling import Progress
 
 # Share of its allowance by which a measure may be late before it is stopped, and share
@@ -35,7 +35,7 @@ def run_measures(
 
     A measure may claim its share of what is left, by weight among those to come; one
     that forecasts more is given it while that leaves a quarter for the others, and is
-    skipped otherwise. Time counts from when the survey was asked for.
+    skipped otherwise. Time counts from the call of the survey.
     """
     interrupted = False
     for place, measure in enumerate(measures):
@@ -103,7 +103,7 @@ def _run(site: Site, measure: Measure, coming: Sequence[Measure]) -> Measured:
     except TheodoliteError as refused:
         return ended("partial" if rows else "refused", str(refused))
     except FOREIGN as failed:
-        return ended("failed", told(failed))
+        return ended("failed", error_text(failed))
 
 
 def _taken(
@@ -119,7 +119,7 @@ def _taken(
                 rows.append(row)
                 safe_point()
     except OutOfTimeError:
-        given = told_seconds(allowance.seconds)
+        given = format_seconds(allowance.seconds)
         return ended(
             "partial", f"its {given} were spent: raise the budget for the rest"
         )
@@ -133,9 +133,9 @@ def grace_of(site: Site, allowance: Allowance) -> float:
 
 
 def _would_take(site: Site, forecast: float) -> str:
-    budget = told_seconds(site.budget_s + 2 * forecast)
+    budget = format_seconds(site.budget_s + 2 * forecast)
     return (
-        f"it would take about {told_seconds(forecast)} more than is left: give a "
+        f"it would take about {format_seconds(forecast)} more than is left: give a "
         f"budget of {budget}, or name fewer measures"
     )
 

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
-from ..records.telling import told_seconds
+from ..records.telling import format_seconds
 
 
 class Progress:
-    """One line that is written anew; silent unless it goes to a terminal.
+    """One progress line that is overwritten; silent unless the output is a terminal.
 
     Args:
-        wanted: Whether anybody asked for it.
+        wanted: Whether the caller wants progress.
         stream: Where it goes.
     """
 
@@ -39,5 +39,5 @@ class Progress:
         if callable(self._update):
             following = f", next {rest[0]}" if rest else ""
             more = f" and {len(rest) - 1} more" if len(rest) > 1 else ""
-            left = told_seconds(max(left_s, 0.0))
+            left = format_seconds(max(left_s, 0.0))
             self._update(f"{name}{following}{more}; {left} of the budget left")

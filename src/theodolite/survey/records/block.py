@@ -5,18 +5,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """A stretch of the network, in order of depth.
+    """A block of the network.
 
     Attributes:
-        index: Its place, from 0.
-        name: Path of the module that adds, such as ``layer1.0``; where one module adds
-            several times, of what it adds, and ``path#1``, ``path#2`` where that is
-            one as well. Never ``whole``.
+        index: Its position in order of depth, from 0.
+        name: Path of the module that adds, such as ``layer1.0``. If one module adds
+            several times: the path of the branch. If that is the same too: ``path#1``,
+            ``path#2``. Never ``whole``.
         kind: ``"residual"``, ``"plain"``, ``"stem"`` or ``"head"``.
         skip: What the skip does (``"identity"``, ``"projection"``, …), or ``""``.
         norms: Norms as ``kind:placement``, such as ``"batch:pre"``.
         activations: Names of its nonlinearities.
-        n_parameters: Parameters that it owns, those of inner modules among them.
+        n_parameters: Number of its parameters, including those of submodules.
         addition: Index among the additions of its anatomy, None if it adds nothing.
     """
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def headlines(survey: "Survey") -> list[tuple[str, str]]:
     """Return at most 10 pairs of a name and what is said of it."""
-    return [(name, told) for name, tell in _HEADLINES if (told := tell(survey))]
+    return [(name, text) for name, tell in _HEADLINES if (text := tell(survey))]
 
 
 def figure(row: Row) -> str:
@@ -41,9 +41,9 @@ def _one(quantity: str, **labels: Any) -> Callable[["Survey"], str]:
 
 
 def _loss(survey: "Survey") -> str:
-    told = _one("loss")(survey)
+    text = _one("loss")(survey)
     chance = _one("loss_at_chance")(survey)
-    return told + (f" (at chance {chance})" if told and chance else "")
+    return text + (f" (at chance {chance})" if text and chance else "")
 
 
 def _by_depth(quantity: str) -> Callable[["Survey"], str]:
@@ -54,9 +54,9 @@ def _by_depth(quantity: str) -> Callable[["Survey"], str]:
         values = rows.values()
         if not len(values):
             return ""
-        told = f"{values[0]:.3g} → {values[-1]:.3g}"
+        text = f"{values[0]:.3g} → {values[-1]:.3g}"
         among = f"{np.min(values):.3g} to {np.max(values):.3g}"
-        return f"{told} over {len(values)} ({among}){on_fewest(rows)}"
+        return f"{text} over {len(values)} ({among}){on_fewest(rows)}"
 
     return tell
 
@@ -79,11 +79,11 @@ def _curvature(survey: "Survey") -> str:
 
 def _rates(survey: "Survey") -> str:
     """Tell the rates by the samples that they were taken on, since lines are cut."""
-    told: dict[str, list[str]] = {}
+    briefs: dict[str, list[str]] = {}
     for row in survey.find("stable_rate"):
         brief = f"{row.get('optimizer')} {_brief(row)}"
-        told.setdefault(on_samples(samples_of(row)).strip(), []).append(brief)
-    parts = (": ".join(filter(None, (on, ", ".join(of)))) for on, of in told.items())
+        briefs.setdefault(on_samples(samples_of(row)).strip(), []).append(brief)
+    parts = (": ".join(filter(None, (on, ", ".join(of)))) for on, of in briefs.items())
     return "; ".join(parts)
 
 

@@ -27,7 +27,7 @@ class Measured:
     Attributes:
         measure: Its name.
         status: ``"done"``; ``"partial"``, stopped by its allowance; ``"skipped"``, the
-            budget did not reach; ``"refused"``, this model has not what it takes;
+            budget did not reach; ``"refused"``, this model cannot be measured so;
             ``"failed"``; or ``"interrupted"``.
         reason: One sentence where it is not done; of a skipped one what it would take.
         rows: What was measured.
@@ -50,7 +50,7 @@ class Measured:
 
 
 def samples_of(row: Row) -> tuple[int, int] | None:
-    """Return on how many of how many samples a row was taken, None if it says not.
+    """Return how many samples a row used, of how many; None if it does not say.
 
     Example:
         >>> samples_of({"n_samples": 2, "n_parts": 4, "of_samples": 256})

@@ -28,8 +28,8 @@ def _lines(survey: "Survey") -> Iterator[str]:
     yield title_of(survey)
     yield from _findings(survey)
     width = max((len(name) for name, _ in headlines(survey)), default=0)
-    for name, told in headlines(survey):
-        yield f"  {name:<{width}}  {told}"
+    for name, text in headlines(survey):
+        yield f"  {name:<{width}}  {text}"
     yield from _advice(survey)
     for said in survey.unsupported[:_UNSUPPORTED]:
         yield f"  UNSUPPORTED {said}"
@@ -62,7 +62,7 @@ def missing_of(survey: "Survey") -> str:
     """Return which measures are not done, with their status."""
     return ", ".join(
         f"{each.measure} ({each.status}"
-        + (f", {told_seconds(each.forecast_s)}" if each.status == "skipped" else "")
+        + (f", {format_seconds(each.forecast_s)}" if each.status == "skipped" else "")
         + ")"
         for each in survey.measured
         if each.status != "done"
@@ -72,16 +72,16 @@ def missing_of(survey: "Survey") -> str:
 def cost_of(survey: "Survey") -> str:
     """Return what the survey cost, and its seed."""
     return (
-        f"  {told_seconds(survey.cost.wall_s)} of {told_seconds(survey.budget_s)}, "
+        f"  {format_seconds(survey.cost.wall_s)} of {format_seconds(survey.budget_s)}, "
         f"{survey.cost.passes:,} passes, seed {survey.seed}"
     )
 
 
-def told_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Return seconds in words.
 
     Example:
-        >>> told_seconds(0.25), told_seconds(75), told_seconds(7200)
+        >>> format_seconds(0.25), format_seconds(75), format_seconds(7200)
         ('0.25 s', '75 s', '2 h')
     """
     if seconds < 100:
@@ -143,8 +143,8 @@ def shown_in_notebook(survey: "Survey") -> str:
     )
     numbers = "".join(
         f"<tr><th style='text-align:left'>{escape(name)}</th>"
-        f"<td style='text-align:left'>{escape(told)}</td></tr>"
-        for name, told in headlines(survey)
+        f"<td style='text-align:left'>{escape(text)}</td></tr>"
+        for name, text in headlines(survey)
     )
     advice = "".join(
         f"<details><summary>{escape(each.title)}</summary>"

@@ -42,10 +42,10 @@ class Survey:
         findings: What the numbers mean, worst first.
         advice: What to do, what is most likely to help first.
         unsupported: Layers that an instrument cannot handle, a sentence each.
-        inputs: Where the inputs came from; ``"made up: …"`` if they are nobody's.
+        inputs: Where the inputs came from; ``"made up: …"`` if they are random.
         budget_s: Seconds that it was given.
         cost: What all measures cost.
-        seed: Seed of whatever was random.
+        seed: Seed of all random numbers.
         norm_mode: Statistics that normalisation layers used.
         norm_layers: Under ``as_is``, the names of norm layers that were in ``train``
             mode and of those in ``eval`` mode.

@@ -30,7 +30,7 @@ _LIBRARIES: dict[str, tuple[str, ...]] = {
     "theodolite.networks": (),
     "theodolite.instruments": (),
 }
-# Keywords by which models are told to read files: timm's checkpoint_path, for one.
+# Keywords that make models read files, such as timm's checkpoint_path.
 _OF_FILES = re.compile(r"path|file|dir|url|cfg|config|checkpoint")
 _PLAIN_WORD = re.compile(r"[\w.-]*")
 

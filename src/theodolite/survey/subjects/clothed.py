@@ -10,16 +10,16 @@ from theodolite.instruments import Batch, Loss
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Subject:
-    """A model, data to run it on, and what is minimised.
+    """A model, data to run it on, and its loss.
 
     Attributes:
-        model: The model; of a compiled one, the module that was compiled.
+        model: The model; if it is compiled, the original module.
         batches: Batches, each a pair (inputs, targets) or keyword arguments.
-        loss: What is minimised.
-        title: What to call it.
-        inputs: Where the inputs, the labels and the loss come from, in a sentence;
-            begins with "made up" where nobody gave data.
-        labels_known: Whether targets are anybody's, rather than made up.
+        loss: The loss.
+        title: Name for print and pages.
+        inputs: One sentence on where inputs, labels and loss come from;
+            begins with "made up" if no data was given.
+        labels_known: Whether targets are real, not made up.
         code: Lines of Python that make ``model``.
     """
 

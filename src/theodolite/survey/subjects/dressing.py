@@ -20,7 +20,7 @@ from theodolite.instruments import (
 
 from .clothed import Subject
 from .hugging_face import LabelsApart, is_hugging_face, loss_in, made_up_batch, own_loss
-from .imported import told
+from .imported import error_text
 from .made_up import (
     Found,
     check_model,
@@ -178,7 +178,7 @@ def _made_up(
 
 
 def _aimed(loss: Loss | str | None, outputs: Any, of_tokens: bool) -> Aim:
-    """Return what was asked for, or what outputs of unknown meaning suggest."""
+    """Return the loss that was given, or one that fits the outputs."""
     if isinstance(loss, str):
         return named_aim(loss, outputs, of_tokens=of_tokens)
     aim = aim_for(outputs, of_tokens=of_tokens)
@@ -188,7 +188,7 @@ def _aimed(loss: Loss | str | None, outputs: Any, of_tokens: bool) -> Aim:
 def _with_targets(
     x: Tensor, aim: Aim, inputs: Found, model: nn.Module, generator: torch.Generator
 ) -> Batch:
-    """Pair inputs with drawn targets; of a model that is its own loss, inputs alone."""
+    """Pair inputs with random targets; if the model returns its loss, only inputs."""
     if aim.draw is None:
         return {inputs.name: x} if inputs.name else x
     # Two samples tell the shape that outputs have.
@@ -219,7 +219,8 @@ def _made_up_by_name(
     except Exception as error:
         raise SubjectError(
             f"{type(model).__name__} does not take made-up inputs ({said}: "
-            f"{told(error)[:200]}): pass batches of its inputs by name, from Python"
+            f"{error_text(error)[:200]}): pass batches of its inputs by name, "
+            "from Python"
         ) from error
     batches: list[Batch]
     if loss is None and own:
@@ -241,7 +242,7 @@ def _made_up_by_name(
 
 
 def _computes(model: nn.Module, inputs: Mapping[str, Tensor], labels: Any) -> bool:
-    """Say whether a model computes a loss from labels, of which it may know nothing."""
+    """Return whether a model computes a loss from labels."""
     try:
         outputs = run_once(model, {**inputs, "labels": labels})
     except Exception:
@@ -310,5 +311,5 @@ def _outputs(model: nn.Module, batch: Batch) -> Any:
     except Exception as error:
         raise SubjectError(
             f"{type(model).__name__} does not run on the batches given "
-            f"({told(error)[:200]}): pass what its forward takes"
+            f"({error_text(error)[:200]}): pass what its forward takes"
         ) from error

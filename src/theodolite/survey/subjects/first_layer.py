@@ -135,7 +135,7 @@ def _rows(width: int, what: str) -> Iterator[Wanted]:
 
 
 def _flattened(width: int, what: str) -> Iterator[Wanted]:
-    """Yield square images of as many numbers, which a model may flatten itself."""
+    """Yield shapes of square images with ``width`` numbers, for models that flatten."""
     for channels in (1, 3):
         side = math.isqrt(width // channels)
         if side > 1 and channels * side * side == width:

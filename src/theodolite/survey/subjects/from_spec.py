@@ -14,7 +14,7 @@ from .approval import approve
 from .clothed import Subject
 from .dressing import BATCH_SIZE, N_BATCHES, check_seed, check_sizes, dress
 from .hugging_face import model_from_config
-from .imported import callable_of, model_of, told
+from .imported import callable_of, error_text, model_of
 from .read_data import read_data
 from .specs import ApprovedSpec
 from .targets import LOSSES
@@ -45,7 +45,7 @@ def subject_of(
             what outputs and targets suggest by default.
         weights: safetensors, or a checkpoint of tensors alone.
         shape: Of one made-up sample, where the model does not tell.
-        batch_size: Samples a batch; 32 by default, 8 made-up ones of a large model.
+        batch_size: Samples per batch; 32 by default, 8 made-up ones of a large model.
         n_batches: Number of batches.
         trust: Whether code may run that is no model of a known library: Python files,
             and callables of other modules.
@@ -99,8 +99,8 @@ def _on(model: nn.Module, device: str | None) -> nn.Module:
         return model.to(device)
     except Exception as error:  # torch refuses devices in many ways
         raise ConfigError(
-            f"the model cannot live on device {device!r} ({told(error)[:120]}): try "
-            "'cpu', or leave it out"
+            f"the model cannot live on device {device!r} ({error_text(error)[:120]}): "
+            "try 'cpu', or leave it out"
         ) from error
 
 
@@ -139,8 +139,8 @@ def _loss(approved: ApprovedSpec) -> str | Loss:
             loss = loss(*spec.args, **spec.kwargs)
         except (Exception, SystemExit) as error:
             raise SubjectError(
-                f"the loss {spec.text} could not be made ({told(error)}): name a loss, "
-                "with the arguments that it wants"
+                f"the loss {spec.text} could not be made ({error_text(error)}): name "
+                "a loss, with the arguments that it wants"
             ) from error
     elif spec.args or spec.kwargs:
         raise SubjectError(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from theodolite.core import SubjectError
 
-from .imported import seeded, told
+from .imported import error_text, seeded
 from .made_up import place_of
 
 # Tokens of a made-up text, and samples of a made-up sound.
@@ -58,8 +58,8 @@ def model_from_config(path: Path | str, *, seed: int) -> nn.Module:
             return _built(transformers, known[kind].from_dict(plain))
     except Exception as error:
         raise SubjectError(
-            f"transformers cannot build the model of {path} ({told(error)[:300]}): "
-            "check the config"
+            f"transformers cannot build the model of {path} "
+            f"({error_text(error)[:300]}): check the config"
         ) from error
 
 
@@ -132,7 +132,7 @@ def _built(transformers: Any, config: Any) -> nn.Module:
 
 
 def is_hugging_face(model: nn.Module) -> bool:
-    """Say whether a model is one of transformers, without importing them."""
+    """Return whether a model is one of transformers, without importing them."""
     return hasattr(model, "main_input_name") and hasattr(model, "config")
 
 
@@ -159,7 +159,8 @@ def made_up_batch(
     except (AttributeError, RuntimeError, TypeError, ValueError) as error:
         raise SubjectError(
             f"the config of {type(model).__name__} allows no {name} or labels "
-            f"({told(error)[:200]}): check sizes such as vocab_size and image_size"
+            f"({error_text(error)[:200]}): check sizes such as vocab_size and "
+            "image_size"
         ) from error
     return {name: inputs}, None if labels is None else labels.to(device), said
 

@@ -24,7 +24,7 @@ def model_of(approved: ApprovedSpec, *, seed: int) -> nn.Module:
 
     Args:
         approved: Which callable, with which arguments.
-        seed: Of whatever is drawn while it is made.
+        seed: Seed of the random numbers that its construction draws.
     """
     spec, made = approved.spec, callable_of(approved)
     if not isinstance(made, nn.Module):
@@ -48,8 +48,8 @@ def _called(make: Any, spec: Spec, seed: int) -> Any:
             return make(*spec.args, **spec.kwargs)
     except (Exception, SystemExit) as error:
         raise SubjectError(
-            f"{spec.place}:{spec.name} could not be called ({told(error)}): pass the "
-            f"arguments that it wants, as in {spec.name}(10, depth=4)"
+            f"{spec.place}:{spec.name} could not be called ({error_text(error)}): pass "
+            f"the arguments that it wants, as in {spec.name}(10, depth=4)"
         ) from error
 
 
@@ -75,7 +75,7 @@ def module_of(spec: Spec) -> ModuleType:
             else f"install it, or pass path/to/file.py:{spec.name}"
         )
         raise SubjectError(
-            f"the module {spec.place} cannot be imported ({told(error)}): {hint}"
+            f"the module {spec.place} cannot be imported ({error_text(error)}): {hint}"
         ) from error
 
 
@@ -106,8 +106,8 @@ def _module_in_file(path: str, text: bytes) -> ModuleType:
         if not isinstance(error, Exception | SystemExit):
             raise
         raise SubjectError(
-            f"the file {path} cannot be run ({told(error)}): see what `python {path}` "
-            "says"
+            f"the file {path} cannot be run ({error_text(error)}): see what "
+            f"`python {path}` says"
         ) from error
     return module
 
@@ -161,7 +161,7 @@ def seeded(seed: int) -> Iterator[None]:
                 np.random.set_state(states[1])  # noqa: NPY002
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return an error of foreign code in one line."""
     lines = str(error).strip().splitlines()
     said = f": {lines[0].rstrip('. ')}" if lines else ""

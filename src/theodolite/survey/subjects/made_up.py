@@ -12,7 +12,7 @@ from theodolite.core import SubjectError, free_memory
 from theodolite.instruments import preserve
 
 from .first_layer import Wanted, candidates, required_arguments
-from .imported import told
+from .imported import error_text
 
 # Trials are quick; a model that takes none of so many takes none that we know.
 _MOST_TRIALS = 64
@@ -25,7 +25,7 @@ class Found:
     Attributes:
         wanted: Their kind.
         name: Keyword that they go by, where the model takes them by name.
-        outputs: What the model made of two of them.
+        outputs: The model's outputs for two of them.
     """
 
     wanted: Wanted
@@ -72,7 +72,7 @@ def find_inputs(
             return working
         if whole and unbounded is None:
             unbounded = working
-    # A model that puts out NaN whatever it is given is sick, which surveys tell.
+    # A model that returns NaN for every input is sick, and the survey reports that.
     if unbounded is not None:
         return unbounded
     raise SubjectError(_advice(model, tried, last))
@@ -158,7 +158,7 @@ def _advice(model: nn.Module, tried: list[str], last: BaseException | None) -> s
             f"no layer of {what} says which inputs it wants: give the shape of a "
             "sample, such as --shape 3,32,32, or data"
         )
-    why = f", the first: {told(last)[:200]}" if last is not None else ""
+    why = f", the first: {error_text(last)[:200]}" if last is not None else ""
     return (
         f"{what} takes none of {len(tried)} kinds of made-up inputs ({tried[0]}, …"
         f"{why}): give the shape of a sample, such as --shape 3,32,32, or data"

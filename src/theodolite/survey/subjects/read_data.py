@@ -14,7 +14,7 @@ from theodolite import data as datasets
 from theodolite.core import DataError, SubjectError, stream, unknown_name
 from theodolite.instruments import Batches
 
-from .imported import told
+from .imported import error_text
 from .made_up import find_inputs, place_of, run_once
 
 _INPUTS = ("inputs", "x", "X", "images", "data", "x_train", "input_ids")
@@ -29,7 +29,7 @@ def read_data(
     Args:
         source: Name of a dataset, folder of images, or ``FILE.npz``.
         model: Who they are for.
-        batch_size: Samples a batch.
+        batch_size: Samples per batch.
         n_batches: Most batches.
         seed: Of which samples are taken.
 
@@ -96,7 +96,7 @@ def _from_file(path: Path) -> tuple[np.ndarray, np.ndarray | None, str]:
         raise
     except Exception as error:  # a damaged archive may raise anything
         raise DataError(
-            f"the data {path} cannot be read ({told(error)}): pass a file of "
+            f"the data {path} cannot be read ({error_text(error)}): pass a file of "
             "numpy.savez(path, inputs=…, labels=…)"
         ) from error
     # An entry that is no array was read as bytes.
@@ -138,7 +138,7 @@ def _numbers(array: np.ndarray, what: str, path: Path) -> np.ndarray:
     if kind not in "fiub" or not array.ndim or not array.size:
         raise DataError(
             f"the data {path} have {what} of type {array.dtype} and shape "
-            f"{array.shape}, and real numbers were wanted, a row a sample: save them "
+            f"{array.shape}, and real numbers were wanted, a row per sample: save them "
             "with numpy.savez(path, inputs=…, labels=…)"
         )
     if kind == "f":
@@ -174,8 +174,8 @@ def _shaped(x: Tensor, model: nn.Module) -> tuple[Tensor, str]:
             return change(x), how
     raise SubjectError(
         f"the model does not take the data, whose samples are of shape "
-        f"{tuple(x.shape[1:])} ({told(first or SubjectError('none'))[:200]}): pass "
-        "data of the shape that it was made for"
+        f"{tuple(x.shape[1:])} ({error_text(first or SubjectError('none'))[:200]}): "
+        "pass data of the shape that it was made for"
     )
 
 

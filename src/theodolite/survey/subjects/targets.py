@@ -42,7 +42,7 @@ class TokenLoss(nn.Module):
         return functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
 
 
-# What models call outputs that are nobody's scores.
+# Names of outputs that are no class scores.
 _FEATURES = ("last_hidden_state", "hidden_states", "features", "pooler_output")
 LOSSES: dict[str, Callable[[], nn.Module]] = {
     "cross-entropy": nn.CrossEntropyLoss,

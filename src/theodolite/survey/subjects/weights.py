@@ -57,7 +57,7 @@ def _read(path: Path) -> Any:
         ) from error
     except SubjectError:
         raise
-    except Exception as error:  # whatever bytes that are no checkpoint may do
+    except Exception as error:  # a file that is no checkpoint may raise anything
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise SubjectError(
             f"the weights {path} are no checkpoint ({first[:80].rstrip('. ')}): pass a "

@@ -38,7 +38,7 @@ def lightning_watch(
             by default.
         quantities: See :func:`watch`.
         norm_mode: See :func:`watch`.
-        seed: Seed of whatever is random.
+        seed: Seed of all random numbers.
         live: Whether to draw in a terminal.
         html: File to write a page to at the end.
 
@@ -98,7 +98,7 @@ def transformers_watch(
         batches: See :func:`watch`.
         quantities: See :func:`watch`.
         norm_mode: See :func:`watch`.
-        seed: Seed of whatever is random.
+        seed: Seed of all random numbers.
         live: Whether to draw in a terminal.
         html: File to write a page to at the end.
 

@@ -35,15 +35,15 @@ def watch(
 ) -> "Watch":
     """Watch a plain training loop: the survey's quantities along its steps.
 
-    Steps are counted by the optimiser, and looked at before an update, when gradients
-    are there, and once more at the end. The batch is the one that the loop passed
-    through the model, unless ``batches`` are given. Whatever goes wrong is reported
-    once and never raised; model, optimizer and random numbers are as without it.
+    Measurements run before an update, when gradients exist, and once at the end. The
+    batch is the one that the loop passed through the model, unless ``batches`` are
+    given. An error is reported once and never raised. Model, optimiser and random
+    states are the same as without the watch.
 
     Args:
         model: The model that is trained, as the loop calls it.
         optimizer: Its optimiser.
-        every: Steps from one look to the next.
+        every: Steps between two measurements.
         loss: The loss that is differentiated for ``sharpness``: the module that the
             loop calls, whose targets are then seen; or any loss, such as a function,
             with ``batches``. Of models that return a loss, theirs.
@@ -52,12 +52,12 @@ def watch(
         quantities: Names among ``loss``, ``sharpness``, ``gradient_norm``,
             ``branch_gain``, ``effective_depth``, ``weight_norm``, ``rate``,
             ``forward_rms``, ``dead_share``; by default those of the first seven that
-            can be had.
+            this model has.
         norm_mode: Statistics that normalisation layers use while measuring; by default
             every module keeps its mode, unless the model draws random numbers: then
             all but norm layers are measured in eval mode. Other modes set all norm
             layers, and put all else into eval mode.
-        seed: Seed of whatever is random.
+        seed: Seed of all random numbers.
         live: Whether to draw in a terminal; elsewhere nothing is drawn.
         html: File to write a page to at the end.
 
@@ -158,7 +158,7 @@ class Watch:
             self._handle.remove()
             self._handle, self._logbook.scene.over = None, True
             try:
-                if kind is None:  # a loop that broke off is not looked at again
+                if kind is None:  # a loop that raised is not measured again
                     self._look()
             finally:
                 self._seen.lift()

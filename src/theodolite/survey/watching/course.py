@@ -102,7 +102,7 @@ class Series:
 
     Attributes:
         of: Which of its quantity's numbers, such as the block; empty if it is one.
-        rows: One row a step.
+        rows: One row per step.
     """
 
     of: str

@@ -13,21 +13,21 @@ from .telling import Telling
 
 
 class Logbook:
-    """The probes of the quantities, and their rows.
+    """The probes of the watched quantities, and the rows that they measured.
 
     Args:
-        scene: What all looks share.
-        every: Steps from one look to the next.
-        quantities: Their names; those that can be had by default.
+        scene: State shared by all measurements.
+        every: Steps between two measurements.
+        quantities: Names of quantities; by default those that this model has.
         live: Whether to draw in a terminal.
         html: File to write a page to at the end.
 
     Attributes:
-        scene: What all looks share.
-        probes: One a quantity.
+        scene: State shared by all measurements.
+        probes: One probe per quantity.
         telling: The tracker that keeps rows and draws them.
-        retired: Returns what failed, with the reason.
-        settings: Facts for the page.
+        retired: Returns the probes that failed, with the reason.
+        settings: Settings of the optimiser and the loss, for the page.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Logbook:
         """Return what was measured so far.
 
         Args:
-            steps: Updates made; those up to the last look by default.
+            steps: Updates made; by default those up to the last measurement.
         """
         self._steps = max(self._steps, self.telling.last, steps or 0)
         return Course(

@@ -37,7 +37,7 @@ from .signals import Glimpse, glimpse
 
 Found = dict[str, Any]
 
-# Samples that tell what a network is made of, and whose paths are followed.
+# Samples on which the network's parts are recorded and its paths are followed.
 _CHARTED, _FOLLOWED = 8, 4
 # Sharpness to a hundredth, by so many products at most; see its error.
 _TOLERANCE, _PRODUCTS = 1e-2, 60
@@ -62,14 +62,14 @@ class Scene:
     Attributes:
         norm_mode: Statistics that normalisation layers use while measuring.
         title: What is trained, known at the first look.
-        seed: Seed of whatever is random.
+        seed: Seed of all random numbers.
         insist: Whether what cannot be measured is a failure, or is noted and left out.
         optimizer: Returns the optimiser in use, if it is known.
         missing: What was left out, with the reason.
         over: Whether the training has ended, so that gradients are old.
         loss_samples: On how many of how many samples the loss is taken, if on fewer
             than were given.
-        chart: What the network is made of, once it is known.
+        chart: The network's parts, once they are recorded.
         norm_layers: Names of norm layers by their mode at the last look, under
             ``as_is``.
         spent_s: Seconds of wall time that looks took.
@@ -205,8 +205,8 @@ def _sharpness(scene: Scene, at: Snapshot) -> list[Found]:
         seed=scene.seed,
     )
     value, error = float(ends.eigenvalues[0]), float(ends.errors[0])
-    told = {"status": str(ends.status), "passes": ends.cost.passes}
-    rows = [_number("sharpness", value, error, **told)]
+    facts = {"status": str(ends.status), "passes": ends.cost.passes}
+    rows = [_number("sharpness", value, error, **facts)]
     if abs(value) > error:
         scene.missing.pop("rate_over_stable", None)
         return rows + _over_stable(scene.optimizer(at), value, error)
@@ -267,8 +267,8 @@ def _effective_depth(scene: Scene, at: Snapshot) -> list[Found]:
         outputs=lambda model, batch: logits_in(run_model(model, batch)),
     )
     depth, error = paths.effective_depth[0], paths.effective_depth_error[0]
-    told = {"linearised": bool(paths.linearised), **_counts(at, _FOLLOWED)}
-    return [_number("effective_depth", float(depth), float(error), **told)]
+    facts = {"linearised": bool(paths.linearised), **_counts(at, _FOLLOWED)}
+    return [_number("effective_depth", float(depth), float(error), **facts)]
 
 
 def _glimpsed(scene: Scene, at: Snapshot) -> tuple[Chart, Glimpse]:

@@ -61,8 +61,7 @@ class Seen:
         """Return the last batch: a pair where targets are known.
 
         Raises:
-            MeasurementError: The model has not been called, or in a way that cannot be
-                told again.
+            MeasurementError: The model was not called, or its call cannot be repeated.
         """
         if self._inputs is None:
             raise MeasurementError(

@@ -164,5 +164,5 @@ def _at(block: Any) -> Found:
 
 
 def _row(quantity: str, value: float, error: float, **labels: Any) -> Found:
-    told = error if math.isfinite(error) else None
-    return {"quantity": quantity, "value": value, "error": told, **labels}
+    finite = error if math.isfinite(error) else None
+    return {"quantity": quantity, "value": value, "error": finite, **labels}

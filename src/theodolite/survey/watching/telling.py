@@ -92,7 +92,7 @@ class Telling:
 
 
 def is_terminal(stream: IO[str]) -> bool:
-    """Say whether a stream is a terminal that can draw."""
+    """Return whether a stream is a terminal that can draw."""
     return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
 
 
@@ -107,9 +107,9 @@ def drawn(rows: Iterable[Row], step: int) -> Any:
     table.add_column("so far", no_wrap=True)
     for name, values in lines_of(rows).items():
         now, error = values[-1]
-        told = f"{now:.4g}" + (f" ± {error:.2g}" if error else "")
+        text = f"{now:.4g}" + (f" ± {error:.2g}" if error else "")
         table.add_row(
-            Text(printable(name)), told, sparkline([value for value, _ in values])
+            Text(printable(name)), text, sparkline([value for value, _ in values])
         )
     return table
 

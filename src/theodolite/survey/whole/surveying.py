@@ -77,7 +77,7 @@ def survey(
         norm_mode: Statistics that normalisation layers use; by default each those of
             the mode it is in. Other modes set all norm layers, and put all else into
             eval mode.
-        seed: Seed of whatever is random.
+        seed: Seed of all random numbers.
         measures: Names of measures; all by default.
         tries: Whether to put advice to the test, for as long again as the budget.
         progress: Whether to show progress, at a terminal.
@@ -183,7 +183,7 @@ def _subject(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
 def _judged(survey: Survey) -> Survey:
     """Return the survey with findings and advice.
 
-    What is no more than a note is no reason to draw weights anew.
+    A note is no reason to re-initialise weights.
     """
     findings = find(survey)
     notes = {each.rule for each in findings if each.severity == "note"}

@@ -42,7 +42,7 @@ class Kink:
 
 @dataclass(frozen=True, eq=False)
 class FlowPath:
-    r"""A flow at the times that were asked for, up to a kink on which it slides.
+    r"""A flow at the requested times, up to a kink along which it slides.
 
     Attributes:
         times: Times that were reached.

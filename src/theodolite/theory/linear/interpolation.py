@@ -106,7 +106,7 @@ def weight_norm_bound(*, rho: float, samples: int, units: int) -> float:
     r"""Return the norm that the proof allows, $\sqrt{8\pi m(1 + \rho(m-1)/2)/R}/\rho$.
 
     Paths are no longer than $\pi(1 + \rho(m-1)/2)$ and a sample has at least
-    $\lfloor R/m \rfloor$ units, which stand for $R/m$ where $m$ does not divide $R$.
+    $\lfloor R/m \rfloor$ units, in place of $R/m$ where $m$ does not divide $R$.
 
     Assumes: unit vectors at least $\rho$ apart in at least 3 dimensions.
 

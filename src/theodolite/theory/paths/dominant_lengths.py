@@ -81,7 +81,7 @@ def _ends(depth: int, low: Share, high: Share) -> tuple[int, int]:
         raise ConfigError(
             f"a band from {low!r} to {high!r} of the depth: pass 0 <= low <= high <= 1"
         )
-    # A share such as 0.3 stands for the decimal, so that 0.3 of 10 is 3.
+    # A share such as 0.3 means the decimal number, so that 0.3 of 10 is 3.
     shares = (Fraction(str(low)), Fraction(str(high)))
     return max(1, math.ceil(shares[0] * depth)), math.floor(shares[1] * depth)
 

@@ -74,7 +74,7 @@ class Panels:
 # Beyond this index a count from the edge is not given by the derivatives below.
 DEEPEST_INDEX = 2
 _PER = 16
-# Nodes a panel, and widths of a panel in units of the edge: two digits to spare.
+# Nodes per panel, and panel widths in units of the edge; two digits more than needed.
 _WIDTH = 2.0
 
 

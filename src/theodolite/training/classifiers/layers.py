@@ -34,7 +34,7 @@ def mean_loss(outputs: Tensor, targets: Tensor, loss: str) -> Tensor:
 
 
 EPS = 1e-5  # as torch's batch norms have it
-# Kernels of torch without Python of their own.
+# Functions of torch that run no Python code.
 _aten: Any = torch.ops.aten
 Statistics = list[tuple[Tensor, Tensor]]
 

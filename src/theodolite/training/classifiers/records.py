@@ -109,7 +109,7 @@ class TrainedClassifier:
         status: ``finished``, ``diverged`` (outputs or weights no longer finite) or
             ``stopped`` (by the time limit).
         blueprint: Its architecture.
-        records: Records at the epochs asked for, while all numbers were finite.
+        records: Records at the chosen epochs, while all numbers were finite.
         weights: Matrices of its layers at the end, on the CPU.
         statistics: Means and variances of its batch norms over the training samples.
         seconds: Time of its training; that of a stack is divided evenly by its runs.

@@ -159,7 +159,7 @@ class _Run:
 
 
 class _Recorder:
-    """Keeps records of runs at the epochs asked for."""
+    """Keeps records of runs at the chosen epochs."""
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ class Grid:
         axes: Name to values, in the order of the arrays' dimensions.
         rows: Everything that was saved: ``final_loss`` of every point with its status,
             ``loss`` along recorded steps, and the probes' rows.
-        steps: Updates asked for.
+        steps: Requested number of updates.
         cost: What the points cost.
         folder: Where the rows are, None if they were not kept.
         notes: What a person should know, in sentences.

@@ -37,7 +37,7 @@ class Step:
     $v \leftarrow \mu v + g$, $w \leftarrow w - \eta\,(g + \mu v)$ with Nesterov's
     momentum and $w \leftarrow w - \eta v$ without; no velocity is kept where
     $\mu = 0$. Batch, rate, loss and errors are tensors that stay where they are, so
-    that a graph can be made of it.
+    that it can be captured as a CUDA graph.
 
     Attributes:
         batch: Raw images to fill before a step.

@@ -32,7 +32,7 @@ ours = partial(beyond, place="Beyond the paper")
 
 
 def right(name: str) -> Select:
-    """Select whether runs ended as a rule says."""
+    """Select whether a rule predicted the end of each run correctly."""
     return measured(name).called(f"share right, {RIGHT[name]}")
 
 

@@ -23,13 +23,13 @@ def combine(config: Config, cell: Cell) -> Rows:
     rows: list[Row] = []
     for rate in config.rates:
         end = loss + spectrum.change(rate, config.steps)
-        told = {
+        phases = {
             "foretold": phase_of(end, start=loss, best=best),
             "by_sharpness": DIVERGES if rate * spectrum.largest > 2 else TRAINS,
             "all_train": TRAINS,
         }
         rows += [
             {"lr": rate, "quantity": name, "value": phase, "error": 0.0}
-            for name, phase in told.items()
+            for name, phase in phases.items()
         ]
     return Rows(rows)

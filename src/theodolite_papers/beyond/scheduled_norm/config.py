@@ -20,7 +20,7 @@ PAIR = (3, 8)  # the two classes
 METHODS = ("decay", "grown", "held", "bare")
 BATCH_NORMED = ("decay", "grown", "held")
 # Norm of every layer at the start: the smallest and the largest of figures 1 to 5, each
-# with directions of its own.
+# with other directions.
 STARTS = (0.1, 5.0)
 LAYERS, BATCH, MOMENTUM = 4, 100, 0.9
 GROWTH = 100.0  # a norm grows by this factor in the first half of training

@@ -46,7 +46,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def _averaged(rows: Rows) -> Rows:
-    """Average the starts of each split, which is the unit of chance."""
+    """Average over the starts of each split; only splits are independent."""
     groups: dict[tuple, list[Row]] = {}
     for row in rows:
         groups.setdefault(_key(row), []).append(row)

@@ -125,8 +125,8 @@ def _optimizer(
         model, rho=rho, invariant=free if method in BATCH_NORMED else ()
     )
     for _, parameter in groups[1]["params"] if len(groups) > 1 else ():
-        # Rows of norm one, whatever the start: batch norms make scales void, but for
-        # their epsilon.
+        # Rows get norm one: before a batch norm their scale has no effect, except
+        # through epsilon.
         with torch.no_grad():
             parameter.mul_(len(parameter) ** 0.5 / parameter.norm())
     return SphereSGD(groups, lr=rate, momentum=MOMENTUM)

@@ -98,9 +98,9 @@ def corners(both: PredictedAndMeasured) -> dict[str, Number]:
     for name, pair in CORNERS.items():
         values = list(gap(ended(both), *pair).values.values())
         if len(values) > 1:
-            told = estimate(values)
-            factor = 10**told.mean
-            factors[name] = Number(factor, factor * math.log(10) * told.stderr)
+            average = estimate(values)
+            factor = 10**average.mean
+            factors[name] = Number(factor, factor * math.log(10) * average.stderr)
     return factors
 
 
@@ -122,8 +122,8 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
         for reading in (WHOLE, BATCHES):
             kept = by_network(late.at(rule=rule, reading=reading)(both))
             if kept.values:
-                told = estimate(list(kept.values.values()))
-                mean = {"value": told.mean, "error": told.stderr}
+                average = estimate(list(kept.values.values()))
+                mean = {"value": average.mean, "error": average.stderr}
                 rows.append(compared_row(f"late λmax, {reading}, {rule}", edge, mean))
     return rows
 

@@ -60,7 +60,7 @@ class Course:
 @lru_cache(maxsize=_KEPT)
 def trained(config: Config, rule: str, trial: int) -> Course:
     """Train one network and keep its weights at the moments of its rule."""
-    _refuse_too_small_a_card(config, rule)
+    _check_gpu_memory(config, rule)
     seed = derive(trial, f"whole-set curvature, {rule}")
     images = images_of(config.dataset, config.samples_of(rule), config.device)
     states: list[dict[str, Any]] = []
@@ -87,12 +87,12 @@ def trained(config: Config, rule: str, trial: int) -> Course:
     return Course(dict(zip(sorted(steps), states, strict=False)), run.status)
 
 
-def _refuse_too_small_a_card(config: Config, rule: str) -> None:
-    """Raise what a reading of the whole set would raise for want of memory.
+def _check_gpu_memory(config: Config, rule: str) -> None:
+    """Raise the error that a reading of the whole set would raise without memory.
 
-    What it takes does not depend on the weights, so that nobody trains in vain.
+    The memory does not depend on the weights, so a failure shows before training.
     """
-    if _on_card(config):
+    if _on_gpu(config):
         model = model_of(config, networks.build(config.plan, seed=0).state_dict())
         _operator(config, model, samples_of(config, rule), "full").close()
 
@@ -109,7 +109,7 @@ def recipe_of(config: Config, rule: str, count: int) -> "training.Recipe":
         weight_decay=0.0,
         nesterov=False,
         milestones=(),
-        precision=config.precision if _on_card(config) else "float32",
+        precision=config.precision if _on_gpu(config) else "float32",
         test_every=epochs,
     )
 
@@ -242,17 +242,17 @@ def _precision(config: Config) -> "torch.dtype":
 
 
 def _layout(config: Config) -> Any:
-    """Return how maps lie in memory: with channels last for a card's convolutions.
+    """Return the memory format of images: channels last on a GPU.
 
     On an H200 a product of 5,000 images then takes three fifths of the time. Chunks of
     2,500 would not do: cuDNN then takes a way for them that launches 2,000 kernels.
     """
     import torch
 
-    return torch.channels_last if _on_card(config) else torch.preserve_format
+    return torch.channels_last if _on_gpu(config) else torch.preserve_format
 
 
-def _on_card(config: Config) -> bool:
+def _on_gpu(config: Config) -> bool:
     return config.device.startswith("cuda")
 
 

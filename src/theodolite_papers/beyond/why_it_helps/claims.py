@@ -70,9 +70,9 @@ def _pooled(both: PredictedAndMeasured) -> dict[str, Number]:
                 if math.isfinite(value)
             ]
             if len(values) > 1:
-                told = estimate(values)
+                average = estimate(values)
                 name = f"rank correlation, {metric}, {over} steps, all trials"
-                numbers[name] = Number(told.mean, told.stderr)
+                numbers[name] = Number(average.mean, average.stderr)
     return numbers
 
 

@@ -56,7 +56,7 @@ PRESETS = {
         n_seeds=2, datasets=("digits",), samples=6, steps=10, block_samples=1
     ),
     "quick": Config(n_seeds=2, samples=16, committed=True),
-    # Trials of their own, apart from those that the claims were written after.
+    # New trials; the claims were written after looking at others.
     "paper": Config(n_seeds=12, seed=200),
 }
 

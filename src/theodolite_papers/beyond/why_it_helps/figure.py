@@ -34,8 +34,8 @@ def table(both: PredictedAndMeasured) -> Rows:
                     point = {"shift": x.mean, "shift_error": x.stderr, **labels}
                     at = {**point, "variant": variant}
                     table += named_rows({"point": y.mean}, y.stderr, **at)
-            told = estimate(list(rank_correlations(both, dataset, metric).values()))
-            table += named_rows({"correlation": told.mean}, told.stderr, **labels)
+            average = estimate(list(rank_correlations(both, dataset, metric).values()))
+            table += named_rows({"correlation": average.mean}, average.stderr, **labels)
     return Rows(table)
 
 
@@ -121,9 +121,9 @@ def draw(table: Rows) -> "figures.Figure":
                 line=name == "average",
             )
         figures.reference_line(panel, 0.0)
-        told = table.only(quantity="correlation", dataset=dataset, metric=metric)
-        told = "{value:.2f} ± {error:.2f}".format(**told)
-        panel.set_title(f"{dataset}: rank corr. {told}")
+        row = table.only(quantity="correlation", dataset=dataset, metric=metric)
+        text = "{value:.2f} ± {error:.2f}".format(**row)
+        panel.set_title(f"{dataset}: rank corr. {text}")
         panel.set_xlabel(f"shift of the mean singular\nvalue {METRICS[metric]}")
         panel.locator_params(axis="x", nbins=5)
         figures.power_axis(panel, "y")

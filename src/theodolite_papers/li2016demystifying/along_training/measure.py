@@ -79,7 +79,7 @@ class State:
 
 @dataclass(eq=False)
 class States:
-    """A probe that keeps each state it sees, and measures its Hessian if told to."""
+    """A probe that keeps each state and, on request, measures its Hessian."""
 
     samples: tuple[np.ndarray, np.ndarray] | None = None
     keep_matrix: bool = False

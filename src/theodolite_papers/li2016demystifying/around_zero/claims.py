@@ -58,7 +58,7 @@ def _orders(both: PredictedAndMeasured) -> dict[str, Number]:
 
 
 def _medians(both: PredictedAndMeasured) -> dict[str, Number]:
-    """Return the median network, with the quartiles' half-distance as its spread."""
+    """Return the median over networks, with half the interquartile range as spread."""
     numbers = {}
     for name, label in (("condition", "cond(H)"), ("largest", "largest eigenvalue")):
         for rows, road in (

@@ -28,7 +28,7 @@ def relu(both: PredictedAndMeasured) -> Rows:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return round numbers within the data, as few as tell the scale."""
+    """Return a few round numbers within the data, enough to read the axis."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks: list[float] = []
     for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):

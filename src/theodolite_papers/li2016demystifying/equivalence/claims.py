@@ -20,7 +20,7 @@ MORE_THAN_TWO = above(
 
 
 def nonlinear(row: Row) -> bool:
-    """Return whether a row is of networks with an activation."""
+    """Return whether a row belongs to networks with an activation."""
     return row["setting"] != "linear"
 
 

@@ -73,8 +73,8 @@ def share_of(rows: Select, quantity: str, *, log: bool = False) -> Read:
             {**row, **{k: None if row[k] is None else row[k] / whole for k in SCALED}}
             for row in rows(both)
         )
-        told = f"{'log10 ' if log else ''}{rows} over {quantity.replace('_', ' ')}"
-        return by_network(shares, log=log).mean(told)
+        title = f"{'log10 ' if log else ''}{rows} over {quantity.replace('_', ' ')}"
+        return by_network(shares, log=log).mean(title)
 
     return read
 

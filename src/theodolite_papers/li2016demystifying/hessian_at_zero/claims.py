@@ -29,7 +29,7 @@ NEGATIVE = Region(high=0.0)
 
 
 def curvature(quantity: str, data: str = "random") -> Select:
-    """Select what 2-shortcut networks have at zero on some data."""
+    """Select a quantity of 2-shortcut networks at zero weights, on one kind of data."""
     return measured(quantity, n=2, data=data)
 
 

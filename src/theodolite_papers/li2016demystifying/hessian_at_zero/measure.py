@@ -44,7 +44,7 @@ class Measured:
 
     @property
     def blocks(self) -> np.ndarray:
-        """A copy of the matrix as an array of blocks, one a pair of layers."""
+        """A copy of the matrix as an array of blocks, one per pair of layers."""
         size = self.plan.width**2
         n = len(self.matrix) // size
         return self.matrix.reshape(n, size, n, size).transpose(0, 2, 1, 3).copy()

@@ -63,9 +63,9 @@ def ratio(kind: str) -> Select:
 def explodes(kind: str, *, log_x: bool = True, name: str = "") -> Test:
     """Judge whether ratios rise with depth, and still do at the greatest depths."""
     parts = {"": ratio(kind), ", last three": ratio(kind).keeping(_deepest_three)}
-    told = name or f"exponent of {ratio(kind)}"
+    title = name or f"exponent of {ratio(kind)}"
     return every(
-        trend(rows, over="depth", slope_in=above(0), log_x=log_x, name=told + where)
+        trend(rows, over="depth", slope_in=above(0), log_x=log_x, name=title + where)
         for where, rows in parts.items()
     )
 

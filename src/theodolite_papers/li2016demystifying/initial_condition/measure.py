@@ -41,7 +41,7 @@ def hessian(config: Config, key: tuple[tuple[str, Any], ...]) -> tuple[np.ndarra
 
 
 def readings(spectrum: Any) -> list[Row]:
-    """Return condition number and index with errors and circumstances."""
+    """Return condition number and index with their errors, status and norm mode."""
     kept = ("ratio", "largest", "small", "index")
     rows = [*spectrum.condition().rows(), *spectrum.index().rows()]
     # The network's seed is the cell's trial; times would differ from run to run.

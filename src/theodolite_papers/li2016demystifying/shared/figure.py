@@ -37,7 +37,7 @@ def draw_ratios(
             label=label,
             bound=ratios.column("open"),
             means="hollow: a lower bound, by rounding",
-            # Points that a prediction runs through need no line of their own.
+            # Points on a predicted curve need no line between them.
             line=not len(theory),
             # 1-shortcuts are equal to these and lie over them.
             marker_size=8.0 if kind == "orthogonal" else 5.0,

@@ -92,14 +92,14 @@ def _norm_off(both: PredictedAndMeasured) -> Quantity:
 
 
 def _digits(both: PredictedAndMeasured) -> dict[str, Number | float | int]:
-    told = {
+    quantities = {
         "distinct labels": "distinct_labels",
         "samples": "digits",
         "least norm of a whitened digit": "norm_least",
         "largest norm": "norm_most",
     }
     rows: Rows = both.measured
-    return {name: rows.value(quantity=key) for name, key in told.items()}
+    return {name: rows.value(quantity=key) for name, key in quantities.items()}
 
 
 def _ends(both: PredictedAndMeasured) -> dict[str, Number | float | int]:

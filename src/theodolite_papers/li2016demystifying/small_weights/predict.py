@@ -51,7 +51,7 @@ def unit_rows(rows: np.ndarray) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-# Units a sample in the picture; more would run the dots together.
+# Units per sample in the picture; more would run the dots together.
 STEPS = 24
 # Direction from which the sphere is seen: degrees of longitude and latitude.
 VIEW = (0.0, 14.0)
@@ -79,7 +79,7 @@ def picture() -> list[Row]:
 
 
 def straight_least(x: np.ndarray, y: np.ndarray) -> float:
-    """Return how near the straight arcs come to other points, walked in turn."""
+    """Return the smallest distance of the straight arcs to the other points."""
     stand, least = x.copy(), np.inf
     for place, label in enumerate(y):
         others = np.delete(stand, place, axis=0)
@@ -122,7 +122,7 @@ def _rows(curve: str, sample: int, places: np.ndarray) -> list[Row]:
     return rows
 
 
-# Samples and least distances at which orders of magnitude are told apart.
+# Samples and smallest distances at which orders of magnitude can be compared.
 ORDERS = ((10, 0.1), (100, 0.03), (1000, 0.01), (10000, 0.001))
 
 

@@ -72,7 +72,7 @@ def _sorted(loss: "_Loss", n: int, order: int) -> dict[str, list[float]]:
 
 
 def _translation(config: Config, n: int, trial: int) -> list[Row]:
-    """Return how loss and second derivative change as two matrices change units."""
+    """Return changes of loss and curvature when two directions move to other units."""
     rows: list[Row] = []
     for setting, names in SETTINGS.items():
         plan = ShortcutBlueprint(
@@ -96,10 +96,10 @@ def _translation(config: Config, n: int, trial: int) -> list[Row]:
 
 
 class _Loss:
-    """The loss near zero as a function of steps along a direction a matrix.
+    """The loss near zero as a function of steps along one direction per matrix.
 
-    A direction belongs to a place among the chosen and a layer of a unit, whatever the
-    unit, so that moving it between units changes nothing else.
+    A direction depends on its position in the list of matrices and on the layer inside
+    the unit, but not on the unit. So moving it between units changes nothing else.
     """
 
     def __init__(self, config: Config, plan: ShortcutBlueprint, trial: int) -> None:

@@ -81,7 +81,7 @@ def _slackening(rows: Select) -> Read:
 
 
 def _vanishing(rows: Select) -> Test:
-    """Judge whether norms fall as a power of depth that does not slacken."""
+    """Judge whether norms fall as a power of depth, also among the deepest networks."""
     return every(
         trend(rows, over="depth", slope_in=below(0)),
         inside(_slackening(rows), KEEPS_ON),

@@ -15,7 +15,7 @@ def predict(config: Config) -> Rows:
 
     Near zero a 2-shortcut linear network descends by $W_1 \leftarrow W_1 - \eta
     W_2^\top M$, $W_2 \leftarrow W_2 - \eta M W_1^\top$: along the singular vectors of
-    $M$, $W_1$ and $W_2$ grow by $1 \pm \eta s_k$ a step, whatever the depth. From
+    $M$, $W_1$ and $W_2$ grow by $1 \pm \eta s_k$ per step, at any depth. From
     entries of variance $v$ the mean square norm after $t$ steps is
     $v\,d\sum_k\frac12[(1+\eta s_k)^{2t} + (1-\eta s_k)^{2t}]$.
     """
@@ -39,7 +39,7 @@ def predict(config: Config) -> Rows:
     numbers = {
         "first_loss": linear_loss(plan, zero, data),
         "optimal_loss": data.optimal_loss(),
-        # Singular values below rounding are told from the others by five decades.
+        # Singular values that are only rounding are five decades below the others.
         "rank": float(np.sum(best > 1e-10 * best[0])),
         "width": float(config.width),
     }

@@ -43,7 +43,7 @@ def scale(norm: str, **labels: int) -> Select:
 
 
 def skipped(norm: str, **labels: int) -> Select:
-    """Select those of layers with a skip, which is all but the first."""
+    """Select the scales of all layers with a skip: every layer except the first."""
     rows = measured("scale", lambda row: row["layer"] > 1, norm=norm, **labels)
     return rows.called("scale of layers with a skip")
 
@@ -89,8 +89,8 @@ def first_differs(norm: str) -> Test:
         if not stages:
             return undecided("no network was read")
         rows = measured("excess", norm=norm, stage=stages[-1]).out_of(_apart)
-        told = "distance of the first layer, less the greatest of another"
-        return inside(mean(rows.called(told)), above(0))(both)
+        title = "distance of the first layer, less the greatest of another"
+        return inside(mean(rows.called(title)), above(0))(both)
 
     return test
 
@@ -98,7 +98,7 @@ def first_differs(norm: str) -> Test:
 def ends(norm: str) -> Asides:
     """Make asides: the scale of every layer at the end of training."""
 
-    def told(both: PredictedAndMeasured) -> dict[str, Number]:
+    def read(both: PredictedAndMeasured) -> dict[str, Number]:
         rows = scale(norm)(both)
         ends = rows.where(stage=max(rows.levels("stage")))
         return {
@@ -108,7 +108,7 @@ def ends(norm: str) -> Asides:
             for layer in rows.levels("layer")
         }
 
-    return told
+    return read
 
 
 def deviations(both: PredictedAndMeasured) -> dict[str, Number]:

@@ -48,7 +48,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     return rows
 
 
-TITLES = {"scalar": "one scale a layer (eq. 20)", "batch": "ordinary batch norm"}
+TITLES = {"scalar": "one scale per layer (eq. 20)", "batch": "ordinary batch norm"}
 
 
 def draw(table: Rows) -> "figures.Figure":

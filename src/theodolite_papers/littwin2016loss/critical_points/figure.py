@@ -39,10 +39,10 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
         for row in group_means(both.measured.where(quantity=quantity), labels):
             at = {label: row[label] for label in labels}
             which = f"of index {row['index']}" if by else "of all indices"
-            told = f"critical points {which}, {row['mixture']}"
+            title = f"critical points {which}, {row['mixture']}"
             rows.append(
                 compared_row(
-                    f"{told}, dimension {row['width']}",
+                    f"{title}, dimension {row['width']}",
                     both.predicted.value(quantity=quantity, **at),
                     row,
                 )
@@ -70,7 +70,7 @@ LABELS = {
     "beta-4": "residual, $\\beta = 4$",
 }
 
-# Indices, of one colour an order, are told apart by their lines.
+# One colour per order; indices differ by line style.
 DASHES = ("solid", "dashed", "dashdot", "dotted")
 
 

@@ -45,7 +45,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 
 def _flat_euler(glass: Any, points: np.ndarray) -> int:
-    """Return the alternating sum by the Hessian of the space around the sphere."""
+    """Return the alternating sum over indices of the Hessian in Euclidean space."""
     import torch
 
     rows = torch.from_numpy(points).requires_grad_()

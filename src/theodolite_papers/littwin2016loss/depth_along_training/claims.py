@@ -16,7 +16,7 @@ from .claims_tests import (
     by_scales,
     deeper,
     deeper_and_deeper,
-    exponents_told,
+    exponent_asides,
     follows,
     mediated,
     over_groups,
@@ -277,7 +277,7 @@ CLAIMS = (
         test=over_groups(follows(PROPORTIONAL), norms=NORMED),
         rival="deviations that grow with the scales and take most of it back",
         choices=(HALF, REREAD, KIND),
-        asides=exponents_told(NORMED + PLAIN, "output_depth"),
+        asides=exponent_asides(NORMED + PLAIN, "output_depth"),
     ),
     Claim(
         name="deeper-with-batch-norm",

@@ -231,12 +231,12 @@ def follows(region: Region) -> Make:
     return make
 
 
-def exponents_told(
+def exponent_asides(
     norms: tuple[str, ...], part: str
 ) -> Callable[[PredictedAndMeasured], dict]:
     """Make asides: by what a doubling of scales multiplies the scale of the law."""
 
-    def told(both: PredictedAndMeasured) -> dict[str, Number]:
+    def read(both: PredictedAndMeasured) -> dict[str, Number]:
         rows = exponents(both, part).where(from_factor=1.0)
         asides = {}
         for group in groups(both.measured):
@@ -249,4 +249,4 @@ def exponents_told(
                 )
         return asides
 
-    return told
+    return read

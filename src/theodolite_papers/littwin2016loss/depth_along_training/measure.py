@@ -86,7 +86,7 @@ def beta_of_scales(network: Any, x: "Tensor") -> tuple[float, float]:
     With $\Lambda = n$, as at the end of section 3: $\rho_l \sqrt{n}\,C_l\,S_l$ averaged
     over the layers with a skip, where $\rho_l$ is the share of open gates, $C_l$ the
     root mean square of the weights and $S_l$ what the norm multiplies by. Its error is
-    the standard error over these layers, as one number stands for all of them.
+    the standard error over these layers, since one number describes all of them.
     """
     import torch
 

@@ -89,7 +89,7 @@ def _result(cell: Cell, run: Any, steps: tuple[int, ...]) -> Rows:
 
 
 def _rows(history: Sequence[Mapping[str, float]], steps: tuple[int, ...]) -> list[Row]:
-    """Return the numbers of readings at the steps that were asked for."""
+    """Return the numbers of readings at the requested steps."""
     stages = {step: stage for stage, step in enumerate(steps)}
     rows: list[Row] = []
     for reading in history:

@@ -11,7 +11,7 @@ from theodolite.studies import StudyConfig
 
 # Second moment of a weight times the width: the paper's start, and that of He.
 SCALES = {"unit": 1.0, "he": 2.0}
-# Layers of the network whose paths are told one by one.
+# Layers of the network whose paths are listed one by one.
 FEW = 5
 # Share of open gates at normal inputs and weights without bias.
 RHO = 0.5

@@ -28,7 +28,7 @@ def ensemble(config: Config, key: tuple[tuple[str, Any], ...]) -> Any:
 
 
 def _is_unit(cell: Mapping[str, Any]) -> bool:
-    """Say whether a network is at the paper's scale, which is looked at closer."""
+    """Return whether a network is at the paper's scale, which is looked at closer."""
     return cell["scale"] == "unit"
 
 
@@ -49,7 +49,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 
 def _single(network: Any, x: Any) -> Rows:
-    """Tell every path of a network of few layers."""
+    """Return rows of every path of a network with few layers."""
     reading = paths.unravel(network, x, norm_mode="eval")
     labels = {"quantity": "path_energy", "norm_mode": str(reading.norm_mode)}
     energies = zip(reading.paths, reading.energy, reading.energy_error, strict=True)

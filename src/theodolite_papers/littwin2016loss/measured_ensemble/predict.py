@@ -14,7 +14,7 @@ from .config import RHO, SCALES, Config
 def predict(config: Config) -> Rows:
     r"""Moments of path lengths under $\epsilon_r^2$.
 
-    With $\Lambda = n$ its $\beta$ is $\rho\sqrt{n}\,C$, whatever the width.
+    With $\Lambda = n$ its $\beta$ is $\rho\sqrt{n}\,C$ at any width.
     """
     rows: list[Row] = []
     for scale, second in SCALES.items():

@@ -55,7 +55,7 @@ def _lines(expected: float, end: str) -> Read:
 
 
 def _slopes(quantity: str) -> Test:
-    """Derivatives by autodiff are those of a formula."""
+    """Judge whether derivatives by autodiff equal those of a formula."""
     gap = largest_distance(
         predicted(quantity), measured("slope"), ("depth", "length"), relative=False
     )

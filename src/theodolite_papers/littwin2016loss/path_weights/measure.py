@@ -25,7 +25,7 @@ from .config import (
 
 
 def of_network(config: Config, trial: int) -> list[Row]:
-    """Take networks with shared weights apart, and losses of one with coins."""
+    """Return rows of networks with shared weights, and losses with random gates."""
     plan = network()
     module = built(plan, seed=trial, device=config.device)
     weights = module.weights.detach().cpu().numpy()
@@ -78,7 +78,7 @@ def _scale_slope(
 
 
 def _losses(trial: int) -> list[Row]:
-    """Say how far mean losses over coins are from an affine map of mean outputs."""
+    """Return how far mean losses over random gates are from affine in mean outputs."""
     plan = PathBlueprint(**COINS)
     module = built(plan, seed=trial)
     x = 2 * stream(trial, "losses").normal(size=(64, plan.inputs))
@@ -97,7 +97,7 @@ def _losses(trial: int) -> list[Row]:
 
 
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
-    """Compute one depth, or take one network apart."""
+    """Return the rows of one depth, or of one network."""
     depth = cell["depth"]
     if cell["part"] == "network":
         return Rows(of_network(config, cell["trial"]))

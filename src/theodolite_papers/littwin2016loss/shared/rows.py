@@ -39,13 +39,13 @@ def growth(rows: Select, over: str, *, name: str = "") -> Read:
 
     def read(both: PredictedAndMeasured) -> Quantity:
         table = rows(both)
-        told = name or f"slope of {rows} over log10 {over}"
+        title = name or f"slope of {rows} over log10 {over}"
         if len(table.levels(over)) < 3:
-            return known(told, float("nan"), note=f"too few values of {over}")
+            return known(title, float("nan"), note=f"too few values of {over}")
         x = np.log10(table.values(over))
         lever = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
         error = float(np.abs(lever) @ np.abs(table.values("error")))
-        return known(told, float(lever @ table.values()), error)
+        return known(title, float(lever @ table.values()), error)
 
     return read
 

@@ -31,7 +31,7 @@ from theodolite.core import (
 
 from ..shared.rows import MORE_THAN_ROUNDING, rescaled
 
-# Second moments are known to a few hundredths; what they are told from is further off.
+# Second moments are known to a few hundredths; the rival values are further away.
 CLOSE = our_margin(
     0.15, "other normalisations are off by a quarter and more", centre=1.0
 )

@@ -33,7 +33,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """Closed forms beside the means over trials."""
     rows: list[Row] = []
-    for quantity, told in MOMENTS.items():
+    for quantity, moment in MOMENTS.items():
         means = group_means(
             both.measured.where(quantity=quantity), ("mixture", "width")
         )
@@ -41,7 +41,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
             labels = {"mixture": row["mixture"], "width": row["width"]}
             rows.append(
                 compared_row(
-                    f"{told}, {row['mixture']}, dimension {row['width']}",
+                    f"{moment}, {row['mixture']}, dimension {row['width']}",
                     both.predicted.value(quantity=quantity, **labels),
                     row,
                 )

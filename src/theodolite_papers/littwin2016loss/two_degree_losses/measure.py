@@ -18,7 +18,7 @@ EPS = 1e-14
 
 
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
-    """Differentiate the losses of a cell; degree 0 stands for networks."""
+    """Differentiate the losses of a cell; degree 0 means networks."""
     m, p = cell["shallow"], cell["deep"]
     if not m:
         return Rows(row for trial in config.seeds for row in _network(config, trial))

@@ -49,7 +49,7 @@ def _forces(
     size = np.linalg.norm(drawn.weights) / np.sqrt(config.weights)  # the paper's C
     inner, outer = drawn.scales[0], drawn.scales[-1]
     a, b = np.linalg.norm(low), np.linalg.norm(high)
-    # Forces are sums of products of gradients, whatever may cancel in them.
+    # Forces are sums of products of gradients, also where terms cancel.
     scale = EPS * float((a + b) ** 2) * p
     along = float(drawn.weights @ g)
     forces = {

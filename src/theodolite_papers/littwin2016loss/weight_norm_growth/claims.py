@@ -27,7 +27,7 @@ def for_each_start(make: Callable[[Select], Test], rows: Select = NORM) -> Test:
 
 
 def _last(rows: Rows) -> Rows:
-    """Return what first-order changes made of the growth, less what the others did."""
+    """Return the growth by first-order changes minus the growth by all others."""
     end = max(rows.levels("stage"), default=0)
     late = rows.where(stage=end)
     rest = {

@@ -182,10 +182,10 @@ def _bounds(drawn: Instance, trial: int) -> list[Row]:
         certified = _certify(network, drawn.inputs, cost, given)
         least = certified.kernel_smallest
         share = certified.kernel_error / least
-        told = certified.polyak * least
+        bound = certified.polyak * least
         ratio = named_rows(
-            {"gradient_ratio": certified.ratio / told},
-            (certified.ratio_error / told) + share * certified.ratio / told,
+            {"gradient_ratio": certified.ratio / bound},
+            (certified.ratio_error / bound) + share * certified.ratio / bound,
             trial=trial,
             cost=cost,
         )

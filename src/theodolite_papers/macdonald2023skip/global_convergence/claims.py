@@ -76,8 +76,8 @@ def _shares(both: PredictedAndMeasured) -> dict[str, Number]:
         for multiple in rows.levels("multiple"):
             name = f"{start} starts, {multiple:g} times the certified step"
             some = measured("reached", start=start, multiple=multiple)
-            told = mean(some)(both)
-            shares[name] = Number(told.value, told.error)
+            average = mean(some)(both)
+            shares[name] = Number(average.value, average.error)
     return shares
 
 

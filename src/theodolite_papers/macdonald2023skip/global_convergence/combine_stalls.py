@@ -24,7 +24,7 @@ CURVED = ("tanh", "logistic")
 
 @dataclass(frozen=True)
 class _Run:
-    """A network of one unit, where it starts, and its step over the certified one."""
+    """A one-unit network, its start, and its step divided by the certified step."""
 
     network: StalledNetwork
     where: str
@@ -41,7 +41,10 @@ class _Run:
 
 
 def stalls(config: Config) -> list[Row]:
-    """Descend networks of as many layers at once, each from where it keeps still."""
+    """Return rows of networks that start where a branch has no gradient.
+
+    Networks with the same number of layers are trained in one batch.
+    """
     rows: list[Row] = []
     for layers in config.layers:
         runs = list(_runs(config, layers))
@@ -53,7 +56,7 @@ def stalls(config: Config) -> list[Row]:
 
 
 def _runs(config: Config, layers: int) -> Iterator[_Run]:
-    """Yield the runs, those of a gate in a row; normal starts are of the ramp."""
+    """Yield the runs, sorted by gate; only the ramp has Gaussian starts."""
     for gate, where in STALLS:
         for cost in COSTS:
             network = stalled(config, gate, cost, layers)

@@ -35,7 +35,7 @@ RIVALS = ("no skip", "long branch", "dependent data")
 LONG_BRANCH = 1.2
 # Target and step of the fourth power as a cost: convex, smooth, not PL.
 QUARTIC_TARGET, QUARTIC_RATE = 0.3, 0.2
-# Limits nearer to the best are not told from it.
+# Limits nearer to the best loss count as equal to it.
 REACHED = 1e-4
 # Distance of starts from a network that fits, where the proof keeps weights bounded.
 NEARBY = 1e-4

@@ -43,7 +43,10 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def _normal_starts(both: PredictedAndMeasured) -> list[Row]:
-    """Return two layers from normal starts: medians on the way, and sorted limits."""
+    """Return rows of two-layer networks from Gaussian weights.
+
+    These are the medians along training and the sorted limits.
+    """
     rows = _medians("arrival", TWO, both.measured.where(quantity="excess", **NORMAL))
     of = {
         name: both.measured.where(quantity=name, **NORMAL)

@@ -21,7 +21,7 @@ from .config import PRESETS, RUN
 
 
 def _committed_pairs() -> str:
-    """Return a sentence on how many networks stand for the paper's ten trials."""
+    """Return a sentence on how many networks replace the paper's ten trials."""
     rows = RUN.rows().where(quantity="reached", added_identity=ORIGINAL)
     counts = [f"{len(rows.where(rate=r))} at {r:g}" for r in PRESETS["paper"].rates]
     return f"The committed run has these pairs in place of ten: {', '.join(counts)}."

@@ -12,7 +12,7 @@ compare = compare_table(1, DATASET)
 def cell_table(both: PredictedAndMeasured) -> Rows:
     """Return our cells and those of table 1: loss and error by rate and model.
 
-    Errors in percent are what accuracies leave, to be told apart on a log axis.
+    Errors are 100 % minus the accuracy, which a log axis separates better.
     """
     rows: list[Row] = []
     for word, printed, mine in CELLS:

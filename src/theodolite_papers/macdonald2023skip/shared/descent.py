@@ -26,7 +26,7 @@ class Descended:
 
 @dataclass(frozen=True)
 class Followed:
-    """Where growing steps came: weights, losses, squared gradients, steps, time."""
+    """Final weights, losses, squared gradients, step sizes and time of ``follow``."""
 
     weights: list["Tensor"]
     losses: "Tensor"
@@ -42,7 +42,7 @@ def descend(
     marks: Sequence[int],
     note: Callable[[Weights], "Tensor"] | None = None,
 ) -> Descended:
-    """Make plain steps, as many as the last mark says.
+    """Return the result of gradient descent; the last mark is the number of steps.
 
     The loss, and what ``note`` returns, are kept after as many steps as each mark says.
     There is a loss and a rate for each network.
@@ -65,7 +65,10 @@ def descend(
 
 
 def follow(loss: Loss, weights: Weights, rates: "Tensor", steps: int) -> Followed:
-    """Descend by steps that grow while they lower the loss by half of what they could.
+    """Return the result of gradient descent with a learning rate that adapts.
+
+    A step counts if it lowers the loss by half of the linear prediction or more. The
+    rate then grows; otherwise the step is undone and the rate shrinks.
 
     ``rates`` are the first steps of the networks; ``steps`` says how often to try one.
     """

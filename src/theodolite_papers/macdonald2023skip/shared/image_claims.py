@@ -91,7 +91,7 @@ def _numbers(run: list[Row]) -> list[Row]:
 
 def _labels(row: Row) -> Row:
     numbers = {k: row[k] for k in ("dataset", "rate", "added_identity", "status")}
-    # Pairs at two rates share no seed, so a pair has a name of its own.
+    # Pairs at two rates share no seed, so every pair has a different name.
     return {**numbers, "trial": f"{row['rate']:g}/{row['trial']}"}
 
 

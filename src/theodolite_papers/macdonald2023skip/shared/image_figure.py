@@ -54,8 +54,10 @@ def compare_table(
             )
             for cell in both.predicted.where(quantity=printed, table=table):
                 labels = {k: cell[k] for k in ("rate", "added_identity")}
-                told = f"{word}, {model(cell['added_identity'])}, rate {cell['rate']:g}"
-                rows += [_beside(told, cell["value"], row)
+                title = (
+                    f"{word}, {model(cell['added_identity'])}, rate {cell['rate']:g}"
+                )
+                rows += [_beside(title, cell["value"], row)
                          for row in means.where(**labels)]  # fmt: skip
         wanted = both.predicted.only(quantity="parameters")["value"]
         for scale in (ORIGINAL, MODIFIED):

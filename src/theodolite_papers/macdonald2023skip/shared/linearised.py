@@ -151,7 +151,7 @@ class Linearised:
         return self._pulled(scores, coupled=True).flatten(1)
 
     def blocks(self, samples: int) -> Tensor:
-        """Return a Jacobian of both blocks a sample, of the first few samples."""
+        """Return a Jacobian of both blocks per sample, of the first few samples."""
         size = self.readout.shape[-1]
         units = torch.eye(size).to(self.readout)
         given = units[:, None, :].expand(-1, samples, -1)

@@ -1,7 +1,7 @@
 """Many normalised residual networks of one shape at once, by hand, and their costs.
 
 The first axis of every tensor counts networks. A network is the list of its weights:
-those of the first layer, then an inner and an outer matrix a block.
+those of the first layer, then an inner and an outer matrix per block.
 """
 
 from collections.abc import Callable, Sequence

@@ -43,8 +43,8 @@ def between_models(
 
     def read(both: PredictedAndMeasured) -> Sampled:
         cells = [(table, rate, scale) for scale in (MODIFIED, ORIGINAL)]
-        told = f"{_word(quantity, log)} of modified less original, table {table}"
-        return _difference(both, quantity, cells, f"{told}, rate {rate:g}", log)
+        title = f"{_word(quantity, log)} of modified less original, table {table}"
+        return _difference(both, quantity, cells, f"{title}, rate {rate:g}", log)
 
     return read
 
@@ -56,9 +56,9 @@ def between_rates(
 
     def read(both: PredictedAndMeasured) -> Sampled:
         cells = [(table, rate, scale) for rate in rates]
-        told = f"{_word(quantity, log)} at {rates[0]:g} less at {rates[1]:g}"
-        told = f"{told}, table {table}, {model(scale)}"
-        return _difference(both, quantity, cells, told, log)
+        title = f"{_word(quantity, log)} at {rates[0]:g} less at {rates[1]:g}"
+        title = f"{title}, table {table}, {model(scale)}"
+        return _difference(both, quantity, cells, title, log)
 
     return read
 
@@ -77,8 +77,8 @@ def significance(quantity: str, table: int, rate: float, *, cells: int) -> Read:
             for one in (replace(gain, slack=0.0), gain)
         ]
         low, high = (min(1.0, value) for value in sorted(p))
-        told = f"p of equal {_word(quantity, False)}, table {table}, rate {rate:g}"
-        return known(told, (low + high) / 2, (high - low) / 2)
+        title = f"p of equal {_word(quantity, False)}, table {table}, rate {rate:g}"
+        return known(title, (low + high) / 2, (high - low) / 2)
 
     return read
 

@@ -83,11 +83,11 @@ def most_over(
     """
 
     def read(both: PredictedAndMeasured) -> Quantity:
-        told = name or f"{quantity} {'over' if ratio else 'less'} {bound}"
+        title = name or f"{quantity} {'over' if ratio else 'less'} {bound}"
         bounds = {tuple(row.get(k) for k in by): row for row in bound(both)}
         keys = [tuple(row.get(k) for k in by) for row in quantity(both)]
         if not keys or not bounds.keys() >= set(keys):
-            return known(told, float("nan"), note="rows are missing or lack a partner")
+            return known(title, float("nan"), note="rows are missing or lack a partner")
         a, da, b, db = np.array(
             [
                 [row["value"], row["error"], bounds[key]["value"], bounds[key]["error"]]
@@ -95,11 +95,11 @@ def most_over(
             ]
         ).T
         if ratio and not b.all():
-            return known(told, float("nan"), note="a bound is zero")
+            return known(title, float("nan"), note="a bound is zero")
         values = a / b if ratio else a - b
         errors = (da + abs(values) * db) / abs(b) if ratio else da + db
         sign = -1.0 if least else 1.0
         value = float((sign * values).max())
-        return known(told, sign * value, float((sign * values + errors).max()) - value)
+        return known(title, sign * value, float((sign * values + errors).max()) - value)
 
     return read

@@ -130,7 +130,7 @@ def read_spectra(
     """Return the spectra of a network in train mode on a batch.
 
     ``composite``: all scores of the batch by what the stem gives, samples coupled by
-    batch statistics. ``blocks``: the two blocks alone, a Jacobian a sample with the
+    batch statistics. ``blocks``: the two blocks alone, a Jacobian per sample with the
     statistics held at the batch's, those of the first ``samples`` taken together.
     """
     from .linearised import Linearised

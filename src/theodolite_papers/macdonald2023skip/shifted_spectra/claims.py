@@ -79,8 +79,10 @@ def _asides(both: PredictedAndMeasured) -> dict[str, Number]:
             rows = measured("mean", part="figure", kind=kind, metric=metric)(both)
             values = list(by_network(rows).values.values())
             if len(values) > 1:
-                told = estimate(values)
-                numbers[f"mean, {metric}, {kind}"] = Number(told.mean, told.stderr)
+                average = estimate(values)
+                numbers[f"mean, {metric}, {kind}"] = Number(
+                    average.mean, average.stderr
+                )
     return numbers
 
 

@@ -47,7 +47,7 @@ def matrix(quantity: str, shift: float) -> Select:
 
 
 def _crossed(both: PredictedAndMeasured) -> Quantity:
-    """Read how near the shares come to the law of the other matrix."""
+    """Return the smallest distance of a share from the law of the other matrix."""
     law = {(r["shift"], r["share"]): r for r in predicted("matrix_share")(both)}
     gaps = [
         abs(row["value"] - law[1 - row["shift"], row["share"]]["value"])
@@ -105,8 +105,8 @@ def _scaled(end: str, stride: int) -> Test:
 
     def read(both: PredictedAndMeasured) -> Quantity:
         value = _number(both, f"pool_{end}", stride=stride)
-        told = f"stride {stride} times its pool's singular value, {end}"
-        return _ratio(told, value, (1 / stride, 0.0))
+        title = f"stride {stride} times its pool's singular value, {end}"
+        return _ratio(title, value, (1 / stride, 0.0))
 
     return inside(read, EXACT)
 

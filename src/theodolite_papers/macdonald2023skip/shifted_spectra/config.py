@@ -85,7 +85,7 @@ PRESETS = {
         matrices=3,
         committed=True,
     ),
-    # Trials of their own, apart from those that the claims were written after.
+    # New trials; the claims were written after looking at others.
     "paper": Config(n_seeds=20, seed=100),
 }
 

@@ -52,16 +52,16 @@ def start_table(both: PredictedAndMeasured) -> Rows:
             for low, high in pairwise(KINDS):
                 pair = [by_network(read.where(kind=k), log=log) for k in (high, low)]
                 values = list(pair[0].minus(pair[1]).values.values())
-                told = estimate(values) if len(values) > 1 else None
+                average = estimate(values) if len(values) > 1 else None
                 table.append(
                     {
                         "quantity": name,
                         "addition": high,
                         "start": f"{init} × {gain:g}" if gain != 1 else init,
                         "place": place,
-                        "value": sign * told.mean if told else None,
-                        "spread": told.stderr if told else 0.0,
-                        "error": told.stderr if told else None,
+                        "value": sign * average.mean if average else None,
+                        "spread": average.stderr if average else 0.0,
+                        "error": average.stderr if average else None,
                     }
                 )
     return Rows(table)

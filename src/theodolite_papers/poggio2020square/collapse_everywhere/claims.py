@@ -49,14 +49,16 @@ def fallen(name: str, **labels: Any) -> Test:
         measured(name, stage="untrained", labels=GIVEN, **classes),
         log=True,
         by=HALVED,
-        name=f"log10 {name} lost ({_told(**labels)})",
+        name=f"log10 {name} lost ({_network_name(**labels)})",
     )
 
 
 def agreed(**labels: Any) -> Test:
     """The nearest class mean decides as the network does."""
     rows = measured("nc4", stage="end", labels=GIVEN, **labels)
-    return inside(mean(rows, name=f"nc4 at the end ({_told(**labels)})"), AGREED)
+    return inside(
+        mean(rows, name=f"nc4 at the end ({_network_name(**labels)})"), AGREED
+    )
 
 
 def everywhere(
@@ -89,13 +91,13 @@ def _told(classes: int, loss: str, decay: float, start: float) -> str:
 
 
 def _fitted(both: PredictedAndMeasured) -> Mapping[str, Number]:
-    """Return how well networks without decay fit their samples, from large starts."""
+    """Return training loss and error without decay, from large initial norms."""
     rows = both.measured.where(
         loss="square", decay=0.0, start=LARGE_START, labels=GIVEN
     )
     return {
-        f"{told}, {row['classes']} classes": Number(row["value"], row["error"])
-        for name, told in (("train_loss", "loss"), ("train_error", "training error"))
+        f"{label}, {row['classes']} classes": Number(row["value"], row["error"])
+        for name, label in (("train_loss", "loss"), ("train_error", "training error"))
         for row in group_means(rows.where(quantity=name), ("classes",))
     }
 

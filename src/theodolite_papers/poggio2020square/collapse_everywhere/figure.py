@@ -8,7 +8,7 @@ RUN = ("classes", "loss", "decay", "start")
 
 
 def collapse(both: PredictedAndMeasured) -> Rows:
-    """Return the four numbers beside norms, condition by condition, and untrained."""
+    """Return NC1 to NC4 and norms for each condition, and for untrained networks."""
     rows = both.measured.where(labels="given", loss="square")
     points: list[Row] = []
     for row in group_means(
@@ -117,8 +117,8 @@ def draw_curves(table: Rows) -> "figures.Figure":
             figures.row_band(panel, rows, "epoch", style=style, label=LOSSES[name])
         figures.log_axis(panel, "x")
         panel.set_xlabel("epochs")
-        told = "labels as given" if labels == "given" else "labels flipped"
-        panel.set_title(f"{told},\nstart {start:g}")
+        title = "labels as given" if labels == "given" else "labels flipped"
+        panel.set_title(f"{title},\nstart {start:g}")
     panels[0].set_ylim(bottom=0)  # that of all, once all is drawn
     panels[0].set_ylabel("error on new samples")
     figures.shared_legend(figure)

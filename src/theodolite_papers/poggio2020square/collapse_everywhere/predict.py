@@ -8,11 +8,11 @@ from .config import Config
 
 
 def predict(config: Config) -> Rows:
-    r"""Return the limits of the four numbers, and that of heads as they are.
+    r"""Return the limits of NC1 to NC4, and of NC3 with uncentred class means.
 
-    All four vanish in complete collapse. Heads without biases that fit one-hot labels
-    from orthogonal class means lie along the means as they are, not about their middle:
-    $\|W/\|W\| - A/\|A\|\|^2$ is then $2 - 2\sqrt{1 - 1/C}$.
+    All four vanish in complete collapse. A head without bias that fits one-hot labels
+    from orthogonal class means is parallel to the uncentred means, not to the centred
+    ones: $\|W/\|W\| - A/\|A\|\|^2$ is then $2 - 2\sqrt{1 - 1/C}$.
     """
     rows: list[Row] = [
         {"quantity": name, "value": 0.0, "error": 0.0}

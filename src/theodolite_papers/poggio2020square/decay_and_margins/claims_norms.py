@@ -44,8 +44,8 @@ HELD = Choice(
 def rank(of: str, reading: str, over: str = "all") -> Read:
     """Read the mean over trials of a rank correlation with the norm."""
     rows = measured("rank", of=of, reading=reading, over=over)
-    told = f"rank correlation of the norm ({reading}) with {of.replace('_', ' ')}"
-    return mean(rows, name=told if over == "all" else f"{told}, over {over}")
+    title = f"rank correlation of the norm ({reading}) with {of.replace('_', ' ')}"
+    return mean(rows, name=title if over == "all" else f"{title}, over {over}")
 
 
 def _least(both: PredictedAndMeasured) -> Mapping[str, Number]:
@@ -161,8 +161,8 @@ TURNED = Choice(
 def memory(reading: str, *, decay: float, noise: float = 0.0) -> Read:
     """Read the exponent of the norm at the end in that at the start."""
     rows = measured("memory", stage="end", reading=reading, decay=decay, noise=noise)
-    told = f"exponent of the last norm ({reading}) in the first, decay {decay:g}"
-    return mean(rows, name=f"{told}, noise {noise:g}" if noise else told)
+    title = f"exponent of the last norm ({reading}) in the first, decay {decay:g}"
+    return mean(rows, name=f"{title}, noise {noise:g}" if noise else title)
 
 
 def _thresholds(both: PredictedAndMeasured) -> Mapping[str, Number]:

@@ -168,8 +168,8 @@ def draw_noise(table: Rows) -> "figures.Figure":
     """Draw norms of the last layer and errors against label noise."""
     figure, panels = figures.new_figure(7.0, 3.8, panels=(1, 2))
     starts = table.levels("start")
-    told = {"norm": "norm of the last layer", "test_error": "error on new samples"}
-    for panel, (quantity, label) in zip(panels, told.items(), strict=True):
+    titles = {"norm": "norm of the last layer", "test_error": "error on new samples"}
+    for panel, (quantity, label) in zip(panels, titles.items(), strict=True):
         for start in starts:
             rows = table.where(quantity=quantity, start=start)
             if len(rows) < 2:  # no noise was tried from there

@@ -185,7 +185,7 @@ def _ends(config: Config, ends: Mapping[Any, dict[str, float]]) -> list[Row]:
 
 
 def _spreads(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
-    """Return how unlike margins are, after the first epoch and at the end."""
+    """Return the relative spread of margins, after the first epoch and at the end."""
     rows: list[Row] = []
     for run, network in trained.items():
         for stage, records in (

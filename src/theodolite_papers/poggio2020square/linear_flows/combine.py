@@ -13,7 +13,7 @@ from .measure import final_weights
 
 
 def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
-    """Compare every end with the rest of its setting."""
+    """Return the distance of the final weights from the equilibrium, per setting."""
     if cell["part"] != "ends":
         return Rows([])
     rows: list[Row] = []

@@ -15,7 +15,7 @@ from ..shared.rows import check_halving
 SHAPES = {"wide": (4, 6), "tall": (8, 4)}
 # Norms at the start, the last on the other side of zero.
 STARTS = (0.1, 1.0, 3.0, -0.5)
-# Three unit inputs of one class, by symmetry best told by (1, 0).
+# Three unit inputs of one class, by symmetry best separated by (1, 0).
 ANGLES = (math.pi / 3, -math.pi / 3, 0.0)
 THREE_DECAYS = (0.5, 0.1)
 THREE_START = (1.0, 0.4)

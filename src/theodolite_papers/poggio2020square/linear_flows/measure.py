@@ -227,8 +227,8 @@ def _map(config: Config, trial: int) -> list[Row]:
 
     rows: list[Row] = []
     for place, sign in (("target", 1.0), ("opposite", -1.0)):
-        told: Any = torch.autograd.functional.jvp(step, sign * x, turn)
-        moved, turned = told
+        pair: Any = torch.autograd.functional.jvp(step, sign * x, turn)
+        moved, turned = pair
         numbers = {
             "expansion": turned.norm() / turn.norm(),
             "fixed_gap": (moved - sign * x).norm(),

@@ -7,7 +7,7 @@ SHOWN = ("bound", "fixed_bound", "ramp", "held_error")
 
 
 def table(both: PredictedAndMeasured) -> Rows:
-    """Return both sides of the bound by decay."""
+    """Return both sides of the bound for each weight decay."""
     return Rows.joined(
         group_means(both.measured.where(quantity=name), ("decay",)) for name in SHOWN
     )

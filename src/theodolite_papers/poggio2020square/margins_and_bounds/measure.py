@@ -61,7 +61,7 @@ def _linear(config: Config, trial: int) -> list[Row]:
 
 
 def _signs(config: Config, trial: int) -> list[Row]:
-    """Average over all signs the most that networks of one norm correlate with them."""
+    """Return the Rademacher complexity of networks of one norm, over all signs."""
     x = plane(config, trial)
     signs = np.array(list(itertools.product((-1.0, 1.0), repeat=len(x))))
     turns = np.linspace(0, 2 * np.pi, GRID, endpoint=False)
@@ -85,7 +85,7 @@ EPS = 1e-12
 COUNTED = ("held_error", "ramp_least_excess")
 
 
-@lru_cache(maxsize=1)  # the bound is made of the very same networks
+@lru_cache(maxsize=1)  # the bound uses the same networks
 def networks(config: Config) -> Rows:
     """Train classifiers at every decay and read outputs on both sets."""
     import torch

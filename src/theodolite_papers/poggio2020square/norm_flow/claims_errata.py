@@ -80,7 +80,7 @@ def _sphere(rho: float) -> Select:
 
 
 def _at_smallest_start(both: PredictedAndMeasured) -> Quantity:
-    """Read the least rise over layers from the smallest start."""
+    """Return the smallest increase of the transient with depth, smallest start."""
     rows = both.measured.where(quantity="transient")
     start = min(rows.levels("start"), default=None)
     kept = PredictedAndMeasured(both.predicted, rows.where(start=start))

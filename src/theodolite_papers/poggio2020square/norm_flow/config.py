@@ -91,7 +91,7 @@ def unit_weights() -> tuple[np.ndarray, np.ndarray]:
 
 
 def ray_network(config: Config, trial: int) -> Drawn:
-    """Draw layers of rank one, each its own gradient for inputs on one ray."""
+    """Draw rank-one layers, each parallel to its gradient, for inputs on a ray."""
     rng = stream(config.seed, "ray", trial)
     units = [rng.normal(size=config.deep_widths[0])]
     units += [np.abs(rng.normal(size=width)) for width in config.deep_widths[1:-1]]

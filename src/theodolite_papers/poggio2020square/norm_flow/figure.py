@@ -7,13 +7,13 @@ from ..shared.rows import flow_beside_descent
 
 
 def unit_table(both: PredictedAndMeasured) -> Rows:
-    """Return the norm of one unit and where it would rest, over time."""
+    """Return the norm of one unit and its equilibrium, over time."""
     kept = ("unit_norm", "unit_rest")
     return both.predicted.where(lambda row: row["quantity"] in kept)
 
 
 def transient_table(both: PredictedAndMeasured) -> Rows:
-    """Return times to half of the rest by flow and descent, and paths of growth."""
+    """Return the time to half the equilibrium, by flow and descent, and the growth."""
     theory = both.predicted.where(lambda r: r["quantity"] in ("transient", "growth"))
     real = both.measured.where(quantity="transient")
     return Rows(
@@ -36,7 +36,7 @@ def kink_table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Norms, times and rests of the flow beside those of descent."""
+    """Return norms, times and equilibria of the flow beside those of descent."""
     by = {
         "held_norm": ("time",),
         "layered_norm": ("layers", "time"),

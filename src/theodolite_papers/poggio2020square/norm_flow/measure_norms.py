@@ -70,7 +70,7 @@ def _norms(f: Any, y: Any, decay: float, rate: float) -> list[float]:
 def at_rest(
     f: Any, y: Any, decay: float, wd: float = 0.0, mean: bool = False
 ) -> np.ndarray:
-    """Descend until norms stay where they are, one a row of labels."""
+    """Descend until norms stay where they are, one per row of labels."""
     import torch
 
     f, y = (torch.tensor(np.array(v), dtype=torch.float64) for v in (f, y))

@@ -59,8 +59,8 @@ def _plain(x: Any, y: Any, unit: Any, trial: int) -> list[Row]:
     w = (GAIN * unit).requires_grad_()
     (g,) = torch.autograd.grad(((x @ w - y) ** 2).sum(), w)
     speed = -g
-    told: Any = torch.autograd.functional.jvp(lambda a: a / a.norm(), w.detach(), speed)
-    turned = told[1]
+    pair: Any = torch.autograd.functional.jvp(lambda a: a / a.norm(), w.detach(), speed)
+    turned = pair[1]
     across = speed - unit * (unit @ speed)
     # With weight norm the norm moves by the radial part, the unit by GAIN times the
     # tangential one, and the weights by what both make of them.

@@ -14,7 +14,7 @@ def objectives(
     data: tuple["Tensor", "Tensor"],
     decay: float,
 ) -> "Tensor":
-    """Return the objective of each classifier, one a row."""
+    """Return the objective of each classifier, one per row."""
     inputs, labels = data
     out = scale[:, None] * (inputs @ direction[..., None])[..., 0]
     if loss == "square":
@@ -52,7 +52,7 @@ Layers = list["Tensor"]
 
 
 def forward(weights: Layers, inputs: "Tensor") -> "Tensor":
-    """Return the outputs of ReLU networks, one a row, for a batch of inputs each."""
+    """Return the outputs of ReLU networks, one per row, for a batch of inputs each."""
     h = inputs
     for w in weights[:-1]:
         h = (h @ w.mT).relu()

@@ -76,9 +76,9 @@ def flow_beside_descent(
     for quantity, keys in by.items():
         for row in descent.where(quantity=quantity):
             labels = {key: row[key] for key in keys}
-            told = ", ".join(f"{key} {value}" for key, value in labels.items())
+            text = ", ".join(f"{key} {value}" for key, value in labels.items())
             value = flow.value(quantity=quantity, **labels)
             rows.append(
-                compared_row(f"{quantity.replace('_', ' ')}, {told}", value, row)
+                compared_row(f"{quantity.replace('_', ' ')}, {text}", value, row)
             )
     return rows

@@ -36,7 +36,7 @@ class StackedNetworks:
         return [w / w.flatten(1).norm(dim=1)[:, None, None] for w in self.weights]
 
     def directions(self) -> list["Tensor"]:
-        """Return V_k of every layer as new leaves of their own."""
+        """Return V_k of every layer as new leaf tensors."""
         return [v.detach().clone().requires_grad_() for v in self.normalised()]
 
 

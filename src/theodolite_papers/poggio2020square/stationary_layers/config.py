@@ -60,7 +60,7 @@ def cells(config: Config) -> list[dict[str, Any]]:
 
 LAYERS = 4
 WIDTH = 5
-DRAWS = 60  # normal matrices a trial
+DRAWS = 60  # normal matrices per trial
 DIAGONAL_INPUT = (0.9, 0.5, 0.3)
 
 

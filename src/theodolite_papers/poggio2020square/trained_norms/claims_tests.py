@@ -63,8 +63,8 @@ def in_families(
                 for family, trained in starts.items()
                 for piece in make(family, condition, trained.get(condition, []))
             ]
-            told = f"too few networks of condition {condition} trained"
-            judged += pieces or [undecided(told)]
+            reason = f"too few networks of condition {condition} trained"
+            judged += pieces or [undecided(reason)]
         return all_of(judged)
 
     return test
@@ -160,5 +160,5 @@ def wide_diverge(both: PredictedAndMeasured) -> Judgement:
 
 
 def factor(value: float, why: str) -> Region:
-    """Return the region of decimal logarithms above that of a factor."""
+    """Return the region above log10 of a factor."""
     return above(math.log10(value), source="ours", why=why)

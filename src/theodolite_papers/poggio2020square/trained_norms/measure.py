@@ -89,7 +89,7 @@ def load_samples(
 def rows_of(
     run: "TrainedClassifier", kind: tuple[str, float, int], *, family: str, whole: bool
 ) -> list[Row]:
-    """Return numbers of a run at its start and end, and its course where asked for.
+    """Return numbers of a run at its start and end, and along training if requested.
 
     A run that diverged, or whose outputs are all zero, has no others.
     """

@@ -21,8 +21,8 @@ class Capacity:
 
     Args:
         ray: The connected library.
-        cpus: Processors a cell.
-        gpus: GPUs a cell, a part of one or whole ones.
+        cpus: Processors per cell.
+        gpus: GPUs per cell, a part of one or whole ones.
         jobs: At most so many cells at once.
     """
 
@@ -49,7 +49,7 @@ class Capacity:
         return _lockable(max(1, slots if self._jobs else _AHEAD * slots))
 
     def refusal(self, what: str) -> RunError:
-        """Say that no node can take a cell."""
+        """Return the error that no node can take a cell."""
         gpus = f" and {self._gpus:g} GPUs" if self._gpus else ""
         return RunError(
             f"no node of the Ray cluster {what} that has {self._cpus:g} CPUs{gpus} for "

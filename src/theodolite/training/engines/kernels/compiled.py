@@ -88,7 +88,7 @@ class Shape(NamedTuple):
     # A tuple as long as the network is wide, so that the compiler knows it.
     width: tuple[int, ...]
     span: tuple[int, ...]  # a tuple as long as a row of a group, in samples
-    shortcut: int  # matrices a unit
+    shortcut: int  # matrices per unit
     skip: bool  # whether units have the identity path
     relu: bool  # whether ReLU stands between the matrices of a unit
 

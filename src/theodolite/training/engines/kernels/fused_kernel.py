@@ -32,7 +32,7 @@ TILE = 256  # samples; inputs of all layers stay in the second-level cache
 
 
 def blocks(width: int, itemsize: int) -> tuple[int, int, int]:
-    """Return side and number of gradient blocks a row, and numbers kept for a block."""
+    """Return the side of a gradient block, blocks per row, and numbers per block."""
     most = 5 if SUMS >= 24 else 3
     number = -(-width // most)
     side = -(-width // number)
@@ -48,7 +48,7 @@ class Buffers(NamedTuple):
     h: np.ndarray  # a tile's inputs of all layers, and its output, a slot each
     g: np.ndarray  # four slots for gradients on the way back
     sums: np.ndarray  # gradients in blocks
-    group: int  # numbers a group
+    group: int  # numbers per group
     slot: int  # numbers a tile
     blocks: tuple[int, int, int]  # what :func:`blocks` returned
 
@@ -68,7 +68,7 @@ def make_buffers(
 
 
 def grouped(matrix: np.ndarray) -> np.ndarray:
-    """Cut samples, shape (samples, width), into groups of one vector a row."""
+    """Cut samples, shape (samples, width), into groups of one vector per row."""
     itemsize = matrix.dtype.itemsize
     side, number, _ = blocks(matrix.shape[1], itemsize)
     return in_groups(

@@ -1,7 +1,7 @@
 """Depths, rates and data of figures 7 and 8.
 
 Rates lie on a logarithmic ladder and are named by their rung: rung k is the rate
-10^(k / rungs a decade).
+10^(k / rungs per decade).
 """
 
 from dataclasses import dataclass

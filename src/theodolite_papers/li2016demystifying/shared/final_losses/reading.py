@@ -127,7 +127,7 @@ def gap(
     Depths from ``least`` on count, or only the deepest. The quantity is ``loss``,
     ``rate`` or ``stayed``.
     """
-    told = {"loss": "log10 final loss", "rate": "log10 best rate"}.get(
+    title = {"loss": "log10 final loss", "rate": "log10 best rate"}.get(
         quantity, "share of rates at which it stays"
     )
 
@@ -135,7 +135,7 @@ def gap(
         rows = both.measured.where(lambda row: not row.get("flat"), quantity=quantity)
         tables = [rows.where(network=name) for name in (first, second)]
         depths = common(tables, least)[-1 if deepest else 0 :]
-        name = f"{told}, {NAMES[first]} less {NAMES[second]}"
+        name = f"{title}, {NAMES[first]} less {NAMES[second]}"
         if not depths:
             return sampled(name, [], note="no depths at which a rate is best")
         where = f"depth {depths[-1]}" if len(depths) == 1 else f"{len(depths)} depths"

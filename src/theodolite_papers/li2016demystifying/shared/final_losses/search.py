@@ -146,7 +146,7 @@ class Search:
         return rows
 
     def _train(self, rungs: Iterable[int], seeds: Iterable[int]) -> None:
-        """Train what has not been trained."""
+        """Train the runs that are not trained yet."""
         config, seeds = self.config, list(seeds)
         new: dict[tuple[int, ...], list[int]] = {}
         for rung in rungs:
@@ -240,7 +240,7 @@ def plan_of(config: RateConfig, cell: Cell) -> ShortcutBlueprint:
         mid=config.mid,
         **NETWORKS[cell["network"]],
     )
-    # One matrix a unit leaves no middle.
+    # One matrix per unit leaves no middle.
     return plan.with_(mid="identity") if plan.shortcut == 1 else plan
 
 

@@ -85,7 +85,7 @@ def everywhere(
     return at_each("classes", ends, of_classes, where=classes)
 
 
-def _told(classes: int, loss: str, decay: float, start: float) -> str:
+def _network_name(classes: int, loss: str, decay: float, start: float) -> str:
     kind = "" if loss == "square" else "cross-entropy, "
     return f"{kind}classes {classes}, decay {decay:g}, start {start:g}"
 

@@ -59,7 +59,6 @@ from .errors import not_trusted as not_trusted
 from .errors import printable as printable
 from .errors import unknown_name as unknown_name
 from .memory import free_memory as free_memory
-from .process import ActForThread as ActForThread
 from .process import DelayInterrupt as DelayInterrupt
 from .process import Exclusive as Exclusive
 from .process import StopCheck as StopCheck

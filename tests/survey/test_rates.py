@@ -14,6 +14,7 @@ from theodolite.survey.measures.noise_scale import noise_scale, products_of
 from theodolite.survey.measures.preconditioner import scales_of
 from theodolite.survey.measures.stability import bound
 from theodolite.survey.page.writing import page_of
+from theodolite.survey.records.headlines import headlines
 
 CURVATURES = torch.tensor([3.0, 1.0, 0.25], dtype=torch.float64)
 
@@ -389,3 +390,22 @@ def test_the_noise_scale_of_a_survey_is_that_of_its_gradients():
     row = result.number("gradient_noise_scale")
     assert abs(row["value"] - 1.0) <= 4 * row["error"]
     assert row["n_parts"] == 8
+
+
+@pytest.mark.parametrize("rows", [[1.0, -1.0, 1.0, -1.0], [1.0, 1.0, 1.0, -2.0]])
+def test_a_noise_scale_without_a_finite_error_is_not_resolved(rows):
+    """Without signal, and where one part left out takes the signal away."""
+    x = torch.tensor(rows, dtype=torch.float64)[:, None]
+    result = survey(
+        nn.Linear(1, 1, bias=False).double(),
+        [(part, part) for part in x.split(1)],
+        loss=lambda model, batch: (
+            model(batch[0]).mean() + 1e-9 * model.weight.square().sum()
+        ),
+        measures=["rates"],
+        progress=False,
+    )
+    for quantity in ("gradient_noise_scale", "noise_scale_per_batch"):
+        (row,) = result.find(quantity)
+        assert (row["value"], row["nonfinite"]) == (None, "not resolved")
+    assert dict(headlines(result))["noise scale"].startswith("not resolved")

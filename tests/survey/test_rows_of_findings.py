@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from theodolite.survey import survey
-from theodolite.survey.findings.rulebook import rule_named
+from theodolite.survey.findings.rulebook import RULES
 from theodolite.survey.measures.gauges import unit_counts
 
 
@@ -174,7 +174,8 @@ def tied(model, inputs, *, loss=None):
         measures=("signal", "units", "tangent"),
         progress=False,
     )
-    return rule_named("outputs-tied").judge(result)
+    (rule,) = (rule for rule in RULES if rule.name == "outputs-tied")
+    return rule.judge(result)
 
 
 def small():

@@ -1,10 +1,10 @@
 """Convolutional networks with batch norm, several on the CPU, against plain loops.
 
 The loops that a user writes run as one process a core, each training its share of the
-networks one after the other on one thread. Ours is one call of ``train_many`` with as
-many threads. Both count processor time, over all processes or threads; importing,
-loading and a first step, for which torch compiles convolutions and loads what its
-optimisers want, do not count.
+networks one after the other on one thread. Ours is one call of ``train_many``, on one
+thread too. Both count processor time, over all processes; importing, loading and a
+first step, for which torch compiles convolutions and loads what its optimisers want, do
+not count.
 """
 
 import json
@@ -107,7 +107,7 @@ def ours(case: Case) -> dict[str, Any]:
     )
     models = [case.network(seed) for seed in range(NETWORKS)]
     before = torch.get_num_threads()
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.set_num_threads(1)
     try:
         start = time.process_time()
         done = train_many(models, images, recipe=case.recipe, seeds=range(NETWORKS))

@@ -8,6 +8,8 @@ import pytest
 from tests.command import in_a_process, theodolite
 from theodolite.cli import commands as cli
 
+ON_RAY = "run hessian_at_zero --scale smoke --executor ray".split()
+
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
@@ -30,32 +32,9 @@ from theodolite.cli import commands as cli
         (["run", "all", "--address", "auto"], "add --executor ray"),
         (["run", "all", "--gpus", "0.5"], "add --executor ray"),
         (["run", "all", "--executor", "ray", "--jobs", "0"], "leave out --jobs"),
+        ([*ON_RAY, "--gpus", "-1", "--address", "127.0.0.1:9"], "gpus is -1"),
         (
-            [
-                "run",
-                "hessian_at_zero",
-                "--scale",
-                "smoke",
-                "--executor",
-                "ray",
-                "--gpus",
-                "-1",
-                "--address",
-                "127.0.0.1:9",
-            ],
-            "gpus is -1",
-        ),
-        (
-            [
-                "run",
-                "hessian_at_zero",
-                "--scale",
-                "smoke",
-                "--executor",
-                "ray",
-                "--address",
-                "127.0.0.1:9",
-            ],
+            [*ON_RAY, "--address", "127.0.0.1:9"],
             "no Ray cluster answers at '127.0.0.1:9'",
         ),
         (["run", "all", "--cell", "depth=4"], "--cell chooses cells of one study"),

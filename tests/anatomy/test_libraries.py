@@ -119,14 +119,11 @@ def test_convnext():
 
 def test_vit():
     result = anatomy(vit().eval(), IMAGES)
-    assert (
-        layouts(result)
-        == [
-            ("identity", "norm linear linear linear attention linear"),
-            ("identity", "norm linear activation linear"),
-        ]
-        * 2
-    )
+    once = [
+        ("identity", "norm linear linear linear attention linear"),
+        ("identity", "norm linear activation linear"),
+    ]
+    assert layouts(result) == once * 2
     assert placed(result) == {("layer", "pre"): 4, ("layer", "final"): 1}
     assert [other.kind for other in result.others] == ["attention"] * 2
     assert not result.unplaced
@@ -134,14 +131,11 @@ def test_vit():
 
 def test_bert():
     result = anatomy(bert().eval(), TOKENS)
-    assert (
-        layouts(result)
-        == [
-            ("identity", "linear linear linear attention linear"),
-            ("identity", "linear activation linear"),
-        ]
-        * 2
-    )
+    once = [
+        ("identity", "linear linear linear attention linear"),
+        ("identity", "linear activation linear"),
+    ]
+    assert layouts(result) == once * 2
     first = result.additions[0]
     assert first.module == "bert.encoder.layer.0.attention.output"
     assert first.branches[0].modules == (
@@ -154,14 +148,11 @@ def test_bert():
 
 def test_gpt2():
     result = anatomy(gpt2().eval(), TOKENS)
-    assert (
-        layouts(result)
-        == [
-            ("identity", "norm linear attention linear"),
-            ("identity", "norm linear activation linear"),
-        ]
-        * 2
-    )
+    once = [
+        ("identity", "norm linear attention linear"),
+        ("identity", "norm linear activation linear"),
+    ]
+    assert layouts(result) == once * 2
     assert result.additions[1].branches[0].modules == (
         "transformer.h.0.ln_2",
         "transformer.h.0.mlp",

@@ -101,27 +101,15 @@ def test_linear_means_no_activation_and_no_bias():
 def test_blueprints_are_frozen_values():
     same = ShortcutBlueprint(width=10, depth=16, shortcut=2)
     other = BASE.with_(width=11)
-    assert BASE == same
-    assert hash(BASE) == hash(same)
     assert {BASE: 1}[same] == 1
     assert other != BASE
     assert (BASE.width, other.width, other.depth) == (10, 11, 16)
     with pytest.raises(dataclasses.FrozenInstanceError):
         BASE.width = 3
-    assert pickle.loads(pickle.dumps(BASE)) == BASE
-
-
-def test_to_dict_is_json_and_leads_back():
-    blueprint = BASE.with_(mid="polynomial:1.5,1", init="xavier", bias=True)
-    result = json.loads(json.dumps(blueprint.to_dict(), allow_nan=False))
-    assert ShortcutBlueprint(**result) == blueprint
-    assert set(result) == {
-        field.name for field in dataclasses.fields(ShortcutBlueprint)
-    }
 
 
 KINDS = {
-    ShortcutBlueprint: BASE,
+    ShortcutBlueprint: BASE.with_(mid="polynomial:1.5,1", init="xavier", bias=True),
     PreactivationBlueprint: PreactivationBlueprint(depth=8, width=4),
     SpinGlassBlueprint: SpinGlassBlueprint(width=4, mixture={2: 0.25, 3: 0.75}),
     PathBlueprint: PathBlueprint(inputs=3, width=4, depth=5),
@@ -154,7 +142,9 @@ def test_every_kind_is_final_and_has_its_own_name():
 def test_kinds_are_values_that_lead_back(plan):
     twin = pickle.loads(pickle.dumps(plan))
     assert (twin, hash(twin)) == (plan, hash(plan))
-    assert type(plan)(**json.loads(json.dumps(plan.to_dict()))) == plan
+    settings = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
+    assert type(plan)(**settings) == plan
+    assert set(settings) == {field.name for field in dataclasses.fields(plan)}
     grown = {"width": plan.width + 1}
     if type(plan) in WIDER:
         grown = {"layers": WIDER[type(plan)]}

@@ -62,8 +62,6 @@ def test_a_line_is_scipys(n, seed, slope, noise):
     y = slope * x + 1.0 + noise * rng.normal(size=n)
     ours, theirs = fit_line(x, y), stats.linregress(x, y)
     assert ours.slope == pytest.approx(theirs.slope, rel=1e-8, abs=1e-10)
-    assert ours.intercept == pytest.approx(theirs.intercept, rel=1e-8, abs=1e-8)
-    assert ours.r_squared == pytest.approx(theirs.rvalue**2, rel=1e-8, abs=1e-10)
     # Where r² is near 1, scipy takes the error from 1 − r², which cancels.
     assert ours.slope_stderr == pytest.approx(theirs.stderr, rel=1e-5)
 
@@ -83,13 +81,10 @@ def test_a_power_law_is_a_slope_on_logarithmic_axes():
     depth = np.array([2, 4, 8, 16])
     line = fit_line(np.log(depth), np.log(3.0 * depth**1.5))
     assert line.slope == pytest.approx(1.5, rel=1e-12)
-    assert math.exp(line.intercept) == pytest.approx(3.0, rel=1e-12)
-    assert line.r_squared == pytest.approx(1.0, abs=1e-12)
     assert line.slope_stderr < 1e-12
 
 
 @pytest.mark.parametrize("level", [0.0, 0.1, 0.5, 1e9 / 3])
 def test_a_flat_line_fits_perfectly(level):
     line = fit_line([0, 1, 2], [level] * 3)
-    assert (line.slope, line.intercept) == (0.0, level)
-    assert (line.slope_stderr, line.r_squared) == (0.0, 1.0)
+    assert (line.slope, line.slope_stderr) == (0.0, 0.0)

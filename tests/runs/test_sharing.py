@@ -4,6 +4,8 @@ import sys
 import threading
 from collections import Counter
 
+import pytest
+
 from tests.runs.processes import launch, python, until
 from tests.runs.work import CELLS, Logged, spec, started
 from theodolite.core import Cost
@@ -72,44 +74,29 @@ def test_two_processes_share_the_cells(tmp_path):
     assert folder.rows() == whole.rows()
 
 
-def test_a_cell_in_other_hands_is_waited_for(tmp_path):
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_cell_in_other_hands_is_waited_for_or_taken_up(tmp_path, finished):
     log = tmp_path / "log"
     folder = RunFolder.create(tmp_path, spec(width=8))
 
-    def finish_late():
+    def hold():
         with folder.lock(CELLS[0]) as mine:
             held.set()
             assert mine
             until(lambda: len(started(log)) == 3)
-            folder.save(CELLS[0], [{"quantity": "theirs"}], Cost())
+            if finished:
+                folder.save(CELLS[0], [{"quantity": "theirs"}], Cost())
 
     held = threading.Event()
-    other = threading.Thread(target=finish_late)
+    other = threading.Thread(target=hold)
     other.start()
     assert held.wait(250)
     done = execute(folder, CELLS[:4], Logged(log, 0), jobs=0)
     other.join()
-    assert (done.n_computed, done.n_elsewhere) == (3, 1)
-    assert folder.rows(CELLS[:1]).column("quantity") == ["theirs"]
-
-
-def test_a_cell_dropped_by_other_hands_is_taken_up(tmp_path):
-    log = tmp_path / "log"
-    folder = RunFolder.create(tmp_path, spec(width=8))
-
-    def let_go():
-        with folder.lock(CELLS[0]):
-            held.set()
-            until(lambda: len(started(log)) == 3)
-
-    held = threading.Event()
-    other = threading.Thread(target=let_go)
-    other.start()
-    assert held.wait(250)
-    done = execute(folder, CELLS[:4], Logged(log, 0), jobs=0)
-    other.join()
-    assert (done.n_computed, done.n_elsewhere) == (4, 0)
-    assert started(log)[-1] == ("a", 0)
+    assert (done.n_computed, done.n_elsewhere) == ((3, 1) if finished else (4, 0))
+    theirs = folder.rows(CELLS[:1]).column("quantity") == ["theirs"]
+    assert theirs is finished
+    assert (started(log)[-1] == ("a", 0)) is not finished
 
 
 LOCKER = """

@@ -1,6 +1,7 @@
 """Harm done to a finished run is named, and healed from its cells."""
 
 import json
+import os
 import shutil
 from dataclasses import replace
 
@@ -147,3 +148,31 @@ def test_a_damaged_record_of_a_launch_is_set_aside(whole, tmp_path):
     assert aside.read_text() == "{"
     summary = json.loads((whole.folder.path / "summary.json").read_text())
     assert summary["judged"] == whole.summary.judged
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+@pytest.mark.timeout(120)  # a pipe that is opened waits for ever
+@pytest.mark.parametrize("name", [*FILES, "checks/summary.json.sha256"])
+def test_a_named_pipe_is_not_opened_and_repaired(whole, tmp_path, name):
+    file = whole.folder.path / name
+    file.unlink()
+    os.mkfifo(file)
+    read = ("run.json", "summary.json", "checks/summary.json.sha256")
+    assert len(results_in(tmp_path).damages) == (name in read)
+    (done,) = repair_runs(tmp_path)
+    assert done.left == ()
+    assert file.is_file()
+    assert whole.folder.damages() == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+@pytest.mark.timeout(120)
+def test_a_cell_that_is_a_named_pipe_is_computed_again(whole, tmp_path):
+    file = min((whole.folder.path / "cells").glob("*.jsonl"))
+    file.unlink()
+    os.mkfifo(file)
+    (done,) = repair_runs(tmp_path)
+    assert done.left[0].startswith("1 of 3 cells")
+    rerun(whole)
+    assert tiny.calls.count("measure") == 1
+    assert whole.folder.damages() == []

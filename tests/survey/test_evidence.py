@@ -6,11 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.survey.cases import by_hand, done, row
-from theodolite.core import UnknownNameError
 from theodolite.studies import catalogue
 from theodolite.survey import RULES, Block, Survey, advise, find
 from theodolite.survey.findings.evidence import Evidence, Figure, decades, figure_of
-from theodolite.survey.findings.rulebook import rule_named
 
 
 def surveyed(*rows, blocks=(), **settings):
@@ -240,8 +238,3 @@ def test_every_rule_has_words_a_source_and_a_study_that_exists():
         assert rule.says.endswith("."), rule.name
         assert rule.measures, rule.name
         assert not rule.study or rule.study in studies, rule.name
-
-
-def test_an_unknown_rule_is_named():
-    with pytest.raises(UnknownNameError, match="did you mean 'dead-units'"):
-        rule_named("dead-unit")

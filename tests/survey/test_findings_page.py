@@ -11,7 +11,6 @@ from tests.known_failures.scores import findings_page
 from tests.known_failures.sound_networks import STANDARDS
 from theodolite.survey import RULES
 from theodolite.survey.advising.prescribing import REMEDIES
-from theodolite.survey.findings.rulebook import rule_named
 
 PAGE = (Path(__file__).parents[2] / "docs" / "findings.md").read_text()
 SAMPLE = ("dead-units", "batch-norm-of-two", "parameters-not-in-the-optimizer")
@@ -58,9 +57,9 @@ def test_a_sample_of_the_pairs_says_the_same_again(name):
     assert set(re.findall(r"`(.*?)`", row[3])) == set(sick.expected)
     assert set(re.findall(r"`(.*?)`", row[4])) >= set(sick.others)
     assert set(re.findall(r"`(.*?)`", row[5])) >= set(healthy.fired)
-    (rule,) = pair.expected
-    line = cells(section("Rules"), f"`{rule}` ({rule_named(rule).severity})")
-    again = rule_named(rule).read(sick.survey)
+    (rule,) = (rule for rule in RULES if rule.name in pair.expected)
+    line = cells(section("Rules"), f"`{rule.name}` ({rule.severity})")
+    again = rule.read(sick.survey)
     assert float(line[2].split(" ")[0]) == pytest.approx(again.figure.value, rel=0.01)
 
 

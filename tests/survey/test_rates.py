@@ -14,6 +14,7 @@ from theodolite.survey.measures.noise_scale import noise_scale, products_of
 from theodolite.survey.measures.preconditioner import scales_of
 from theodolite.survey.measures.stability import bound
 from theodolite.survey.page.writing import page_of
+from theodolite.survey.records.headlines import headlines
 
 CURVATURES = torch.tensor([3.0, 1.0, 0.25], dtype=torch.float64)
 
@@ -78,6 +79,17 @@ def regression():
     return nn.Linear(3, 1, bias=False).double(), (x, y), x.T @ x / 64
 
 
+def surveyed(model, batch, optimizer):
+    return survey(
+        model,
+        batch,
+        loss=HalfSquareLoss(),
+        measures=["optimizer", "rates"],
+        optimizer=optimizer,
+        progress=False,
+    )
+
+
 @pytest.mark.parametrize(
     ("optimizer", "name", "factor"),
     [
@@ -91,14 +103,7 @@ def test_plain_rates_are_those_of_the_second_moments(
 ):
     model, batch, moments = regression
     top = float(np.linalg.eigvalsh(moments.numpy())[-1])
-    result = survey(
-        model,
-        batch,
-        loss=HalfSquareLoss(),
-        measures=["rates"],
-        optimizer=optimizer(model.parameters(), 0.1),
-        progress=False,
-    )
+    result = surveyed(model, batch, optimizer(model.parameters(), 0.1))
     rate = result.number("stable_rate", optimizer=name)
     assert_close(rate["value"], factor / top, rtol=1e-8, atol=0.0)
     low = result.number("stable_rate_low", optimizer=name)["value"]
@@ -126,14 +131,7 @@ def test_adaptive_rates_use_the_optimizers_state(regression, kind):
     root = square.sqrt().reshape(-1) + 1e-8
     matrix = (moments / root.sqrt() / root.sqrt()[:, None]).detach().numpy()
     top = float(np.linalg.eigvalsh(matrix)[-1])
-    result = survey(
-        model,
-        (x, y),
-        loss=HalfSquareLoss(),
-        measures=["rates"],
-        optimizer=optimizer,
-        progress=False,
-    )
+    result = surveyed(model, (x, y), optimizer)
     row = result.number("stable_rate", optimizer=kind)
     factor = {"adam": 38.0, "rmsprop": 2.0}[kind]
     assert_close(row["value"], factor / top, rtol=1e-7, atol=0.0)
@@ -157,14 +155,7 @@ def test_kin_of_adam_have_bounds_and_scales_of_their_own(regression, make, key, 
     state = optimizer.state[model.weight][key].reshape(-1)
     root = {"sum": state.sqrt(), "exp_inf": state}.get(key, (state / 1e-3).sqrt())
     matrix = (moments / root.sqrt() / root.sqrt()[:, None]).detach().numpy()
-    result = survey(
-        model,
-        (x, y),
-        loss=HalfSquareLoss(),
-        measures=["rates"],
-        optimizer=optimizer,
-        progress=False,
-    )
+    result = surveyed(model, (x, y), optimizer)
     row = result.number("stable_rate", optimizer="adam")
     top = float(np.linalg.eigvalsh(matrix)[-1])
     assert_close(row["value"], factor / top, rtol=1e-6, atol=0.0)
@@ -180,17 +171,6 @@ def test_nadam_with_its_preconditioner_held_diverges_at_its_bound():
             m = beta * m + (1 - beta) * gradient
             w = w - rate * (beta * m + (1 - beta) * gradient)
         assert (float(w.norm()) > 10) is diverges
-
-
-def surveyed(model, batch, optimizer):
-    return survey(
-        model,
-        batch,
-        loss=HalfSquareLoss(),
-        measures=["optimizer", "rates"],
-        optimizer=optimizer,
-        progress=False,
-    )
 
 
 def steps_grow(model, optimizer, batch, *, steps=400):
@@ -372,20 +352,33 @@ def test_noise_without_signal_is_infinite():
     assert noise_scale(products_of(gradients), 1)[0] == float("inf")
 
 
-def test_the_noise_scale_of_a_survey_is_that_of_its_gradients():
-    """Of a loss linear in the weights every sample's gradient is the sample itself."""
-    generator = torch.Generator().manual_seed(0)
-    x = 1.0 + torch.randn(512, 6, generator=generator, dtype=torch.float64)
-    model = nn.Linear(6, 1, bias=False).double()
-    result = survey(
-        model,
-        [(x[i : i + 64], x[i : i + 64]) for i in range(0, 512, 64)],
+def survey_of_gradients(parts):
+    """Survey a loss linear in the weights: a sample's gradient is the sample."""
+    return survey(
+        nn.Linear(parts[0].shape[1], 1, bias=False).double(),
+        [(part, part) for part in parts],
         loss=lambda model, batch: (
-            model(batch[0]).mean() + 1e-3 * model.weight.square().sum()
+            model(batch[0]).mean() + 1e-9 * model.weight.square().sum()
         ),
         measures=["rates"],
         progress=False,
     )
-    row = result.number("gradient_noise_scale")
+
+
+def test_the_noise_scale_of_a_survey_is_that_of_its_gradients():
+    generator = torch.Generator().manual_seed(0)
+    x = 1.0 + torch.randn(512, 6, generator=generator, dtype=torch.float64)
+    row = survey_of_gradients(x.split(64)).number("gradient_noise_scale")
     assert abs(row["value"] - 1.0) <= 4 * row["error"]
     assert row["n_parts"] == 8
+
+
+@pytest.mark.parametrize("rows", [[1.0, -1.0, 1.0, -1.0], [1.0, 1.0, 1.0, -2.0]])
+def test_a_noise_scale_without_a_finite_error_is_not_resolved(rows):
+    """Without signal, and where one part left out takes the signal away."""
+    x = torch.tensor(rows, dtype=torch.float64)[:, None]
+    result = survey_of_gradients(x.split(1))
+    for quantity in ("gradient_noise_scale", "noise_scale_per_batch"):
+        (row,) = result.find(quantity)
+        assert (row["value"], row["nonfinite"]) == (None, "not resolved")
+    assert dict(headlines(result))["noise scale"].startswith("not resolved")

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from theodolite.survey import survey
-from theodolite.survey.findings.rulebook import rule_named
+from theodolite.survey.findings.rulebook import RULES
 from theodolite.survey.measures.gauges import unit_counts
 
 
@@ -174,7 +174,8 @@ def tied(model, inputs, *, loss=None):
         measures=("signal", "units", "tangent"),
         progress=False,
     )
-    return rule_named("outputs-tied").judge(result)
+    (rule,) = (rule for rule in RULES if rule.name == "outputs-tied")
+    return rule.judge(result)
 
 
 def small():
@@ -225,16 +226,16 @@ def test_outputs_that_sum_to_one_are_tied_and_nothing_is_wrong(eight):
 def test_outputs_of_a_narrow_head_are_tied_and_nothing_is_wrong(eight):
     model = nn.Sequential(small(), nn.Linear(3, 5))
     assert tied(model, eight) is None
-    result = survey(
-        model,
-        (eight, torch.zeros(8, 5)),
-        loss=nn.MSELoss(),
-        measures=("tangent",),
-        progress=False,
-    )
+    result = tangent(model, eight, torch.zeros(8, 5))
     row = result.number("tangent_smallest")
     assert row["narrow"]
     assert abs(row["value"]) < 1e-5 * result.number("tangent_largest")["value"]
+
+
+def tangent(model, inputs, targets):
+    """Survey the tangent kernel of a model."""
+    given = {"loss": nn.MSELoss(), "measures": ("tangent",), "progress": False}
+    return survey(model, (inputs, targets), **given)
 
 
 class Tokens(nn.Module):
@@ -256,13 +257,7 @@ def test_a_narrow_head_is_told_by_the_classes_at_each_position(logarithms):
     torch.manual_seed(0)
     tokens = torch.arange(12).reshape(2, 6)
     model = nn.Sequential(Tokens(), nn.LogSoftmax(2)) if logarithms else Tokens()
-    result = survey(
-        model,
-        (tokens, torch.zeros(2, 6, 12)),
-        loss=nn.MSELoss(),
-        measures=("tangent",),
-        progress=False,
-    )
+    result = tangent(model, tokens, torch.zeros(2, 6, 12))
     row = result.number("tangent_smallest")
     assert row["probabilities"] if logarithms else row["narrow"]
     assert abs(row["value"]) < 1e-5 * result.number("tangent_largest")["value"]
@@ -278,12 +273,10 @@ def test_single_numbers_among_the_inputs_are_no_samples():
         def forward(self, x, scale):
             return scale * self.linear(x)
 
-    result = survey(
+    result = tangent(
         Scaled(),
-        ({"x": torch.randn(4, 3), "scale": torch.tensor(1.0)}, torch.zeros(4, 2)),
-        loss=nn.MSELoss(),
-        measures=("tangent",),
-        progress=False,
+        {"x": torch.randn(4, 3), "scale": torch.tensor(1.0)},
+        torch.zeros(4, 2),
     )
     assert result.number("tangent_smallest")["n_repeated"] == 0
 

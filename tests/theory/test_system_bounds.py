@@ -140,9 +140,8 @@ def test_a_residual_block_adds_the_identity():
     block = layer_bounds(ResidualLayer(branch=(layer,)), data)
     assert_allclose(block.input_slope, 1 + branch.input_slope)
     assert_allclose(block.parameter_slope, branch.parameter_slope)
-    assert_allclose(
-        block.input_jacobian_lipschitz, branch.input_jacobian_lipschitz, rtol=1e-12
-    )
+    assert_allclose(block.input_curvature, branch.input_curvature, rtol=1e-12)
+    assert_allclose(block.mixed_curvature, branch.mixed_curvature, rtol=1e-12)
 
 
 def test_batch_norm_is_bounded_whatever_comes():

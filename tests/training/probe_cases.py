@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from theodolite.training.loop.loop import train
+from theodolite.training.optimizers.descent import Descent
 from theodolite.training.probes.probe import Probe
 from theodolite.training.probes.schedules import AtLosses, AtSteps, Every
 
@@ -17,6 +19,12 @@ def data(samples=12, inputs=3, outputs=2, dtype=torch.float64):
 def network(seed=0, dtype=torch.float64):
     torch.manual_seed(seed)
     return nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2)).to(dtype)
+
+
+def plain_run(probes, *, steps=6):
+    """Return a run of the plain loop, which other loops are compared with."""
+    descent = Descent(lr=0.1, momentum=0.9)
+    return train(network(), data(), optimizer=descent, steps=steps, probes=probes)
 
 
 def moody(seed=0, dtype=torch.float64):

@@ -1,6 +1,7 @@
 """Many classifiers at once: each as a plain loop alone would have trained it."""
 
 import math
+import threading
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from theodolite.core import ConfigError, DataError, PreactivationBlueprint, derive
+from theodolite.instruments import preserve, trace
 from theodolite.networks import build
 from theodolite.training import Images, ProbeWarning, Recipe, train_many
 
@@ -125,18 +127,79 @@ class Explosive(nn.Module):
         return self.inner(x) * factor
 
 
-def test_one_bad_run_does_not_poison_the_others():
+def cannot_be_built():
+    raise ValueError("no such network")
+
+
+@pytest.mark.parametrize("at_once", [None, 3])
+def test_one_bad_run_does_not_poison_the_others(at_once):
     images, seen = some_images(), []
-    models = [Explosive("nan"), lambda: network(1), Explosive("raise")]
-    done = train_many(models, images, recipe=RECIPE, seeds=[0, 1, 2],
+    models = [Explosive("nan"), lambda: network(1), Explosive("raise"), cannot_be_built]
+    done = train_many(models, images, recipe=RECIPE, seeds=range(4), at_once=at_once,
                       report=lambda place, reading: seen.append(place))  # fmt: skip
-    assert [r.status for r in done] == ["diverged", "finished", "failed"]
+    assert [r.status for r in done] == ["diverged", "finished", "failed", "failed"]
     assert done[2].error == "ValueError: broken on purpose"
-    assert [len(r.history) for r in done] == [3, 4, 2]
+    assert done[3].error == "ValueError: no such network"
+    assert [len(r.history) for r in done] == [3, 4, 2, 0]
     alone = train_many([network(1)], images, recipe=RECIPE, seeds=[1])[0]
     for a, b in zip(done[1].history, alone.history, strict=True):
         assert {**a, "seconds": 0} == {**b, "seconds": 0}
     assert [seen.count(place) for place in range(3)] == [3, 4, 2]
+
+
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.inner = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(64, 4))
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+def test_what_a_network_draws_does_not_depend_on_its_company():
+    images, state = some_images(), torch.get_rng_state()
+    losses = {}
+    for at_once in (1, 3):
+        models = [Noisy() for _ in range(3)]
+        torch.set_rng_state(state)
+        done = train_many(
+            models, images, recipe=RECIPE, seeds=[0, 1, 2], at_once=at_once
+        )
+        assert torch.equal(torch.get_rng_state(), state)
+        losses[at_once] = [run.history[-1]["train_loss"] for run in done]
+    assert losses[1] == losses[3]
+    assert len(set(losses[1])) == 3
+
+
+def test_a_measurement_in_another_thread_waits_and_disturbs_no_training():
+    images, traces, stop = some_images(), [], threading.Event()
+    layer, x = nn.Linear(3, 2), torch.ones(4, 3)
+    recipe = Recipe(epochs=20, batch_size=12, rate=0.05)
+
+    def built():  # which measures too, in the thread that trains
+        with preserve(layer):
+            return Noisy()
+
+    def measure():
+        while not stop.is_set():
+            given = {"loss": nn.MSELoss(), "norm_mode": "eval", "max_matvecs": 6}
+            traces.append(trace(layer, (x, x[:, :2]), **given).trace)
+
+    def trained():
+        done = train_many([built, built], images, recipe=recipe, seeds=[0, 1])
+        return [(run.error, without_seconds(run)) for run in done]
+
+    alone = trained()
+    other = threading.Thread(target=measure)
+    other.start()
+    try:
+        together = trained()
+    finally:
+        stop.set()
+        other.join(60)
+    assert together == alone
+    assert len(set(traces)) == 1
 
 
 def test_the_time_limit_stops_what_still_runs():

@@ -16,6 +16,7 @@ from tests.training.probe_cases import (
     data,
     moody,
     network,
+    plain_run,
     probes,
     state,
     table,
@@ -24,8 +25,6 @@ from tests.training.probe_cases import (
 )
 from theodolite.core import ConfigError
 from theodolite.instruments import HalfSquareLoss
-from theodolite.training.loop.loop import train
-from theodolite.training.optimizers.descent import Descent
 from theodolite.training.probes.callbacks import lightning_callback
 from theodolite.training.probes.probe import Probe, ProbeWarning
 from theodolite.training.probes.schedules import Every
@@ -75,10 +74,7 @@ def fit(inner, callback, tmp_path, *, batch_size=12, epochs=6, **settings):
 
 def test_the_same_rows_as_the_plain_loop(tmp_path):
     chosen = probes((1.16, 1.12, 0.9))
-    plain = train(
-        network(), data(), optimizer=Descent(lr=0.1, momentum=0.9), steps=6,
-        probes=chosen,
-    )  # fmt: skip
+    plain = plain_run(chosen)
     callback = lightning_callback(chosen, max_share=1)
     module = fit(network(), callback, tmp_path)
     assert isinstance(callback, lightning.Callback)
@@ -111,10 +107,7 @@ def test_the_loss_of_accumulated_batches_is_their_mean(tmp_path):
         network(), callback, tmp_path, batch_size=4, epochs=2,
         accumulate_grad_batches=3,
     )  # fmt: skip
-    plain = train(
-        network(), data(), optimizer=Descent(lr=0.1, momentum=0.9), steps=2,
-        probes=[Probe("w", weight_norm)],
-    )  # fmt: skip
+    plain = plain_run([Probe("w", weight_norm)], steps=2)
     rows = callback.rows()
     assert rows.column("step") == [0, 1, 2]
     assert rows.values() == pytest.approx(plain.probe_rows.values(), rel=1e-12)

@@ -15,6 +15,7 @@ from tests.training.probe_cases import (
     data,
     moody,
     network,
+    plain_run,
     probes,
     state,
     table,
@@ -23,8 +24,6 @@ from tests.training.probe_cases import (
 )
 from theodolite.core import ConfigError
 from theodolite.instruments import HalfSquareLoss, extreme_eigenvalues
-from theodolite.training.loop.loop import train
-from theodolite.training.optimizers.descent import Descent
 from theodolite.training.probes.callbacks import transformers_callback
 from theodolite.training.probes.probe import Probe, ProbeWarning
 from theodolite.training.probes.schedules import AtLosses, AtSteps, Every
@@ -117,10 +116,7 @@ def chosen(measure):
 
 
 def test_the_same_rows_as_the_plain_loop(tmp_path):
-    plain = train(
-        network(), data(), optimizer=Descent(lr=0.1, momentum=0.9), steps=6,
-        probes=chosen(by_pair),
-    )  # fmt: skip
+    plain = plain_run(chosen(by_pair))
     callback = transformers_callback(chosen(gradient), batch=all_pairs, max_share=1)
     fit(network(), tmp_path, callback)
     assert isinstance(callback, transformers.TrainerCallback)
@@ -138,10 +134,7 @@ def test_a_pair_and_a_module_give_the_same_loss(tmp_path):
         probe, batch=data(), criterion=HalfSquareLoss(), max_share=1
     )
     fit(network(), tmp_path, callback)
-    plain = train(
-        network(), data(), optimizer=Descent(lr=0.1, momentum=0.9), steps=6,
-        probes=probe,
-    )  # fmt: skip
+    plain = plain_run(probe)
     watched, expected = table(callback.rows(), "theodolite/"), table(plain.probe_rows)
     assert watched.keys() == expected.keys()
     for key, numbers in expected.items():

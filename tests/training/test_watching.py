@@ -12,6 +12,7 @@ from tests.training.probe_cases import (
     data,
     moody,
     network,
+    plain_run,
     probes,
     state,
     table,
@@ -20,8 +21,6 @@ from tests.training.probe_cases import (
 )
 from theodolite.core import ConfigError
 from theodolite.instruments import HalfSquareLoss, extreme_eigenvalues
-from theodolite.training.loop.loop import train
-from theodolite.training.optimizers.descent import Descent
 from theodolite.training.probes import watcher as watching
 from theodolite.training.probes.callbacks import scalars
 from theodolite.training.probes.probe import Probe, ProbeWarning
@@ -70,10 +69,7 @@ class Torn(Notebook):
 
 def test_the_same_rows_as_the_plain_loop():
     chosen = probes((1.16, 1.12, 0.9))
-    plain = train(
-        network(), data(), optimizer=Descent(lr=0.1, momentum=0.9), steps=6,
-        probes=chosen,
-    )  # fmt: skip
+    plain = plain_run(chosen)
     watcher = Watcher(chosen, max_share=1, labels={"run": "a"})
     own_loop(network(), watcher)
     watched = table(watcher.rows(), "theodolite/")

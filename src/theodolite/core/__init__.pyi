@@ -59,7 +59,6 @@ from .errors import not_trusted as not_trusted
 from .errors import printable as printable
 from .errors import unknown_name as unknown_name
 from .memory import free_memory as free_memory
-from .process import ActForThread as ActForThread
 from .process import DelayInterrupt as DelayInterrupt
 from .process import Exclusive as Exclusive
 from .process import StopCheck as StopCheck
@@ -98,7 +97,6 @@ from .status import norm_words as norm_words
 from .summary import SavedFigure as SavedFigure
 from .summary import SavedJudgement as SavedJudgement
 from .summary import SavedNumber as SavedNumber
-from .summary import SavedPaper as SavedPaper
 from .summary import SavedVerdict as SavedVerdict
 from .summary import Summary as Summary
 from .summary import SummaryError as SummaryError
@@ -116,12 +114,10 @@ from .verdicts.evidence import decide as decide
 from .verdicts.extremes import highest as highest
 from .verdicts.extremes import lowest as lowest
 from .verdicts.extremes import named_rows as named_rows
-from .verdicts.judgement import ALPHA as ALPHA
 from .verdicts.judgement import Judgement as Judgement
 from .verdicts.judgement import Outcome as Outcome
 from .verdicts.judgement import all_of as all_of
 from .verdicts.judgement import any_of as any_of
-from .verdicts.judgement import excluding_rival as excluding_rival
 from .verdicts.judgement import judge as judge
 from .verdicts.judgement import renamed as renamed
 from .verdicts.judgement import undecided as undecided

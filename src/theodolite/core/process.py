@@ -133,23 +133,6 @@ class DelayInterrupt:
         _ctrl_c.busy -= self._counts
 
 
-class ActForThread:
-    """Let a thread use the :class:`Exclusive` context of the thread that made this.
-
-    That one waits meanwhile; threads that work for it see to it themselves that they
-    do not disturb one another.
-    """
-
-    def __init__(self) -> None:
-        self._thread = _turn.mine()
-
-    def __enter__(self) -> None:
-        _turn.here.thread = self._thread
-
-    def __exit__(self, *_: object) -> None:
-        del _turn.here.thread
-
-
 class _Turn:
     """A reentrant lock that any thread may release.
 
@@ -157,7 +140,6 @@ class _Turn:
     """
 
     def __init__(self) -> None:
-        self.here = threading.local()
         self.renew()
 
     def renew(self) -> None:
@@ -166,12 +148,8 @@ class _Turn:
         self._depth = 0
         self._waiting: deque[object] = deque()  # first come, first served
 
-    def mine(self) -> int:
-        """Return the thread that this one works for, by default itself."""
-        return getattr(self.here, "thread", None) or threading.get_ident()
-
     def take(self) -> None:
-        me = self.mine()
+        me = threading.get_ident()
         with self._free:
             if self._owner != me and (self._owner is not None or self._waiting):
                 self._wait(me)

@@ -109,9 +109,7 @@ class Line:
     """A least-squares line with the standard error of its slope."""
 
     slope: float
-    intercept: float
     slope_stderr: float
-    r_squared: float
 
 
 def fit_line(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> Line:
@@ -127,15 +125,12 @@ def fit_line(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -
             f"{x.size} abscissae and {y.size} ordinates do not fix a line with an "
             "error: give at least 3 points at different abscissae"
         )
-    if np.ptp(y) == 0:  # else r² would be that of the rounding of the mean
-        return Line(0.0, float(y[0]), 0.0, 1.0)
+    if np.ptp(y) == 0:  # else the slope would be that of the rounding of the mean
+        return Line(0.0, 0.0)
     dx, dy = x - x.mean(), y - y.mean()
     slope = float(dx @ dy / (dx @ dx))
     rest = dy - slope * dx
-    spread = float(dy @ dy)
-    stderr = float(np.sqrt(rest @ rest / (x.size - 2) / (dx @ dx)))
-    fit = 1.0 - float(rest @ rest) / spread
-    return Line(slope, float(y.mean() - slope * x.mean()), stderr, fit)
+    return Line(slope, float(np.sqrt(rest @ rest / (x.size - 2) / (dx @ dx))))
 
 
 def _sample(values: Sequence[float] | np.ndarray) -> np.ndarray:

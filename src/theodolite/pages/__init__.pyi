@@ -21,7 +21,6 @@ from .numbers import short_number as short_number
 from .page import as_tables as as_tables
 from .page import capitalise as capitalise
 from .page import embedded_json as embedded_json
-from .page import format_setting as format_setting
 from .page import render_page as render_page
 from .page import sentence as sentence
 from .scales import Scale as Scale

@@ -120,11 +120,11 @@ def sentence(text: str) -> str:
     return capitalise(text) + ("" if text.endswith((".", "!", "?")) else ".")
 
 
-def format_setting(value: Any) -> str:
+def _format_setting(value: Any) -> str:
     """Write a value of a configuration.
 
     Example:
-        >>> [format_setting(value) for value in ([2, 4, 8], True, 0.00001, None)]
+        >>> [_format_setting(value) for value in ([2, 4, 8], True, 0.00001, None)]
         ['2, 4, 8', 'yes', '1e-05', '—']
     """
     if isinstance(value, bool):
@@ -134,9 +134,9 @@ def format_setting(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list | tuple):
-        return ", ".join(format_setting(one) for one in value) or "none"
+        return ", ".join(_format_setting(one) for one in value) or "none"
     if isinstance(value, Mapping):
-        return "; ".join(f"{key}: {format_setting(one)}" for key, one in value.items())
+        return "; ".join(f"{key}: {_format_setting(one)}" for key, one in value.items())
     return str(value)
 
 
@@ -156,7 +156,7 @@ def _environment(package: str) -> Environment:
         "short": short_number,
         "count": format_count,
         "seconds": format_seconds,
-        "setting": format_setting,
+        "setting": _format_setting,
         "sentence": sentence,
         "capital": capitalise,
         "norm_words": norm_words,

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from theodolite.core import (
-    ALPHA,
     Claim,
     ConfigError,
     Evidence,
@@ -21,7 +20,6 @@ from theodolite.core import (
     below,
     between,
     decide,
-    excluding_rival,
     inside,
     judge,
     known,
@@ -32,6 +30,7 @@ from theodolite.core import (
     share,
     undecided,
 )
+from theodolite.core.verdicts.judgement import ALPHA, excluding_rival
 
 OURS = near(0, 1, source="ours", why="a simulation")
 

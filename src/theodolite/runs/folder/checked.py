@@ -8,10 +8,12 @@
 A cell keeps its digest in its own last line; see :mod:`theodolite.runs.folder.cells`.
 """
 
+import errno
 import hashlib
 import os
 import secrets
 import shlex
+import stat
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -107,7 +109,7 @@ def read_checked(folder: Path, name: str) -> bytes | None:
         if attempt:
             time.sleep(_PAUSE_S)
         try:
-            content = (folder / name).read_bytes()
+            content = read_regular(folder / name)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
@@ -119,6 +121,18 @@ def read_checked(folder: Path, name: str) -> bytes | None:
             return content
     problem = "is not what was written" if known else "has no digest to be checked by"
     raise DamagedError(Damage(folder, name, problem))
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a regular file.
+
+    Raises:
+        OSError: There is none; a named pipe is not opened, which would wait for ever.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise OSError(errno.ENXIO, "not a regular file", str(path))
+    return path.read_bytes()
 
 
 def checked_text(folder: Path, name: str) -> str | None:
@@ -157,8 +171,8 @@ def set_aside(folder: Path, name: str) -> None:
 
 
 def clear_place(path: Path) -> None:
-    """Move away a folder that has the name of a file."""
-    if path.is_dir():
+    """Move away a folder or a named pipe that has the name of a file."""
+    if path.exists() and not path.is_file():
         _move(path, path.with_name(f"{path.name}.damaged"))
 
 
@@ -181,7 +195,7 @@ def _lines(name: str, *digests: str) -> bytes:
 def _known(check: Path) -> list[str]:
     """Return the digests that are kept of a file, the newest last."""
     try:
-        text = check.read_bytes().decode("ascii", "replace")
+        text = read_regular(check).decode("ascii", "replace")
     except OSError:
         return []
     return [line.split()[0] for line in text.splitlines() if line.strip()]
@@ -189,6 +203,6 @@ def _known(check: Path) -> list[str]:
 
 def _digest(path: Path) -> str | None:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(read_regular(path)).hexdigest()
     except OSError:
         return None

@@ -39,6 +39,7 @@ from .checked import (
     clear_place,
     damage_of,
     read_checked,
+    read_regular,
     set_aside,
     write_checked,
     written_names,
@@ -48,7 +49,7 @@ from .spec import RunSpec, canonical
 
 _INFO = "run.json"
 _OWN = {_INFO, "launches", "cells", "locks", CHECKS, "damaged"}
-_NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
+_NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO}
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
@@ -232,7 +233,7 @@ class RunFolder:
     def _load_file(self, path: Path) -> SavedCell | None:
         with refusing("read", self.path):
             try:
-                return decode(path.read_bytes())
+                return decode(read_regular(path))
             except OSError as error:
                 if error.errno in _NO_FILE:
                     return None
@@ -277,7 +278,7 @@ def _settle_info(path: Path, spec: RunSpec) -> None:
         return
     if (path / _INFO).exists():
         with suppress(OSError, *_UNREADABLE):
-            stated = json.loads((path / _INFO).read_bytes())
+            stated = json.loads(read_regular(path / _INFO))
             _check_same(path, RunSpec.from_dict(stated), spec)
         set_aside(path, _INFO)
     write_checked(path, _INFO, _describe(spec))

@@ -10,12 +10,11 @@ import torch
 from torch import nn
 
 from theodolite.core import ConfigError, sampled
-from theodolite.instruments import Loss, preserve_process
+from theodolite.instruments import Loss, evaluate, preserve_process
 
 from ..records.finding import Advice, Trial
 from .applying import Treated, apply_advice, check_written, copied
 from .samples import Pool
-from .stepping import loss_after
 
 # Level of the interval, and the share of the loss below which a gain is none: ours.
 LEVEL = 0.05
@@ -121,11 +120,11 @@ def _affordable(
     """
     patient = copied(subject.model, subject.optimizer)
     try:
-        loss_after(patient, pool, subject.loss, seed=0, steps=1)
+        _loss_after(patient, pool, subject.loss, seed=0, steps=1)
     except (ValueError, RuntimeError):  # so that its steps cannot be timed
         return count, min(LEAST_STEPS, steps)
     start = time.perf_counter()
-    loss_after(patient, pool, subject.loss, seed=0, steps=1)
+    _loss_after(patient, pool, subject.loss, seed=0, steps=1)
     each_s = 2 * (time.perf_counter() - start)
     few = min(LEAST_STEPS, steps)
     trainings = int(budget_s / max(few * each_s, 1e-9)) - 1
@@ -155,7 +154,7 @@ def _run_seed(
     start, ceiling = bounds
 
     def ended(patient: Treated) -> float:
-        value = loss_after(patient, pool, subject.loss, seed=seed, steps=steps)
+        value = _loss_after(patient, pool, subject.loss, seed=seed, steps=steps)
         return value if value < ceiling else ceiling
 
     untrained = ""
@@ -231,3 +230,30 @@ def _place(advice: Advice) -> tuple[int, float]:
         return 1, 0.0
     rank = {"yes": 0, "open": 1, "no": 2}[trial.helped]
     return rank, trial.difference if rank == 0 else 0.0
+
+
+def _loss_after(
+    patient: Treated, pool: Pool, loss: Loss, *, seed: int, steps: int
+) -> float:
+    """Train a copy and return its loss over all samples, infinite if it diverged.
+
+    Args:
+        patient: The copy; it is trained.
+        pool: What it learns from.
+        loss: What it minimises.
+        seed: Seed of the batches and of the network's random numbers.
+        steps: Updates.
+    """
+    with pool.seeded(seed):
+        draws = pool.draws(seed, patient.batch_size)
+        for _ in range(steps):
+            patient.optimizer.zero_grad(set_to_none=True)
+            value = evaluate(patient.model, next(draws), loss)
+            if not math.isfinite(float(value.detach())):
+                return math.inf
+            value.backward()
+            patient.optimizer.step()
+            if patient.scheduler is not None:
+                patient.scheduler.step()
+        with torch.no_grad():
+            return pool.mean_loss(patient.model, loss)

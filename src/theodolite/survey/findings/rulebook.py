@@ -1,11 +1,26 @@
 """All rules, and the findings of a survey."""
 
-from theodolite.core import unknown_name
-
 from ..records.finding import Finding, Severity
 from ..records.whole_survey import Survey
-from . import learnable, merits, norms, rates, signals, skips, units
+from . import learnable, norms, rates, signals, skips, units
+from .evidence import Evidence, Figure, body, decades
 from .rule import Rule
+
+# Decades between the largest and the smallest: ours.
+STEADY = 1.0
+
+
+def _steady(survey: Survey) -> Evidence | None:
+    """Return the larger of the forward and the backward spread."""
+    spreads: list[Figure] = []
+    for quantity in ("forward_rms", "backward_rms"):
+        sizes = sorted((f for _, f in body(survey, quantity)), key=lambda f: f.value)
+        if len(sizes) < 3:
+            return None
+        spreads.append(decades(sizes[-1], sizes[0]))
+    worst = max(spreads, key=lambda f: f.value)
+    return Evidence(figure=worst, threshold=STEADY, above=False)
+
 
 RULES: tuple[Rule, ...] = (
     *signals.RULES,
@@ -14,7 +29,21 @@ RULES: tuple[Rule, ...] = (
     *norms.RULES,
     *rates.RULES,
     *learnable.RULES,
-    *merits.RULES,
+    Rule(
+        name="signal-steady",
+        severity="good",
+        title="Signal and gradient keep their size through the depth",
+        says=(
+            "From the first block to the last neither changes by more than a factor "
+            "of ten, so that one learning rate suits all layers."
+        ),
+        quantity="decades between the largest and the smallest",
+        measures=("map", "signal"),
+        source="the factor of ten is ours",
+        study="li2016demystifying/signal_sizes",
+        confidence="rule of thumb",
+        read=_steady,
+    ),
 )
 _ORDER: dict[Severity, int] = {"sick": 0, "warning": 1, "note": 2, "good": 3}
 
@@ -34,15 +63,3 @@ def find(survey: Survey) -> tuple[Finding, ...]:
     findings = [f for rule in RULES if (f := rule.judge(survey)) is not None]
     findings = [f for f in findings if moved or f.severity != "good"]
     return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
-
-
-def rule_named(name: str) -> Rule:
-    """Return a rule by its name.
-
-    Raises:
-        UnknownNameError: There is none of this name.
-    """
-    for rule in RULES:
-        if rule.name == name:
-            return rule
-    raise unknown_name("rule", name, [rule.name for rule in RULES])

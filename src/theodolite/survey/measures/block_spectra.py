@@ -9,11 +9,11 @@ import numpy as np
 from theodolite.core import TheodoliteError
 from theodolite.instruments import SingularValues, singular_values
 
+from .by_block import spread_out
 from .charting import Stretch
 from .contract import Allowance, Found, Measure, number
 from .marked import Marked
 from .site import Site
-from .spread import spread_out
 
 _SHARES = tuple(place / 10 for place in range(11))
 _STEPS = (48, 24, 12)

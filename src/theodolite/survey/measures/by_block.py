@@ -1,7 +1,7 @@
 """Curvature of each block's own parameters."""
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, TypeVar
 
 from theodolite.instruments import extreme_eigenvalues, trace
 
@@ -9,8 +9,8 @@ from .contract import Allowance, Found, Measure, number
 from .curvature import FEW, TOLERANCE, error_of, samples_for
 from .metered import Metered
 from .site import Site
-from .spread import spread_out
 
+T = TypeVar("T")
 _PRODUCTS = 6
 
 
@@ -65,3 +65,24 @@ class BlockCurvatureMeasure(Measure):
                 reading = trace(operator, max_matvecs=_PRODUCTS, seed=site.seed)
                 error = reading.trace_error + site.graph_error * abs(reading.trace)
                 yield number("block_trace", reading.trace, error, **labels)
+
+
+def spread_out(items: Sequence[T]) -> list[T]:
+    """Return the ends first, then the middle, then the middles of the halves.
+
+    Example:
+        >>> spread_out(range(9))
+        [0, 8, 4, 2, 6, 1, 3, 5, 7]
+    """
+    if len(items) < 3:
+        return list(items)
+    order, seen = [0, len(items) - 1], {0, len(items) - 1}
+    gaps = [(0, len(items) - 1)]
+    while gaps:
+        low, high = gaps.pop(0)
+        middle = (low + high) // 2
+        if middle not in seen:
+            seen.add(middle)
+            order.append(middle)
+            gaps += [(low, middle), (middle, high)]
+    return [items[place] for place in order]

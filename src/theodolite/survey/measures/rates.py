@@ -28,7 +28,8 @@ class RatesMeasure(Measure):
     ``stable_rate_low`` and ``stable_rate_high`` follow from the error of that
     eigenvalue; where its interval holds zero all three are not resolved. Settings are
     those of the optimiser given, else momentum 0.9. Weight decay that acts through the
-    gradient is added to the curvature.
+    gradient is added to the curvature. A noise scale without a finite error is not
+    resolved.
 
     ``rate_over_stable`` is measured if the whole batch was used and has curvature:
     the largest eigenvalue of $D^{1/2} H D^{1/2}$ with $D$ each parameter's rate over
@@ -125,7 +126,10 @@ def _noise_rows(site: Site, allowance: Allowance, seconds: float) -> Iterator[Fo
     )
     several = size == site.samples and len(parts) > 1
     of = site.all_samples if several else site.samples
-    labels = {"n_samples": size, "n_parts": len(parts), "of_samples": of}
+    labels: dict[str, Any] = {"n_samples": size, "n_parts": len(parts)}
+    labels |= {"of_samples": of}
+    if not math.isfinite(scale + error):
+        scale, labels = math.nan, labels | {"nonfinite": NOT_RESOLVED}
     yield number("gradient_noise_scale", scale, error, **labels)
     each = site.samples
     yield number("noise_scale_per_batch", scale / each, error / each, **labels)

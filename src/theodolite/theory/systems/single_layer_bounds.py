@@ -129,11 +129,6 @@ class LayerBounds:
         """Lipschitz constant of f in parameters and inputs together."""
         return math.hypot(self.input_slope, self.parameter_slope)
 
-    @property
-    def input_jacobian_lipschitz(self) -> float:
-        """Lipschitz constant of Jf in parameters and inputs together."""
-        return math.hypot(self.input_curvature, self.mixed_curvature)
-
 
 def elementary_bounds(
     layer: SystemLayer, inputs: Extent, ball: ParameterBall

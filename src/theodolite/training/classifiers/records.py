@@ -1,8 +1,7 @@
 """Records of a classifier during training, and the result of the training."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -32,7 +31,6 @@ class ClassifierRecord:
             their units.
         outputs: $g(x_n)$ of the training samples, (N,) or (N, classes).
         targets: Their targets, the same shape.
-        probed: The probe's numbers.
     """
 
     epoch: int
@@ -45,7 +43,6 @@ class ClassifierRecord:
     folded_norms: np.ndarray
     outputs: np.ndarray
     targets: np.ndarray
-    probed: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Return its losses and errors; arrays are attributes."""

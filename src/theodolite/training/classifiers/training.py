@@ -2,8 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import torch
@@ -29,10 +29,9 @@ from .loops import (
     train_stack,
 )
 from .recipe import ClassifierRecipe, LabelledSamples, log_epochs
-from .records import ClassifierRecord, RecordMaker, TrainedClassifier, as_network
+from .records import ClassifierRecord, RecordMaker, TrainedClassifier
 
 ClassifierWay = Literal["stacked", "plain"]
-ProbeClassifier = Callable[[ClassifierNetwork], Mapping[str, float]]
 ReportRecord = Callable[[int, ClassifierRecord], None]
 _ON_CPU = 8  # runs per stack: larger ones leave the cache and gain little
 
@@ -45,7 +44,6 @@ def train_classifiers(
     recipe: ClassifierRecipe | Sequence[ClassifierRecipe],
     seeds: Sequence[int],
     record_epochs: Collection[int] | None = None,
-    probe: ProbeClassifier | None = None,
     report: ReportRecord | None = None,
     way: ClassifierWay = "stacked",
     optimizer: MakeOptimizer | None = None,
@@ -66,8 +64,6 @@ def train_classifiers(
         seeds: One per run.
         record_epochs: Epochs after which records are kept, 0 for the start; by default
             some 40 evenly spaced in logarithm. The last epoch is always kept.
-        probe: Measures a network at every record: a copy in eval mode, whose batch
-            norms hold the statistics of all training samples.
         report: Called with the place of the run in ``models`` and every record.
         way: ``stacked``: runs of one shape in lockstep, by formula. ``plain``: one
             module at a time, by autograd and an optimiser of torch.
@@ -107,7 +103,7 @@ def train_classifiers(
         )
     _check(runs, samples)
     _check_home(dtype, device)
-    recorder = _Recorder(samples, record_epochs, probe, report, dtype, device)
+    recorder = _Recorder(samples, record_epochs, report, dtype, device)
     deadline = time.monotonic() + limit_s
     if way == "plain":
         for run in runs:
@@ -165,13 +161,11 @@ class _Recorder:
         self,
         samples: LabelledSamples,
         epochs: Collection[int] | None,
-        probe: ProbeClassifier | None,
         report: ReportRecord | None,
         dtype: torch.dtype,
         device: torch.device | str,
     ) -> None:
-        self.samples, self.epochs = samples, epochs
-        self.probe, self.report = probe, report
+        self.samples, self.epochs, self.report = samples, epochs, report
         self.dtype, self.device = dtype, device
 
     def record_epochs(self, recipe: ClassifierRecipe) -> set[int]:
@@ -201,9 +195,6 @@ class _Recorder:
         if not finite or not all(bool(torch.isfinite(w).all()) for w in weights):
             run.status = "diverged"
             return
-        if self.probe is not None:
-            network = as_network(run.blueprint, weights, statistics)
-            record = replace(record, probed=dict(self.probe(network)))
         run.records.append(record)
         if self.report is not None:
             self.report(run.place, record)

@@ -10,13 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
-from theodolite.core import RunError, derive
+from theodolite.core import derive
 from theodolite.instruments import preserve
 
 from ..probes.probe import warn
-from .gates import Gate, OpenGate
 from .recipe import Epoch, Images, Recipe, Trained
 from .step import Step, capture
 
@@ -25,21 +23,6 @@ Measure = Callable[[nn.Module], Mapping[str, float]]
 Report = Callable[[int, Epoch], None]
 
 _TEST_BATCH = 1000
-# Functions of torch that use the generator which all threads share.
-_DRAWING = frozenset(
-    """
-    alpha_dropout alpha_dropout_ bernoulli bernoulli_ binomial cauchy_ dropout dropout1d
-    dropout2d dropout3d dropout_ exponential_ feature_alpha_dropout
-    feature_alpha_dropout_ feature_dropout feature_dropout_ fractional_max_pool2d
-    fractional_max_pool2d_with_indices fractional_max_pool3d
-    fractional_max_pool3d_with_indices geometric_ gru gumbel_softmax kaiming_normal_
-    kaiming_uniform_ log_normal_ lstm multi_head_attention_forward multinomial
-    native_dropout normal normal_ poisson rand rand_like randint randint_like randn
-    randn_like random_ randperm rnn_relu rnn_tanh rrelu rrelu_ trunc_normal_ uniform_
-    _sample_dirichlet _standard_gamma
-    """.split()
-)
-_ATTENTION, _RATE = "scaled_dot_product_attention", 4  # place of its dropout rate
 
 
 class Run:
@@ -69,12 +52,9 @@ class Run:
         self.step: Any = None
         self.advance: Any = None
         self.ahead: Any = None
-        self.gate: OpenGate | Gate = OpenGate()
-        # State of the network's own random numbers, where several are trained side by
-        # side, and whether it draws any: None until it has made a step.
+        # State of the random numbers that the network itself draws on the CPU.
         own = torch.Generator().manual_seed(derive(seed, "network"))
         self.numbers = own.get_state()
-        self.draws: bool | None = None
 
     def result(self) -> Trained:
         """Return the result of the run so far."""
@@ -118,64 +98,18 @@ class Run:
 
     @contextmanager
     def _stepping(self) -> Iterator[None]:
-        """Hold the gate while the network works, with random numbers of its seed.
-
-        A network that draws some, for dropout, would share torch's generator with the
-        others: such steps are made alone, from a state that depends on the seed only.
-        """
+        """Queue work on the own stream, or draw random numbers of the own seed."""
         if self.images.inputs.is_cuda:
             with self.on_stream():
                 yield
-        elif self.gate.together and self.draws is False:
-            with self._beside_others():
-                yield
-        else:
-            with self.gate.alone(), self._own_numbers():
-                yield
-
-    @contextmanager
-    def _beside_others(self) -> Iterator[None]:
-        """Step while other threads step; from the first random draw on, step alone."""
-        with self.gate.step() as held:
-            before = torch.get_rng_state()
-
-            def begin() -> None:
-                self._unmoved(before)
-                self.draws = True
-                held.close()
-                held.enter_context(self.gate.alone())
-                held.enter_context(self._own_numbers())
-
-            with _RandomDrawMode(begin):
-                yield
-            if not self.draws:
-                self._unmoved(before)
-
-    def _unmoved(self, before: Tensor) -> None:
-        """Refuse random numbers from a generator that others used as well."""
-        if not torch.equal(before, torch.get_rng_state()):
-            raise RunError(
-                "torch's random numbers were drawn or seeded unseen during a step, by "
-                "this network or by one trained beside it, and a seed no longer names "
-                "them: train these networks with at_once=1"
-            )
-
-    @contextmanager
-    def _own_numbers(self) -> Iterator[None]:
+            return
         before = torch.get_rng_state()
         torch.set_rng_state(self.numbers)
-        unknown = self.gate.together and self.draws is None
         try:
-            with _RandomDrawMode(self._note_draws) if unknown else nullcontext():
-                yield
+            yield
         finally:
-            after = torch.get_rng_state()
+            self.numbers = torch.get_rng_state()
             torch.set_rng_state(before)
-        if not torch.equal(after, self.numbers):
-            self.numbers, self.draws = after, True
-
-    def _note_draws(self) -> None:
-        self.draws = True
 
     def on_stream(self) -> Any:
         """Return the context in which the run's own work is queued."""
@@ -200,7 +134,6 @@ class Run:
                         self.rate = rate
                     self.step.fill(inputs[part], labels[part])
                     self.advance()
-                self.draws = bool(self.draws)  # a step has been made
                 done = (epoch - 1) * steps + place + 1
                 if place + 1 < steps and done in (self.probe_steps or ()):
                     self._read(done / steps, place + 1, done)
@@ -217,8 +150,6 @@ class Run:
         model = model if isinstance(model, nn.Module) else model()
         self.given = None
         model.to(home.device).train()
-        if _is_compiled(model):  # its random draws are not visible from Python
-            self.draws = True
         # Not on the CPU: there torch would sum batch statistics in float32 and lose two
         # digits of them, with maps of 28 × 28 and batches of 32.
         if home.is_cuda:
@@ -265,7 +196,7 @@ class Run:
         numbers["seconds"] = time.monotonic() - self.began
         losses = [value for name, value in numbers.items() if name.endswith("loss")]
         if self.probe is not None or self.report is not None:
-            self.gate.call(partial(self._probe_and_report, numbers, done))
+            self._probe_and_report(numbers, done)
         self.history.append(numbers)
         return all(map(math.isfinite, losses))
 
@@ -315,44 +246,3 @@ def evaluate(step: Step, images: Images) -> Epoch:
     step.model.train(training)
     count = len(images.test_labels)
     return {"test_loss": float(loss) / count, "test_error": float(wrong) / count}
-
-
-class _RandomDrawMode(TorchFunctionMode):
-    """Calls ``begin`` once, before the first function that may draw in this thread.
-
-    A function that can draw counts even if its rate is zero, since a rate may change.
-    One that is given a generator does not. Calls that do not go through Python, as in a
-    scripted network, are not seen.
-    """
-
-    def __init__(self, begin: Callable[[], None]) -> None:
-        super().__init__()
-        self._begin: Callable[[], None] | None = begin
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        """Call the function, after ``begin`` if it draws."""
-        kwargs = kwargs or {}
-        if self._begin is not None and _draws(func, args, kwargs):
-            begin, self._begin = self._begin, None
-            begin()
-        return func(*args, **kwargs)
-
-
-def _draws(func: Any, args: Any, kwargs: Any) -> bool:
-    name = getattr(func, "__name__", "")
-    if name == _ATTENTION:
-        return bool(kwargs.get("dropout_p", args[_RATE] if len(args) > _RATE else 0))
-    own = kwargs.get("generator")
-    return name in _DRAWING and (own is None or own is torch.default_generator)
-
-
-def _is_compiled(model: nn.Module) -> bool:
-    """Return whether calls of torch in a network may be hidden from Python."""
-    return any(
-        isinstance(module, torch.jit.ScriptModule)
-        or hasattr(module, "_orig_mod")
-        or getattr(module, "_compiled_call_impl", None) is not None
-        for module in model.modules()
-    )

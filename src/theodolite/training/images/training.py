@@ -1,26 +1,21 @@
 """Train many image classifiers at once on one device, each as if it were alone.
 
 On CUDA runs take turns, one step each; each has its own stream and its step is one
-graph, so small networks share the GPU. On the CPU every thread of torch trains one
-network. A run that diverges or raises is retired with the reason; others go on.
+graph, so small networks share the GPU. On the CPU they train one after another. A run
+that diverges or raises is retired with the reason; others go on.
 """
 
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextvars import copy_context
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from theodolite.core import ActForThread, ConfigError
+from theodolite.core import ConfigError
 from theodolite.instruments import preserve_process
 
-from .gates import Gate
 from .recipe import Images, Precision, Recipe, Trained
 from .run import Augment, Measure, Report, Run
 
@@ -35,7 +30,7 @@ def keep_freed_memory() -> None:
     glibc returns blocks to the system at once if they are larger than any freed so far,
     up to 32 MiB, and the ends of its heaps past twice that. The next step then waits
     while the system fills the memory with zeros: a tenth of the processor time of
-    networks with maps of 1 to 3 MB, one network per thread. Freeing one block of that
+    networks with maps of 1 to 3 MB. Freeing one block of that
     size, which is never written to, prevents it.
 
     References:
@@ -54,15 +49,14 @@ def train_many(
     probe: Measure | None = None,
     probe_steps: Collection[int] | None = None,
     report: Report | None = None,
-    at_once: int = 4,
+    at_once: int | None = None,
     limit_s: float = float("inf"),
 ) -> list[Trained]:
-    """Train networks of any architecture, several at a time, in the order given.
+    """Train networks of any architecture, on a GPU several at a time.
 
     A seed sets the order of the images and their augmentation, so runs of one seed see
     the same batches, in every architecture. On the CPU it also sets the random numbers
-    that a network draws from torch, for dropout; such networks take turns. A network
-    that draws from numpy or Python is repeatable only with ``at_once=1``.
+    that a network draws from torch, for dropout.
 
     Args:
         models: Networks, trained in place where ``images`` live, or functions that
@@ -77,10 +71,8 @@ def train_many(
             the start; those within an epoch add readings.
         report: Called with each reading and the place of the network in ``models``;
             retired if it raises.
-        at_once: Networks in training at any moment; on the CPU at most the number of
-            torch's threads, one network per thread, and only one if the caller has
-            settings that other threads would not get: autocast, a default device, a
-            mode of torch, hooks on saved tensors.
+        at_once: Networks that take turns; by default four on a GPU, and one on the CPU,
+            where more save no time.
         limit_s: Seconds after which all remaining runs are stopped.
 
     Returns:
@@ -103,11 +95,9 @@ def train_many(
         deadline = time.monotonic() + limit_s
         if not images.inputs.is_cuda:
             keep_freed_memory()
-            most = 1 if _wants_one_thread() else torch.get_num_threads()
-            at_once = max(1, min(at_once, most, len(runs)))
-        alone = images.inputs.is_cuda or at_once == 1
-        train = _take_turns if alone else _train_side_by_side
-        train(runs, at_once, lambda: time.monotonic() < deadline)
+        if at_once is None:
+            at_once = 4 if images.inputs.is_cuda else 1
+        _take_turns(runs, at_once, lambda: time.monotonic() < deadline)
     return [run.result() for run in runs]
 
 
@@ -163,76 +153,3 @@ def _take_turns(runs: list[Run], at_once: int, in_time: Callable[[], bool]) -> N
                 run.release()
     for run in active:
         run.release()
-
-
-def _wants_one_thread() -> bool:
-    """Return whether this thread has torch settings that other threads would not.
-
-    These are autocast, a default device, modes that see or change calls of torch, hooks
-    on saved tensors, and gradients that were turned off.
-    """
-    return bool(
-        torch.is_autocast_enabled("cpu")
-        or not torch.is_grad_enabled()
-        or torch.is_inference_mode_enabled()
-        or _C._len_torch_function_stack()
-        or _C._len_torch_dispatch_stack()
-        or _C._autograd._top_saved_tensors_default_hooks(True)
-    )
-
-
-def _train_side_by_side(
-    runs: Sequence[Run], count: int, in_time: Callable[[], bool]
-) -> None:
-    """Train networks in the given order by ``count`` threads, one network each.
-
-    A thread trains a network from the first step to the last and waits for others only
-    where they share something: networks are built in the given order while no other
-    thread steps, and the calling thread probes and reports, with all of torch's
-    threads. A thread gets a copy of the caller's context variables; see
-    :func:`_wants_one_thread` for what it does not get. ``in_time`` returns whether
-    there is time for another step.
-    """
-    threads, for_caller = torch.get_num_threads(), ActForThread()
-    gate, waiting, stop = Gate(), deque(runs), threading.Event()
-    for run in runs:
-        run.gate = gate
-
-    def going() -> bool:
-        return in_time() and not stop.is_set()
-
-    def work() -> None:
-        torch.set_num_threads(1)
-        try:
-            with for_caller:  # who holds the locks of the process
-                train()
-        finally:
-            gate.leave()
-
-    def train() -> None:
-        while going():
-            with gate.alone():
-                if not waiting:
-                    return
-                run = waiting.popleft()
-                more = run.start()
-            while more and going():
-                more = run.advance_once()
-            run.release()
-
-    try:
-        with ThreadPoolExecutor(count, "training") as pool:
-            working = list[Future]()
-            try:
-                for _ in range(count):  # the system may refuse a thread
-                    working.append(pool.submit(copy_context().run, work))
-                gate.serve(count)
-            finally:
-                stop.set()
-                while not all(one.done() for one in working):
-                    gate.abandon()
-                    wait(working, timeout=0.1)
-            for one in working:
-                one.result()
-    finally:
-        torch.set_num_threads(threads)

@@ -95,7 +95,6 @@ def train(
     steps: int,
     loss: Criterion | None = None,
     batch_size: int | None = None,
-    augment: Callable[[Tensor, np.random.Generator], Tensor] | None = None,
     probes: Iterable[Probe] | ProbeRunner = (),
     record: Schedule = Every(1),  # noqa: B008 (frozen)
     divergence: float = DIVERGENCE,
@@ -113,12 +112,11 @@ def train(
         loss: Module or function of outputs and targets; the half mean square by
             default.
         batch_size: Samples per step, in a new order each epoch; all by default.
-        augment: Changes a batch of inputs, given a generator.
         probes: Measurements on a schedule, or a board of them.
         record: Which losses to keep; each by default.
         divergence: A run is retired once its loss is not finite or above this
             multiple of its first.
-        seed: Order of the samples, and the augmentation.
+        seed: Order of the samples.
 
     Example:
         >>> model = nn.Linear(2, 1, dtype=torch.float64)
@@ -142,7 +140,7 @@ def train(
     optim, rates = _optimizer(optimizer, parameters, steps)
     kept: dict[int, float] = {}  # step to loss
     ceiling = math.inf
-    batches = _batches(x, y, batch_size, augment, seed)
+    batches = _batches(x, y, batch_size, seed)
     model.train()
     diverged_at, step, value = None, 0, math.nan
     # Random numbers are drawn as a plain loop draws them.
@@ -297,11 +295,7 @@ def _objective(
 
 
 def _batches(
-    x: Tensor,
-    y: Tensor,
-    size: int | None,
-    augment: Callable[[Tensor, np.random.Generator], Tensor] | None,
-    seed: int,
+    x: Tensor, y: Tensor, size: int | None, seed: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield batches without end: all samples, or a new order each epoch."""
     whole_number = isinstance(size, int) and not isinstance(size, bool)
@@ -313,9 +307,8 @@ def _batches(
     size = size or len(x)
     for epoch in itertools.count():
         rng = stream(seed, "epoch", epoch)
-        parts = [(x, y)]
-        if size < len(x):
-            order = torch.as_tensor(rng.permutation(len(x))).to(x.device)
-            parts = ((x[part], y[part]) for part in order.split(size))
-        for inputs, targets in parts:
-            yield (inputs if augment is None else augment(inputs, rng)), targets
+        if size == len(x):
+            yield x, y
+            continue
+        order = torch.as_tensor(rng.permutation(len(x))).to(x.device)
+        yield from ((x[part], y[part]) for part in order.split(size))

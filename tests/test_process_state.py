@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import sympy  # noqa: F401 (torch imports it late, which adds a warning filter)
 import torch
 from torch import Tensor, nn
 from torch.utils import checkpoint

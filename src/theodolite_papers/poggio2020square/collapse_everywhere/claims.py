@@ -49,16 +49,14 @@ def fallen(name: str, **labels: Any) -> Test:
         measured(name, stage="untrained", labels=GIVEN, **classes),
         log=True,
         by=HALVED,
-        name=f"log10 {name} lost ({_network_name(**labels)})",
+        name=f"log10 {name} lost ({_network(**labels)})",
     )
 
 
 def agreed(**labels: Any) -> Test:
     """The nearest class mean decides as the network does."""
     rows = measured("nc4", stage="end", labels=GIVEN, **labels)
-    return inside(
-        mean(rows, name=f"nc4 at the end ({_network_name(**labels)})"), AGREED
-    )
+    return inside(mean(rows, name=f"nc4 at the end ({_network(**labels)})"), AGREED)
 
 
 def everywhere(
@@ -85,7 +83,7 @@ def everywhere(
     return at_each("classes", ends, of_classes, where=classes)
 
 
-def _network_name(classes: int, loss: str, decay: float, start: float) -> str:
+def _network(classes: int, loss: str, decay: float, start: float) -> str:
     kind = "" if loss == "square" else "cross-entropy, "
     return f"{kind}classes {classes}, decay {decay:g}, start {start:g}"
 

@@ -126,7 +126,7 @@ def test_a_failing_tracker_is_named_once_and_dropped(folder, caplog, at, calls):
     assert bad.n == calls
     assert len(good.events) == 6
     (record,) = caplog.records
-    words = "Failing failed (RuntimeError: the server has gone) and is told nothing"
+    words = "Failing failed (RuntimeError: the server has gone) and is not called again"
     assert words in record.getMessage()
 
 

@@ -249,7 +249,7 @@ OPEN_SUBPACKAGES = {("training", "probes")}
 
 
 @pytest.mark.parametrize("package", SUBPACKAGES)
-def test_an_subpackage_is_a_map_and_imports_nothing(package):
+def test_a_subpackage_is_a_map_and_imports_nothing(package):
     for inner in SUBPACKAGES[package]:
         init = SOURCE / package / inner / "__init__.py"
         tree = ast.parse(init.read_text())

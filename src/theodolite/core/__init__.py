@@ -1,4 +1,4 @@
-"""What every package shares: blueprints, readings, rows, verdicts, statistics."""
+"""Code shared by all packages: blueprints, readings, rows, verdicts, statistics."""
 
 import lazy_loader
 

@@ -1,6 +1,6 @@
-"""Arrays that users pass: converted to float64, or refused in one sentence.
+"""Check arrays that users pass, and convert them to float64.
 
-NumPy computes in the type that it is given: sums of products of bytes wrap around at
+NumPy computes in the dtype of its input: sums of products of bytes wrap around at
 256, and squares in half precision overflow at 65,504. Hence the conversion.
 """
 
@@ -51,8 +51,8 @@ else:
         Samples = Square = np.ndarray
 
 
-# What functions say that they take. Where types are checked at run time this is
-# anything: ``as_numbers`` checks at every call, and says what is wrong.
+# Annotation of array arguments. Where types are checked at run time it allows
+# anything: ``as_numbers`` checks every call, and its error says what is wrong.
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike as Numbers
 else:
@@ -109,8 +109,8 @@ def as_numbers(
     Args:
         name: What the value is called in a message.
         value: Array, number, or nested lists or tuples of numbers.
-        *wanted: Size of each axis; a word stands for any size, and ``...`` at the
-            end for any further axes.
+        *wanted: Size of each axis; a string allows any size, and a final ``...``
+            allows any further axes.
         finite: Whether NaN and infinity are refused.
         error: What to raise.
 

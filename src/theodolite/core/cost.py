@@ -1,4 +1,4 @@
-"""What a number cost to obtain."""
+"""The time and the passes that a measurement took."""
 
 import time
 from dataclasses import asdict, dataclass
@@ -38,7 +38,7 @@ class Stopwatch:
         self._cpu = time.process_time()
 
     def read(self, passes: int = 0) -> Cost:
-        """Return what was spent so far."""
+        """Return the cost so far."""
         return Cost(
             wall_s=time.perf_counter() - self._wall,
             cpu_s=time.process_time() - self._cpu,

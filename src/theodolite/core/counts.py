@@ -14,13 +14,13 @@ class VerdictCounts:
     """Counts of verdicts.
 
     Attributes:
-        claims: Of the paper's own claims, how many have each outcome.
-        hanging: How many of these depend on a margin or choice of ours.
-        errata: Statements found wrong or wanting.
+        claims: Number of the paper's own claims with each outcome.
+        hanging: How many of these depend on a margin or choice that we made.
+        errata: Number of statements found wrong or incomplete.
         confirmed: Of these, how many are refuted as printed and right as corrected.
-        beyond: Of our own statements, how many have each outcome.
-        committed: Of all, how many rest on committed runs.
-        alone: Of these, what the run's own rows say: the "same", "open" or "other".
+        beyond: Number of our own statements with each outcome.
+        committed: How many verdicts rest on committed runs.
+        alone: Of these, how many the run's own rows judge "same", "open" or "other".
         not_run: Claims of the paper without a verdict.
     """
 
@@ -40,7 +40,7 @@ class VerdictCounts:
 
     @property
     def outcomes(self) -> str:
-        """How the claims of the paper end, such as "4 hold, 0 fail, 1 undecided"."""
+        """Outcomes of the claims, such as "4 hold, 0 fail, 1 undecided"."""
         return _outcomes(self.claims)
 
     def __str__(self) -> str:
@@ -64,8 +64,8 @@ def count_verdicts(
     """Count verdicts.
 
     Args:
-        verdicts: Of any number of studies.
-        not_run: Claims of the paper that have none.
+        verdicts: Verdicts of any number of studies.
+        not_run: Claims of the paper that have no verdict.
     """
     given = list(verdicts)
     claims = [one for one in given if one.kind is Kind.CLAIM]

@@ -1,7 +1,7 @@
-"""How readings and rows are shown: on a screen, in a notebook, as a figure.
+"""Show readings and rows on a screen, in a notebook or as a figure.
 
-A screen has 24 lines of 80 columns. Core imports no other package, so that figures are
-called by name when somebody plots, and matplotlib is imported then.
+A screen has 24 lines of 80 columns. Core imports no other package: drawing functions
+are found by name when the user plots, and matplotlib is imported only then.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from .reading import Reading
 
 LINES, COLUMNS = 24, 80
-# Values of a list that are shown from its front.
+# Number of leading values of a list that are shown.
 _FRONT = 4
 
 
@@ -78,7 +78,7 @@ def lines_of(reading: "Reading") -> list[str]:
 
 
 def headline(reading: "Reading") -> str:
-    """Return the kind, the status and what that means."""
+    """Return the kind, the status and the meaning of the status."""
     return f"{type(reading).__name__}, {reading.status}: {reading.status_message}"
 
 

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-# Controls (C0 and C1), formats (bidirectional overrides among them), halves of pairs,
-# and line separators of which terminals make what they like.
+# Control characters (C0, C1), format characters (with bidirectional overrides),
+# surrogates, and line separators that terminals show in different ways.
 _UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # Joiners, without which Persian and some emoji are spelt wrongly.
 _SAFE = "\n\t\u200c\u200d"
@@ -18,8 +18,8 @@ _SAFE = "\n\t\u200c\u200d"
 def printable(text: str) -> str:
     r"""Return text without control characters or bidirectional overrides.
 
-    Characters that would are written as escapes of JSON, so that a JSON text keeps its
-    meaning. Tabs and line feeds stay.
+    Such characters are written as JSON escapes, so that a JSON text keeps its meaning.
+    Tabs and line feeds stay.
 
     Example:
         >>> printable("a\x1b[2Jb\u202ec — 学")
@@ -45,7 +45,7 @@ class TheodoliteError(Exception):
     """Base of every error that theodolite raises on purpose."""
 
     def __str__(self) -> str:
-        return printable(super().__str__())  # names of others are in many
+        return printable(super().__str__())  # many messages contain names from outside
 
 
 class ConfigError(TheodoliteError, ValueError):
@@ -69,7 +69,7 @@ class DistributedError(TheodoliteError):
 
 
 class SurgeryError(TheodoliteError):
-    """A network that cannot be altered as asked."""
+    """A network that cannot be changed in the requested way."""
 
 
 class RunError(TheodoliteError):

@@ -23,8 +23,8 @@ from typing import Any, ParamSpec, Self, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Seconds after which a thread that still waits says for whom, and between two looks at
-# Ctrl-C meanwhile.
+# Seconds after which a waiting thread says which thread it waits for, and between two
+# checks for Ctrl-C while it waits.
 _PATIENCE, _LOOK = 60.0, 0.1
 
 _Checks = tuple[Callable[[], None], ...]
@@ -71,8 +71,8 @@ class StopCheck:
 class Exclusive:
     """A context for one thread of the process at a time; the others wait.
 
-    It may be entered again inside. Ctrl-C waits meanwhile for the next safe point, or
-    for the end; pressed twice, it waits only for what restores a state.
+    The same thread may enter it again. Ctrl-C waits for the next safe point or the end
+    of the context; pressed twice, it waits only for code that restores a state.
 
     Args:
         interruptible: Let Ctrl-C stop what runs inside at once, except while a state
@@ -108,7 +108,7 @@ def exclusive(
     """Run a function inside :class:`Exclusive`.
 
     Args:
-        interruptible: As there.
+        interruptible: As in :class:`Exclusive`.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -136,7 +136,7 @@ class DelayInterrupt:
 class _Turn:
     """A reentrant lock that any thread may release.
 
-    The latter happens where a generator that holds it is collected elsewhere.
+    Another thread releases it when it collects a generator that holds the lock.
     """
 
     def __init__(self) -> None:
@@ -231,7 +231,7 @@ class _CtrlC:
             _signal.signal(_signal.SIGINT, theirs)
 
     def forget(self) -> None:
-        """Leave all blocks at once, as a child process does that began inside."""
+        """Leave all blocks at once, for a child process that was forked inside them."""
         if self._depth:
             self._hand_back()
         self.pending, self.busy, self._depth, self._waits = None, 0, 0, 0
@@ -243,7 +243,7 @@ class _CtrlC:
         self.deliver()
 
     def deliver(self) -> None:
-        """Do what would have been done at once."""
+        """Handle the Ctrl-C that waited."""
         if (came := self.pending) is not None:
             self.pending = None
             self._before(*came)

@@ -1,4 +1,4 @@
-"""What an instrument returns: values with their errors and metadata."""
+"""Results of instruments: values with their errors and metadata."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ class Dims:
     """Marks a field of a reading as a quantity, in ``Annotated[type, Dims(…)]``.
 
     Args:
-        dims: Names of its dimensions; none of a single number.
+        dims: Names of its dimensions; empty for a single number.
         error: Field that holds its error; by default its name with ``_error``, where
             there is such a quantity.
     """
@@ -49,9 +49,9 @@ Scalar = Annotated[float, Dims()]
 class Reading:
     """Base of all readings: frozen, labelled, with an error and a status.
 
-    A subclass marks its quantities by :class:`Dims`, of which ``dims`` (name to
-    dimension names) and ``error_of`` (which field holds the error of which quantity)
-    are made. It may override :meth:`coordinates` to label its dimensions.
+    A subclass marks its quantities by :class:`Dims`. The class attributes ``dims``
+    (dimension names by quantity) and ``error_of`` (error field by quantity) follow
+    from the marks. It may override :meth:`coordinates` to label its dimensions.
 
     Attributes:
         status: Whether to trust the values.
@@ -59,7 +59,7 @@ class Reading:
         norm_layers: Under ``as_is``, the names of norm layers that were in ``train``
             mode and of those in ``eval`` mode; empty where there are none, and under
             other modes, which set all alike.
-        seed: Seed of all random numbers, None if nothing was.
+        seed: Seed of all random numbers, None if nothing was random.
         cost: What the reading cost.
         method: Short name of the algorithm.
     """
@@ -88,7 +88,7 @@ class Reading:
             errors = {name: one.error or f"{name}_error" for name, one in marks.items()}
             cls.dims = {name: mark.dims for name, mark in marks.items()}
             cls.error_of = {k: error for k, error in errors.items() if error in marks}
-        # That of a dataclass would print every number.
+        # The repr of a dataclass would print every number.
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = Reading.__repr__
 
@@ -135,7 +135,7 @@ class Reading:
         return to_json_values({**content, "cost": self.cost.to_dict()})
 
     def __repr__(self) -> str:
-        """Return what fits on a screen; ``to_dict`` holds everything."""
+        """Return a summary that fits on a screen; ``to_dict`` holds everything."""
         return join_lines(self.summary_lines())
 
     def __str__(self) -> str:
@@ -162,7 +162,7 @@ class Reading:
         """Return a figure of the reading.
 
         Args:
-            **settings: Of ``figures.draw_reading``, such as ``title``.
+            **settings: Arguments of ``figures.draw_reading``, such as ``title``.
 
         Returns:
             A figure of matplotlib: a notebook shows it, ``savefig`` writes it.
@@ -177,7 +177,7 @@ class Reading:
     def load(cls, path: str | Path) -> Self:
         """Return the reading of a file that :meth:`save` wrote, if it is of this kind.
 
-        Nothing of the file is executed; what is not known is refused.
+        Nothing in the file is executed; unknown content raises an error.
         """
         return load(path, cls)
 
@@ -258,13 +258,13 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SampledReading(Reading):
-    """Base of readings that random vectors may have estimated.
+    """Base of readings that may be estimates from random vectors.
 
-    A subclass says in ``precision_of`` what its precision is, and in ``improved_by``
-    which settings improve it.
+    A subclass names its precision in ``precision_of``, and in ``improved_by`` the
+    settings that improve it.
 
     Attributes:
-        precision: Error that was reached, in the measure of ``tol``; 0 where nothing
+        precision: Error that was reached, in the unit of ``tol``; 0 where nothing
             was sampled.
         tol: Requested precision, or None.
     """

@@ -1,4 +1,4 @@
-"""Flat rows: all that reaches disk and figures.
+"""Flat rows, the only form in which results reach disk and figures.
 
 A row is a dict of plain JSON values with a ``quantity``, the labels of its
 dimensions, a ``value`` and, for what was measured, an ``error``.
@@ -155,7 +155,7 @@ class Rows(Sequence[Row]):
         """Keep the rows that carry all these labels and pass the test."""
         kept: Iterable[dict[str, Any]] = self._rows
         wanted = to_json_values(labels)
-        if type(wanted.get("quantity")) is str:  # the usual filter, so looked up
+        if type(wanted.get("quantity")) is str:  # the usual filter, so it has an index
             kept = self._quantities().get(wanted.pop("quantity"), ())
         for key, want in wanted.items():
             kept = [row for row in kept if row.get(key) == want]
@@ -197,7 +197,7 @@ class Rows(Sequence[Row]):
             ) from error
 
     def only(self, **labels: Any) -> Row:
-        """Return the one row with these labels, or refuse."""
+        """Return the one row with these labels; raise if there is not exactly one."""
         rows = self.where(**labels)
         if len(rows) != 1:
             raise TheodoliteError(
@@ -266,7 +266,7 @@ def to_json_values(value: Any) -> Any:
     if isinstance(value, Sequence):
         return [to_json_values(item) for item in value]
     if isinstance(value, set | frozenset):
-        # Any fixed order will do; that of the set hangs on the hash seed.
+        # Any fixed order will do; the set's own order depends on the hash seed.
         return sorted((to_json_values(item) for item in value), key=repr)
     return value
 

@@ -50,7 +50,7 @@ _REQUIRED = (MISSING, MISSING)
 
 @dataclass
 class _Header:
-    """The kind of a reading and its fields; arrays are numbers of entries."""
+    """The kind of a reading and its fields; arrays are given by their entry number."""
 
     kind: str
     fields: dict[str, Any]
@@ -77,7 +77,7 @@ def save(reading: "Reading", path: str | Path) -> None:
 
 
 def load(path: str | Path, kind: type["Reading"]) -> Any:
-    """Return the reading of a file; refuse another kind or a damaged file."""
+    """Return the reading of a file; raise for another kind or a damaged file."""
     try:
         with zipfile.ZipFile(path) as archive:
             reading = _read(archive, path)

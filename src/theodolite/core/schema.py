@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 class SchemaError(ValueError):
-    """JSON that does not fit a record; the message is a predicate of its source."""
+    """JSON that does not fit a record; the message continues "FILE …"."""
 
 
 def record_values(record: Any) -> Any:
     """Return a record as strict JSON values, which :func:`read_record` reads.
 
-    A number that is not finite becomes None; where the field has such a default, it is
-    left out.
+    A number that is not finite becomes None, or is left out where that number is the
+    field's default.
     """
     if is_dataclass(record) and not isinstance(record, type):
         values = {f: getattr(record, f.name) for f in fields(record)}
@@ -44,7 +44,7 @@ def parse_record(kind: type[T], text: str, *, number: int) -> T:
     Args:
         kind: Class of the record, a dataclass.
         text: Content of the file.
-        number: Number of the format that is known.
+        number: The supported format number.
 
     Raises:
         SchemaError: The text is not JSON, of another format, or a field is wrong.

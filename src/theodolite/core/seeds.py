@@ -35,7 +35,7 @@ def stream(seed: int, *labels: str | int) -> np.random.Generator:
 
 
 def check_seed(seed: int) -> None:
-    """Refuse what is not a non-negative whole number."""
+    """Raise if a seed is not a non-negative integer."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ConfigError(
             f"seed {seed!r} is not a whole number from 0 up: pass one such as 0"

@@ -1,4 +1,4 @@
-"""Numbers read off a list of eigenvalues.
+"""Numbers computed from a list of eigenvalues.
 
 Theory and instruments both end in eigenvalues; what is computed from them is defined
 here once.
@@ -28,7 +28,7 @@ class PercentileCondition:
             not distinguishable from zero.
         resolved: False where ``small`` is below the rounding of its matrix: ``ratio``
             may then be above the exact one as well as below it.
-        least: What the exact ratio is at least, $(|\lambda|_{\max} - e)/
+        least: Lower bound on the exact ratio, $(|\lambda|_{\max} - e)/
             (|\lambda|_{(q)} + e)$ with $e$ the error of the eigenvalues.
     """
 

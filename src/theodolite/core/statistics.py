@@ -25,7 +25,7 @@ def group_means(rows: Rows, by: Iterable[str], *, log: bool = False) -> Rows:
 
     Args:
         rows: Rows of one quantity.
-        by: Labels that make a point.
+        by: Labels that define a point.
         log: Average decimal logarithms.
 
     Example:
@@ -125,7 +125,7 @@ def fit_line(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -
             f"{x.size} abscissae and {y.size} ordinates do not fix a line with an "
             "error: give at least 3 points at different abscissae"
         )
-    if np.ptp(y) == 0:  # else the slope would be that of the rounding of the mean
+    if np.ptp(y) == 0:  # otherwise rounding of the mean would decide the slope
         return Line(0.0, 0.0)
     dx, dy = x - x.mean(), y - y.mean()
     slope = float(dx @ dy / (dx @ dx))

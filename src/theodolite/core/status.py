@@ -40,7 +40,7 @@ class Status(StrEnum):
         """Return the status of a sampling estimate.
 
         Args:
-            precision: Error that was reached, in the measure that ``tol`` is in.
+            precision: Error that was reached, in the unit of ``tol``.
             tol: Requested precision, or None.
 
         Example:
@@ -136,7 +136,7 @@ def norm_words(mode: str, layers: Mapping[str, Sequence[str]]) -> str:
     return "norms as_is" + (f" ({norm_counts(layers)})" if layers else "")
 
 
-# What other libraries call them.
+# Names of the modes in other libraries.
 _MEANT = {
     "train": "'batch' for the batch's statistics as in training, 'full' for those of "
     "all the data, 'as_is' where norms are in train mode",

@@ -17,12 +17,12 @@ from .verdicts.region import Region
 
 FORMAT = 1
 
-# Whose rows: those of the run itself, or those of a committed long run.
+# Source of the rows: the run itself, or a committed long run.
 Whose = Literal["own", "committed"]
 
 
 class SummaryError(RunError):
-    """A summary that does not fit its schema; ``problem`` is a predicate of it."""
+    """A summary that does not fit its schema; ``problem`` says what is wrong."""
 
     def __init__(self, source: str, problem: str) -> None:
         self.source, self.problem = source, problem
@@ -34,7 +34,7 @@ class SummaryError(RunError):
 
 @dataclass(frozen=True, kw_only=True)
 class SavedNumber:
-    """A value with its error; None is not finite, or exact."""
+    """A value (None if not finite) with its error (None if exact)."""
 
     value: float | None = None
     error: float | None = None
@@ -46,20 +46,20 @@ class SavedJudgement:
 
     Attributes:
         name: What was judged, in words.
-        rule: "number" for a leaf, "every", "some" or "against" for what is joined.
-        outcome: What it says.
+        rule: "number" for a leaf; "every", "some" or "against" for a join.
+        outcome: Outcome of the node.
         p_holds: How probable such numbers are if the claim is false.
         p_fails: How probable such numbers are if the claim is true.
-        note: Why nothing could be judged, if so.
+        note: Why nothing could be judged; otherwise empty.
         value: Estimate of a leaf.
         error: Its standard error and bounds.
         low: Lower end of its interval.
         high: Upper end of its interval.
         n: Networks behind it.
-        region: Where the claim says that it lies.
-        turns_at: End or margin of the region at which the leaf would say otherwise.
-        decider: Place of the piece that decides.
-        pieces: What is joined.
+        region: The range that the claim states for it.
+        turns_at: End or margin of the region at which the leaf's verdict would change.
+        decider: Index of the piece that decides.
+        pieces: The joined judgements.
     """
 
     name: str
@@ -139,18 +139,18 @@ class SavedRuling:
 
 @dataclass(frozen=True, kw_only=True)
 class SavedVerdict:
-    """A claim and what the evidence says of it.
+    """A claim and its verdict.
 
     Attributes:
         claim: Name of the claim, unique within its study.
         place: Theorem, equation, figure panel or table cell.
-        kind: Whose statement it is.
+        kind: Whether it is the paper's claim, an erratum or ours.
         statement: The claim in our words.
         rival: What else the numbers could have shown.
-        printed: Of an erratum, what the paper prints.
-        corrected: Of an erratum, what is right.
+        printed: For an erratum, what the paper prints.
+        corrected: For an erratum, the correct statement.
         choices: What the paper leaves open and we chose.
-        verdict: What the numbers say; of an erratum, of what is printed.
+        verdict: The outcome; for an erratum, of the printed statement.
         rests_on: Whose rows decide, "own" or "committed".
         on: Data of the committed run, where it differs from the run's own.
         hangs_on_ours: Whether a margin or choice that is not the paper's decides.
@@ -179,7 +179,7 @@ class SavedVerdict:
 
     @property
     def name(self) -> str:
-        """The claim's name, as claims call it."""
+        """The claim's name, under the attribute name that claims use."""
         return self.claim
 
     @property
@@ -191,7 +191,7 @@ class SavedVerdict:
 
     @property
     def rulings(self) -> Iterator[tuple[str, SavedRuling]]:
-        """Whose rows, and what they say: the run's own first."""
+        """Source of the rows and their ruling, the run's own first."""
         for name, ruling in (("own", self.own), ("committed", self.committed)):
             if ruling is not None:
                 yield name, ruling
@@ -213,18 +213,18 @@ class SavedVerdict:
 
     @property
     def confirmed(self) -> bool:
-        """Whether it is an erratum that stands."""
+        """Whether it is a confirmed erratum."""
         return self.kind is Kind.ERRATUM and self.ruling.confirmed
 
     @property
     def as_corrected(self) -> Outcome | None:
-        """What the numbers say of the correction, where that is judged."""
+        """Outcome of the corrected statement, if it was judged."""
         corrected = self.ruling.corrected
         return None if corrected is None else corrected.outcome
 
     @property
     def alone(self) -> Outcome | None:
-        """What the run's own rows say where committed ones decide."""
+        """Outcome of the run's own rows if committed rows decide."""
         resting = self.committed is not None and self.own is not None
         return self.own.outcome if resting and self.own else None
 
@@ -275,7 +275,7 @@ class SavedExhibit:
     """A table of a run that an explorer of the report shows.
 
     Attributes:
-        name: What an explorer knows it by.
+        name: Name by which an explorer finds it.
         source: Whose rows they are, "own" or "committed".
         columns: Names of the columns.
         lines: A value for each column: a number, a text, a flag or None.
@@ -371,7 +371,7 @@ def parse_summary(text: str, *, source: str) -> Summary:
 
     Args:
         text: Content of the file.
-        source: Its path, to name where something is wrong.
+        source: Its path, for error messages.
 
     Raises:
         SummaryError: The text is not JSON, of another format, or a field is wrong.

@@ -20,18 +20,18 @@ class ClassifierBlueprint(Blueprint):
 
     $g(x) = W_L\,\sigma(N(W_{L-1} \cdots \sigma(N(W_1 x))))$, where $N$ is batch
     normalisation without scale and shift, or nothing; the last layer has none. Layers
-    are dense, or convolutions of 3 x 3 pixels and stride 2 with a last one that covers
-    all that is left of the image. Entries are normal, and every layer is then scaled to
+    are dense, or convolutions of 3 x 3 pixels and stride 2; the last kernel is as
+    large as its input image. Entries are normal, and every layer is then scaled to
     the same Frobenius norm.
 
     Attributes:
         inputs: Shape of a sample: any for dense layers, which flatten it; (channels,
             height, width) for convolutions.
-        width: Units, or channels, of every layer but the last.
+        width: Units, or channels, of every layer except the last.
         depth: Layers with weights, the paper's L; the last is counted.
-        outputs: 1 for labels of -1 and +1, else a score a class.
-        family: What layers are.
-        norm: Whether all layers but the last are normalised over the batch.
+        outputs: 1 for labels of -1 and +1, else one score per class.
+        family: Type of the layers.
+        norm: Whether all layers except the last have batch normalisation.
         start_norm: Frobenius norm of each layer at the start.
 
     References:
@@ -90,7 +90,7 @@ class ClassifierBlueprint(Blueprint):
 
     @property
     def maps(self) -> tuple[tuple[int, int, int], ...]:
-        """Channels, height and width of what comes in to every layer."""
+        """Channels, height and width of the input of every layer."""
         if self.family == "dense":
             sizes = [math.prod(self.inputs)] + [self.width] * (self.depth - 1)
             return tuple((size, 1, 1) for size in sizes)
@@ -103,7 +103,7 @@ class ClassifierBlueprint(Blueprint):
 
     @property
     def features(self) -> int:
-        """Numbers that come in to the last layer."""
+        """Number of inputs of the last layer."""
         return math.prod(self.maps[-1])
 
     @property

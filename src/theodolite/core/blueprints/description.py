@@ -49,7 +49,7 @@ def parse_activation(spec: str) -> tuple[str, tuple[float, ...]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Blueprint(ABC):
-    """An architecture as a value; its kinds are final.
+    """Description of an architecture; subclasses are final.
 
     Attributes:
         kind: The architecture in words, for messages.
@@ -88,12 +88,12 @@ def require_kind(
     task: str,
     otherwise: str = "measure this network with instruments",
 ) -> None:
-    """Refuse a blueprint of another kind than a task needs.
+    """Raise if a blueprint is not of the kind that a task needs.
 
     Args:
-        blueprint: What came.
-        kind: The kind wanted.
-        task: What wants it, in words.
+        blueprint: The given blueprint.
+        kind: The required kind.
+        task: What needs this kind, in words.
         otherwise: What to do with a network of another kind.
     """
     if isinstance(blueprint, kind):
@@ -108,7 +108,7 @@ def require_kind(
 
 
 def check_integers(blueprint: object, *names: str) -> None:
-    """Refuse fields that are not integers of at least 1."""
+    """Raise if a field is not an integer of at least 1."""
     for name in names:
         value = getattr(blueprint, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -116,7 +116,7 @@ def check_integers(blueprint: object, *names: str) -> None:
 
 
 def check_flags(blueprint: object, *names: str) -> None:
-    """Refuse fields that are neither True nor False."""
+    """Raise if a field is neither True nor False."""
     for name in names:
         if not isinstance(value := getattr(blueprint, name), bool):
             raise ConfigError(f"{name} is {value!r}: pass True or False")

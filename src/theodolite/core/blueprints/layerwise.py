@@ -19,17 +19,17 @@ class LayerwiseBlueprint(Blueprint):
     $N_l = N_{l-1} + S_l\,\mathrm{ReLU}(W_l N_{l-1})$ for $l = 2 \dots p$: the first
     layer has no skip. The classes' scores are $V N_p$.
 
-    ``norm`` says what scales a layer. ``scalar``: $S_l = \lambda_l / \sigma_l$, one
+    ``norm`` chooses the scale $S_l$. ``scalar``: $S_l = \lambda_l / \sigma_l$, one
     trained number over the mean of the units' standard deviations in the batch, and
     no shift. ``batch``: ordinary batch normalisation between matrix and ReLU, with a
-    scale and a shift a unit. ``none``: $S_l = 1$.
+    scale and a shift per unit. ``none``: $S_l = 1$.
 
     Attributes:
         inputs: Dimension of a sample.
         width: Units of every layer, the paper's n.
         depth: ReLU layers, the paper's p; the readout is not counted.
         classes: Number of outputs.
-        norm: What scales a layer.
+        norm: How layers are scaled, as above.
         init_scale: Factor on weights of variance 1/fan-in; not on the readout.
 
     References:
@@ -60,7 +60,7 @@ class LayerwiseBlueprint(Blueprint):
 
     @property
     def units(self) -> int:
-        """Number of residual units: every layer but the first."""
+        """Number of residual units: every layer except the first."""
         return self.depth - 1
 
     @property

@@ -15,12 +15,12 @@ Sharing = Literal["cyclic", "by_input"]
 @final
 @dataclass(frozen=True, kw_only=True)
 class PathBlueprint(Blueprint):
-    r"""A fully connected ReLU network with a skip around every layer but the first.
+    r"""A fully connected ReLU network with a skip around every layer except the first.
 
     $N_1 = \mathrm{ReLU}(W_1^\top x)$,
     $N_l = \mathrm{ReLU}(W_l^\top N_{l-1}) + N_{l-1}$ for $l > 1$, and the output is the
     sum of $N_p$; without ``skip`` the second term is left out. With ``unique`` the
-    matrices hold that many different numbers alone: under ``cyclic`` sharing
+    matrices hold only that many different numbers: under ``cyclic`` sharing
     $W_l[a,b] = w_{(a+b+l) \bmod \Lambda}$. ``by_input`` differs in the first layer
     only, where $W_1[a,b] = w_{a \bmod \Lambda}$.
 
@@ -86,7 +86,7 @@ class PathBlueprint(Blueprint):
 
     @property
     def indices(self) -> tuple[np.ndarray, ...]:
-        """Which of the different weights is on each edge, a matrix per layer."""
+        """Index of the weight on each edge, one matrix per layer."""
         into = [self.inputs] + [self.width] * (self.depth - 1)
         if self.unique is None:
             starts = np.cumsum([0, *(a * self.width for a in into)])

@@ -30,7 +30,7 @@ class PreactivationBlueprint(Blueprint):
         channels: Channels of the images.
         classes: Number of outputs.
         skip: Whether units have the identity path.
-        norm: Whether layers have batch normalisation, or nothing in its place.
+        norm: Whether layers have batch normalisation.
         branch_scale: Factor on the last convolution of every unit at the start;
             below 1, deep networks without normalisation start at a finite size.
 
@@ -90,7 +90,7 @@ class PreactivationBlueprint(Blueprint):
     @property
     def parameters(self) -> int:
         """Number of trainable numbers; it does not depend on ``shortcut``."""
-        own = 2 if self.norm == "batch" else 0  # a scale and a shift a channel
+        own = 2 if self.norm == "batch" else 0  # a scale and a shift per channel
         layers = sum(9 * a * b + own * a for a, b in self.layer_channels)
         last = self.layer_channels[-1][1]
         head = own * last + last * self.classes + self.classes

@@ -10,7 +10,7 @@ from .description import Blueprint, check_integers
 ResnetBlock = Literal["basic", "bottleneck"]
 ResnetStem = Literal["small", "large"]
 
-# Kernel sizes of a branch, and how many times its width the last layer puts out.
+# Kernel sizes of a branch, and output channels of its last layer over its width.
 _KERNELS = {"basic": (3, 3), "bottleneck": (1, 3, 1)}
 _EXPANSION = {"basic": 1, "bottleneck": 4}
 _STEM_KERNEL = {"small": 3, "large": 7}

@@ -11,8 +11,8 @@ from .description import Blueprint, check_integers
 
 # Shares of the variance by order of interaction, r to ε_r², in order of r.
 Mixture = tuple[tuple[int, float], ...]
-# What one may write for it. Where types are checked at run time this is anything: the
-# gate below checks, at every call, and says what is wrong.
+# Forms in which users may pass it. Where types are checked at run time it allows
+# anything: ``as_mixture`` checks every call, and its error says what is wrong.
 if TYPE_CHECKING:
     MixtureLike = Mapping[int, float] | Iterable[tuple[int, float]]
 else:
@@ -81,12 +81,12 @@ class SpinGlassBlueprint(Blueprint):
 
     @property
     def parameters(self) -> int:
-        """Number of independent couplings: one a monomial of each order."""
+        """Number of independent couplings: one per monomial of each order."""
         return sum(math.comb(self.width + r - 1, r) for r in self.orders)
 
 
 def as_mixture(mixture: object, *, least: int = 1, task: str = "") -> Mixture:
-    r"""Return $\epsilon_r^2$ by order as checked pairs, those of weight zero left out.
+    r"""Return checked pairs of order and $\epsilon_r^2$, without weights of zero.
 
     Args:
         mixture: Mapping of order to weight, or pairs.

@@ -25,9 +25,9 @@ from .system_layers import (
 class ResidualLayer(SystemLayer):
     r"""$Z \mapsto I Z + g(\theta, Z)$, where g is a chain of layers.
 
-    I keeps the first features where the branch has fewer behind than before, and pads
-    with zeros where it has more: its singular values are 1, all of them as long as the
-    features do not grow.
+    I drops the last features where the branch has fewer outputs than inputs, and pads
+    with zeros where it has more. Unless the number of features grows, all its singular
+    values are 1.
 
     Attributes:
         branch: Layers of g, in the order applied.
@@ -82,7 +82,7 @@ _LAYERS: tuple[type[SystemLayer], ...] = (
 
 
 def as_layers(name: str, layers: object) -> tuple[SystemLayer, ...]:
-    """Return layers, or what their ``to_dict`` gave, as a tuple of layers."""
+    """Return layers, or dicts from their ``to_dict``, as a tuple of layers."""
     given = tuple(layers) if isinstance(layers, list | tuple) else ()
     layers = tuple(_from_dict(x) if isinstance(x, Mapping) else x for x in given)
     if not layers:
@@ -172,7 +172,7 @@ class SystemBlueprint(Blueprint):
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """Shapes of a sample before the first layer and behind each."""
+        """Shapes of a sample before the first layer and after each layer."""
         shapes: list[Shape] = [self.inputs]  # pyright: ignore
         for layer in self.layers:
             shapes.append(layer.shape_after(shapes[-1]))
@@ -207,7 +207,7 @@ def normalised_residual(
     activation: str = "tanh",
     parameterisation: Parameterisation = "weight_norm",
 ) -> SystemBlueprint:
-    r"""Describe a normalised residual network.
+    r"""Return the blueprint of a normalised residual network.
 
     The first layer is entry-normalised; each further one is
     $IZ + a\,P(W_2)\,\phi(b\,P(W_1) Z)$ with $a \sup\|P(W_2)\| = b \sup\|P(W_1)\|$ equal
@@ -215,9 +215,9 @@ def normalised_residual(
 
     Args:
         inputs: $d_0$.
-        widths: $d_1, \dots, d_L$, of which each may not exceed the one before.
+        widths: $d_1, \dots, d_L$; they must not increase.
         eps: $\epsilon$ of all layers.
-        branch_norm: Norm that each matrix of a branch may not pass.
+        branch_norm: Upper bound on the norm of each matrix of a branch.
         activation: $\phi$.
         parameterisation: P of the branches.
 

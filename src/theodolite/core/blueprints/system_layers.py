@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal, final, get_args
 from ..errors import ConfigError, unknown_name
 from .description import check_flags, check_integers
 
-# What turns parameters into a matrix: themselves; rows, or entries, over the root of
+# How parameters become a matrix: unchanged; rows, or entries, divided by the root of
 # eps plus their squares; a length times a direction, without eps.
 Parameterisation = Literal["plain", "weight_norm", "entry_norm", "length_direction"]
-# Of the batch, differentiated through; or constants that the layer holds.
+# Statistics of the batch, differentiated through; or constants that the layer holds.
 BatchStatistics = Literal["batch", "held"]
 Shape = tuple[int, ...]
 
@@ -109,10 +109,10 @@ class AffineLayer(_MatrixLayer):
     $P(g, v)_i = g_i v_i / \|v_i\|$, as torch's own weight norm; ``plain``: $P(w) = w$.
 
     Attributes:
-        into: Features of a sample before.
-        out: Features behind.
+        into: Input features.
+        out: Output features.
         parameterisation: P.
-        eps: $\epsilon$ of the normalised ones.
+        eps: $\epsilon$ of the normalised parameterisations.
         scale: k, not trained.
         bias: Whether there is b.
 
@@ -139,7 +139,7 @@ class AffineLayer(_MatrixLayer):
 
     @property
     def columns(self) -> int:
-        """Columns of the matrix: features before."""
+        """Columns of the matrix: input features."""
         return self.into
 
     def shape_after(self, shape: Shape) -> Shape:
@@ -155,15 +155,15 @@ class ConvolutionLayer(_MatrixLayer):
     """A convolution: the affine layer with a row per channel, on unfolded patches.
 
     Attributes:
-        into: Channels before.
-        out: Channels behind.
+        into: Input channels.
+        out: Output channels.
         kernel: Height and width of the kernel.
         stride: Step of patches along both.
         padding: Zeros at the borders of both.
-        parameterisation: P of the kernel, a row an output channel.
-        eps: Of the normalised ones.
+        parameterisation: P of the kernel, one row per output channel.
+        eps: $\epsilon$ of the normalised parameterisations.
         scale: Factor, not trained.
-        bias: Whether there is a number per channel to add.
+        bias: Whether each output channel has a bias.
 
     Example:
         >>> ConvolutionLayer(into=1, out=5, kernel=(5, 5)).shape_after((1, 28, 28))
@@ -194,7 +194,7 @@ class ConvolutionLayer(_MatrixLayer):
 
     @property
     def overlap(self) -> int:
-        """How many patches a pixel lies in, at most."""
+        """Largest number of patches that contain the same pixel."""
         (a, b), (c, d) = self.kernel, self.stride
         return -(-a // c) * -(-b // d)
 
@@ -224,8 +224,8 @@ class BatchNormLayer(SystemLayer):
     Attributes:
         features: Features, or channels of images.
         eps: $\epsilon$.
-        affine: Whether a trained scale and shift a feature follow.
-        statistics: Of the batch, or constants that the layer holds.
+        affine: Whether a trained scale and shift per feature follow.
+        statistics: Those of the batch, or constants that the layer holds.
 
     References:
         MacDonald et al. (2023), example A.3.

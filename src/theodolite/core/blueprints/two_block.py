@@ -20,8 +20,8 @@ _PADDING = {2: 1, 3: 0}
 class TwoBlockBlueprint(Blueprint):
     r"""A stem, two pre-activation blocks, and a linear readout, on grey images.
 
-    The stem is a convolution and an average pool. Both blocks compute two times
-    batch normalisation, ReLU, convolution: the first keeps the shape and has the
+    The stem is a convolution and an average pool. Both blocks apply batch
+    normalisation, ReLU, convolution twice: the first keeps the shape and has the
     identity as its skip; the second takes ``width`` to ``wide`` channels and shrinks
     the image by ``stride``, and its skip is $A + cI$ on the activated input, with a
     trained 1×1 convolution $A$ and a fixed map $I$. Batch normalisation over all
@@ -42,7 +42,7 @@ class TwoBlockBlueprint(Blueprint):
         stem_kernel: Side of the stem's kernel, without padding.
         stem_pool: Stride of the stem's average pool.
         kernel: Side of the first block's kernels, an odd number.
-        stride: By how much the second block shrinks: 2, or 3 from a side of 9 or 12.
+        stride: Stride of the second block: 2, or 3 from a side of 9 or 12.
         skips: Whether blocks have skips.
         added: $c$, the scale of the fixed map.
         isometry: What the fixed map is.
@@ -52,7 +52,7 @@ class TwoBlockBlueprint(Blueprint):
 
     References:
         MacDonald et al. (2023), On skip connections and normalisation layers in deep
-        optimisation, section 6.2; sizes are of the authors' published script.
+        optimisation, section 6.2; sizes are from the authors' published script.
 
     Example:
         >>> plan = TwoBlockBlueprint(added=1.0)
@@ -118,7 +118,7 @@ class TwoBlockBlueprint(Blueprint):
 
     @property
     def parameters(self) -> int:
-        """Number of trainable numbers, the projection's only where it is used."""
+        """Number of trainable numbers; the projection counts only where it is used."""
         n, wide = self.width, self.wide
         first = 2 * (n * n * self.kernel**2 + n) + 4 * n
         second = (9 * n + 1) * wide + (9 * wide + 1) * wide + 2 * (n + wide)

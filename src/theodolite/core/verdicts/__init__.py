@@ -1,4 +1,4 @@
-"""One calculus of verdicts: a number with its interval, and a region.
+"""Verdicts: compare a number and its interval with a claimed region.
 
 Start reading at ``judgement``: a number is judged against a region, and judgements join
 by *every* and *some*. ``region`` and ``quantity`` hold the two sides, ``selecting``

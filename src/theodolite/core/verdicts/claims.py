@@ -1,4 +1,4 @@
-"""A paper's statement, and the verdict that numbers give on it."""
+"""A statement of a paper, and the test that judges it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ class Kind(StrEnum):
     """Whose statement it is.
 
     ``CLAIM``: the paper's, judged as printed. ``ERRATUM``: the paper's, found wrong or
-    wanting, judged as printed and as corrected. ``BEYOND``: ours, out of the paper's
-    count.
+    incomplete, judged as printed and as corrected. ``BEYOND``: ours, not counted among
+    the paper's claims.
     """
 
     CLAIM = "claim"
@@ -52,11 +52,11 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Ruling:
-    """What one set of rows says of a claim.
+    """The judgement of one set of rows on a claim.
 
     Attributes:
-        judged: The judgement on the statement; of an erratum, as printed.
-        corrected: The judgement on the corrected statement, of an erratum.
+        judged: The judgement on the statement; for an erratum, as printed.
+        corrected: For an erratum, the judgement on the corrected statement.
         asides: Further numbers that teach and decide nothing.
     """
 
@@ -105,16 +105,16 @@ class Claim:
         name: Short name, unique within the study.
         place: Theorem, equation, figure panel or table cell.
         statement: The claim in our words; ``$…$`` is mathematics.
-        test: Judges the statement on predicted and measured rows; of an erratum, what
-            is printed.
+        test: Judges the statement on predicted and measured rows; for an erratum, the
+            printed statement.
         rival: What else the numbers could have shown, and exclude.
         kind: Whose statement it is.
-        printed: Of an erratum, what the paper prints.
-        corrected: Of an erratum, what is right.
-        corrected_test: Of an erratum, judges what is right.
+        printed: For an erratum, what the paper prints.
+        corrected: For an erratum, the correct statement.
+        corrected_test: For an erratum, judges the correct statement.
         choices: What the paper leaves open and we chose, besides the regions' ends.
         asides: Further numbers that teach and decide nothing.
-        own_rows_only: Whether a committed run has nothing to say on it.
+        own_rows_only: Whether committed runs are not used to judge it.
     """
 
     name: str
@@ -153,7 +153,7 @@ class Claim:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the tests."""
+        """Return all fields except the tests."""
         return {
             "claim": self.name,
             "place": self.place,

@@ -11,11 +11,11 @@ from .selecting import PredictedAndMeasured
 
 @dataclass(frozen=True)
 class Evidence:
-    """The rows of a run, and those of a long run that travel with the package.
+    """The rows of a run, and the rows of a long run that the package contains.
 
     Attributes:
-        own: What the run itself predicted and measured.
-        committed: What a long run at paper scale did, where there is one.
+        own: Rows that the run itself predicted and measured.
+        committed: Rows of a long run at paper scale, where there is one.
         on: Data of the committed run, where it differs from the run's own.
     """
 
@@ -31,7 +31,7 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What the evidence says of a claim.
+    """The verdict of the evidence on a claim.
 
     Attributes:
         claim: The claim.

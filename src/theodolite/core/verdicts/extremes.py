@@ -19,9 +19,9 @@ def highest(rows: Select, *, less: Select | None = None, name: str = "") -> Read
     """Read the highest value of all rows, with a bound that covers each.
 
     Args:
-        rows: Whose values.
-        less: One row whose value is taken off.
-        name: What it is called.
+        rows: The rows to read.
+        less: One row whose value is subtracted.
+        name: Name of the number.
     """
     return lambda both: _extreme(rows, less, both, name or f"highest {rows}", 1.0)
 

@@ -6,8 +6,8 @@ against a region with one end, $\alpha/2$ against one with two: either way a wro
 HOLDS and a wrong FAILS each have probability at most $\alpha$.
 
 *Every* holds if each piece does, at the full level, since one false piece would have
-to hold wrongly; it fails if some piece fails after Bonferroni over the pieces in which
-chance has a part (of Holm's steps the first decides). *Some* is its mirror image.
+to hold wrongly; it fails if some piece fails after Bonferroni over the pieces that are
+random (of Holm's steps the first decides). *Some* is its mirror image.
 """
 
 import math
@@ -34,18 +34,18 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """What numbers say, how surely, and by which of them.
+    """An outcome, its p-values, and the numbers that decide it.
 
     Attributes:
         name: What was judged, in words.
-        rule: "number" for a leaf, "every", "some" or "against" for what is joined.
+        rule: "number" for a leaf; "every", "some" or "against" for a join.
         p_holds: How probable such numbers are if the claim is false.
         p_fails: How probable such numbers are if the claim is true.
-        random: Whether chance has a part in it.
+        random: Whether the numbers are random.
         quantity: The number of a leaf.
         region: The region of a leaf.
-        pieces: What a join joins.
-        note: Why nothing could be judged, if so.
+        pieces: The joined judgements.
+        note: Why nothing could be judged; otherwise empty.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Judgement:
 
     @property
     def outcome(self) -> Outcome:
-        """The verdict at the level of all verdicts."""
+        """The outcome at the significance level of all verdicts."""
         if self.p_holds <= ALPHA:
             return Outcome.HOLDS
         return Outcome.FAILS if self.p_fails <= ALPHA else Outcome.UNDECIDED
@@ -74,7 +74,7 @@ class Judgement:
 
     @property
     def decider(self) -> int | None:
-        """Place of the piece that decides: what fails, or is nearest to failing."""
+        """Index of the piece that decides: it fails, or is nearest to failing."""
         if not self.pieces:
             return None
         outcome = self.outcome
@@ -106,7 +106,7 @@ class Judgement:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval of a leaf, at the level that its region asks for."""
+        """The interval of a leaf, at the level that its region needs."""
         if self.quantity is None or self.region is None:
             return -math.inf, math.inf
         alpha = ALPHA / 2 if self.region.two_sided else ALPHA
@@ -114,9 +114,9 @@ class Judgement:
 
     @property
     def turns_at(self) -> float | None:
-        """End of a leaf's region at which its verdict would be another.
+        """End of a leaf's region at which its verdict would change.
 
-        Of a region around zero, the margin; None where nothing is decided.
+        For a region around zero, the margin; None where nothing is decided.
         """
         if self.region is None or self.outcome is Outcome.UNDECIDED:
             return None
@@ -265,7 +265,7 @@ def renamed(judgement: Judgement, name: str) -> Judgement:
 
 
 def _corrected(pieces: Sequence[Judgement], chances: Sequence[float]) -> float:
-    # What has no part in chance cannot be right or wrong by it.
+    # A number that is not random cannot be right or wrong by chance.
     count = sum(piece.random for piece in pieces)
     certain = [p for p, piece in zip(chances, pieces, strict=True) if not piece.random]
     shared = [p for p, piece in zip(chances, pieces, strict=True) if piece.random]
@@ -323,7 +323,7 @@ def _wanting(judgement: Judgement) -> str:
     if judgement.outcome is not Outcome.UNDECIDED or not judgement.random:
         return ""
     if not any(math.isfinite(end) for end in judgement.deciding.interval):
-        return ""  # an open number says itself what it lacks
+        return ""  # the note of an open number already says what is missing
     needed = judgement.needed
     if needed is None:
         return "; more networks alone would not decide it"

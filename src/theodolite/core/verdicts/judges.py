@@ -1,4 +1,4 @@
-"""What claims declare: a number read off the rows, and the region it is claimed in."""
+"""Tests that claims declare: a number from the rows, and the claimed region."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -20,27 +20,27 @@ from .selecting import PredictedAndMeasured, Select, measured, predicted
 # A claim's test: the rows of theory and measurement in, a judgement out.
 Test = Callable[[PredictedAndMeasured], Judgement]
 
-# In double precision, theory and measurement agree to this part of the largest entry.
+# Relative to the largest entry, theory and measurement agree to this in float64.
 ROUNDING = below(
     1e-10, source="rounding", why="products and sums of this length in double precision"
 )
 
 
 def inside(read: Read, region: Region) -> Test:
-    """A number lies in a region."""
+    """Return a test that a number lies in a region."""
     return lambda both: judge(read(both), region)
 
 
 def exact(
     gaps: Select, *, within: Region = ROUNDING, rival: Select | None = None
 ) -> Test:
-    """Judge whether distances to the prediction are only rounding, a rival's not.
+    """Judge whether distances to the prediction are rounding, and a rival's are not.
 
     If the rival's distances are rounding too, the claim is undecided.
 
     Args:
         gaps: Rows whose values are distances.
-        within: What counts as rounding.
+        within: Largest distance that counts as rounding.
         rival: Rows of the rival's distances.
     """
     test = inside(largest(gaps), within)
@@ -62,16 +62,16 @@ def meets(
     test: Callable[[Row], bool] | None = None,
     **labels: Any,
 ) -> Test:
-    """Measured rows of a quantity are the predicted ones of the same labels.
+    """Return a test that measured rows equal the predicted rows with the same labels.
 
     Args:
         quantity: What is measured, and what is predicted.
-        by: Labels by which a measured row finds its predicted one.
+        by: Labels that match a measured row to its predicted row.
         within: Region of the largest distance.
-        formula: Name of what is predicted, where it is another.
-        relative: In units of what is predicted.
-        test: What rows of both sides must pass.
-        labels: What rows of both sides must carry.
+        formula: Name of the predicted quantity, if it differs.
+        relative: Divide distances by the predicted value.
+        test: Function that rows of both sides must pass.
+        labels: Labels that rows of both sides must carry.
     """
     law = predicted(formula or quantity, test, **labels)
     gap = largest_distance(
@@ -89,15 +89,15 @@ def ordered(
     by: Region | None = None,
     name: str = "",
 ) -> Test:
-    """The mean of one is less than that of the other, network by network or apart.
+    """Return a test that one mean is less than another, paired by network or not.
 
     Args:
-        low: What is claimed to be less.
-        high: What is claimed to be more.
+        low: Rows claimed to be smaller.
+        high: Rows claimed to be larger.
         paired: Compare the two of each network.
         log: Compare decimal logarithms.
-        by: Region of the high less the low; above zero by default.
-        name: What the difference is called.
+        by: Region of high minus low; above zero by default.
+        name: Name of the difference.
     """
     read = difference(high, low, log=log, paired=paired, name=name)
     return inside(read, by if by is not None else above(0))
@@ -112,7 +112,7 @@ def equivalent(
     log: bool = False,
     name: str = "",
 ) -> Test:
-    """Two means differ by less than a margin, which the whole interval must meet."""
+    """Return a test that the interval of a difference of means is within a margin."""
     return inside(difference(first, second, log=log, paired=paired, name=name), margin)
 
 
@@ -126,24 +126,24 @@ def trend(
     points: int = 3,
     name: str = "",
 ) -> Test:
-    """The slope of means over a label lies in a region."""
+    """Return a test that the slope of means over a label lies in a region."""
     read = slope(rows, over, log_x=log_x, log_y=log_y, points=points, name=name)
     return inside(read, slope_in)
 
 
 def our_margin(margin: float, why: str, centre: float = 0.0) -> Region:
-    """The region of what counts as the same, by our choice of margin."""
+    """Return the region that counts as equal, with a margin that we chose."""
     return near(centre, margin, source="ours", why=why)
 
 
 def every(*tests: Test | Iterable[Test], name: str = "") -> Test:
-    """All tests hold; an iterable counts as the tests in it."""
+    """Return a test that all tests hold; an iterable counts as the tests in it."""
     listed = _listed(tests)
     return lambda both: all_of([test(both) for test in listed], name)
 
 
 def some(*tests: Test | Iterable[Test], name: str = "") -> Test:
-    """At least one test holds; an iterable counts as the tests in it."""
+    """Return a test that one or more tests hold; iterables count as their tests."""
     listed = _listed(tests)
     return lambda both: any_of([test(both) for test in listed], name)
 
@@ -166,15 +166,15 @@ def each(
     least: int = 1,
     name: str = "",
 ) -> Test:
-    """A test holds at every value of a label that the rows have.
+    """Return a test that holds if ``make``'s test holds at every value of a label.
 
     Args:
         label: The label.
-        rows: Whose values of it count.
+        rows: Rows whose values of the label count.
         make: Makes the test of one value.
         where: Which values count; all by default.
-        least: Fewest values, below which nothing is judged.
-        name: What is judged.
+        least: With fewer values than this, nothing is judged.
+        name: Name of the judgement.
     """
     return lambda both: _levels(both, label, rows, make, where, least, name, all_of)
 
@@ -182,7 +182,7 @@ def each(
 def at_each(
     label: str, rows: Select, make: Callable[[Select], Test], **options: Any
 ) -> Test:
-    """A test of the rows at one value of a label holds at each of its values.
+    """Return a test that holds if a test of the rows at each value of a label holds.
 
     Args:
         label: The label.
@@ -202,7 +202,7 @@ def somewhere(
     least: int = 1,
     name: str = "",
 ) -> Test:
-    """A test holds at some value of a label that the rows have."""
+    """Return a test that holds if ``make``'s test holds at some value of a label."""
     return lambda both: _levels(both, label, rows, make, where, least, name, any_of)
 
 

@@ -1,8 +1,8 @@
 r"""The number behind a verdict, with its uncertainty.
 
 Every kind answers two questions: where do its bounds lie at a level $\alpha$, each
-wrong with probability at most $\alpha$; and how surely does it lie beyond a point, as
-a p-value. The two are one: the lower bound at $\alpha$ passes a point exactly if the
+wrong with probability at most $\alpha$; and what is the p-value that it lies beyond a
+point. The two agree: the lower bound at $\alpha$ passes a point exactly if the
 p-value there is at most $\alpha$.
 """
 
@@ -19,7 +19,7 @@ MOST_NETWORKS = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity(ABC):
-    """A number and what is known of it.
+    """A number with its uncertainty.
 
     Attributes:
         name: What it is, in words.
@@ -37,12 +37,12 @@ class Quantity(ABC):
     @property
     @abstractmethod
     def random(self) -> bool:
-        """Whether chance has a part in it."""
+        """Whether the number is random."""
 
     @property
     @abstractmethod
     def n(self) -> int:
-        """Networks behind it; 0 where none are."""
+        """Number of networks it comes from, or 0."""
 
     @property
     @abstractmethod
@@ -79,7 +79,7 @@ class Quantity(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Known(Quantity):
-    """A number without chance: computed, up to a bound on its error.
+    """A number that is not random: computed, up to a bound on its error.
 
     Example:
         >>> gap = Known(name="largest gap", value=1e-14, slack=1e-15)
@@ -89,12 +89,12 @@ class Known(Quantity):
 
     @property
     def random(self) -> bool:
-        """Chance has no part in it."""
+        """False: the number is not random."""
         return False
 
     @property
     def n(self) -> int:
-        """No networks are behind it."""
+        """0: it comes from no networks."""
         return 0
 
     @property
@@ -123,11 +123,11 @@ class Known(Quantity):
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled(Quantity):
-    """A mean over networks, or a difference or slope of such, by Student.
+    """A mean over networks, or a difference or slope of means, with Student's t.
 
-    Networks that agree to the last digit have no spread for Student to use, and may
-    agree by chance, as counts do: how surely they speak is then left to a test of
-    signs, so that two or four of them prove nothing.
+    Networks that agree to the last digit have no spread, as the t test needs, and may
+    agree by chance, as counts do. A sign test then gives the p-value, so that two or
+    four networks prove nothing.
 
     Attributes:
         stderr: Standard error over networks; NaN for fewer than two.
@@ -181,7 +181,7 @@ class Sampled(Quantity):
         """Networks that would decide, if value and spread stay as they are."""
         from scipy.special import stdtrit
 
-        signs = math.ceil(-math.log2(alpha))  # what a test of signs asks for
+        signs = math.ceil(-math.log2(alpha))  # number that a sign test needs
         if self.stderr == 0 and not self.slack:
             return signs
         edges = [abs(self.value - end) for end in (low, high) if math.isfinite(end)]
@@ -226,7 +226,7 @@ class Share(Quantity):
     """A share of independent cases, by Clopper and Pearson.
 
     Attributes:
-        count: Cases in which it was so.
+        count: Cases that count as a success.
         cases: All cases.
 
     Example:

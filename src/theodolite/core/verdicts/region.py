@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from ..errors import ConfigError
 
-# The paper's own words, our choice where it gives none, or what rounding allows.
+# The paper, our choice where the paper gives no region, or a bound on rounding.
 _ENDS = (-math.inf, math.inf)
 Source = Literal["paper", "ours", "rounding"]
 
@@ -20,7 +20,7 @@ class Region:
         high: Upper end, infinity for none.
         low_open: Whether the lower end itself is outside.
         high_open: Whether the upper end itself is outside.
-        source: Who says where it ends.
+        source: Source of the ends.
         why: The reason, where the ends are ours.
 
     Example:
@@ -78,19 +78,19 @@ class Region:
 
 
 def above(low: float, *, source: Source = "paper", why: str = "") -> Region:
-    """All numbers greater than one."""
+    """Return the region of all numbers greater than ``low``."""
     return Region(low=low, source=source, why=why)
 
 
 def below(high: float, *, source: Source = "paper", why: str = "") -> Region:
-    """All numbers less than one."""
+    """Return the region of all numbers less than ``high``."""
     return Region(high=high, source=source, why=why)
 
 
 def between(
     low: float, high: float, *, source: Source = "paper", why: str = ""
 ) -> Region:
-    """All numbers from one to another, both included."""
+    """Return the region from one number to another, both included."""
     return Region(
         low=low, high=high, low_open=False, high_open=False, source=source, why=why
     )
@@ -99,5 +99,5 @@ def between(
 def near(
     centre: float, margin: float, *, source: Source = "paper", why: str = ""
 ) -> Region:
-    """All numbers within a margin of one; of margin zero, that number alone."""
+    """Return the region within a margin of a number; margin 0 is the number alone."""
     return between(centre - margin, centre + margin, source=source, why=why)

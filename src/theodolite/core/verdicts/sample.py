@@ -1,8 +1,8 @@
 """Rows of theory and measurement turned into numbers with all their errors.
 
-Networks are the unit of chance: rows of one trial are averaged first. A row's own
-error is a bound, which more networks do not reduce; a best value on the edge of what
-was tried (``edge`` true) has no bound at all.
+Networks are the independent samples: rows of one trial are averaged first. A row's
+own error is a bound, which more networks do not reduce; a best value at the edge of
+the tried range (``edge`` true) has no bound at all.
 """
 
 import math
@@ -18,7 +18,7 @@ from .selecting import PredictedAndMeasured, Select
 
 EDGE = "a best value lies on the edge of what was tried"
 
-# A number read off theory and measurement.
+# A function from predicted and measured rows to a number.
 Read = Callable[[PredictedAndMeasured], Quantity]
 
 
@@ -52,7 +52,7 @@ class ByNetwork:
 
 
 def by_network(rows: Rows, *, log: bool = False, unit: str = "trial") -> ByNetwork:
-    """Average the rows of each network, errors too; logarithms are decimal."""
+    """Return the mean value and error of each network; logarithms are decimal."""
     groups: dict[Any, list[tuple[float, float]]] = {}
     note = ""
     for row in rows:
@@ -103,7 +103,7 @@ def difference(
     paired: bool = True,
     name: str = "",
 ) -> Read:
-    """Read the mean of the first less the second, network by network or apart."""
+    """Read the mean of the first minus the second, paired by network or not."""
 
     def read(both: PredictedAndMeasured) -> Quantity:
         parts = [by_network(rows(both), log=log) for rows in (first, second)]
@@ -135,8 +135,8 @@ def slope(
     networks.
 
     Args:
-        rows: What rises or falls.
-        over: The label on the other axis.
+        rows: The values on the y axis.
+        over: The label on the x axis.
         log_x: Take the logarithm of the label.
         log_y: Take the logarithm of the values.
         points: Fewest different values of the label.
@@ -195,7 +195,7 @@ def slope_difference(
 def slope_by_network(
     rows: Rows, over: str, *, log_x: bool = True, log_y: bool = True
 ) -> ByNetwork:
-    """Return each network's own slope, of those that have all points."""
+    """Return the slope of each network that has all points."""
     levels = rows.levels(over)
     groups = [by_network(rows.where(**{over: x}), log=log_y) for x in levels]
     return _own_slopes(groups, _lever(levels, log_x))
@@ -250,7 +250,7 @@ def _extreme(rows: Rows, name: str, *, most: bool) -> Known:
 
 
 def span(rows: Select, *, name: str = "") -> Read:
-    """Read the largest less the least value, relative to the largest magnitude."""
+    """Read the largest minus the least value, relative to the largest magnitude."""
 
     def read(both: PredictedAndMeasured) -> Quantity:
         title = name or f"relative change of {rows}"
@@ -279,7 +279,7 @@ def largest_distance(
         first: One side, usually the predicted one.
         second: The other; each of its rows must have a partner.
         by: Labels that partners share.
-        relative: In units of the first.
+        relative: Divide distances by the first.
         name: What it is called.
     """
 

@@ -9,7 +9,7 @@ from ..rows import Row, Rows
 
 @dataclass(frozen=True)
 class PredictedAndMeasured:
-    """What theory and measurement of one run say, as rows."""
+    """The predicted and the measured rows of one run."""
 
     predicted: Rows
     measured: Rows
@@ -26,12 +26,12 @@ class Select:
         quantity: Name of the quantity.
         labels: Labels that rows must carry.
         side: Which rows: predicted or measured.
-        test: What each row must pass besides.
-        among: Makes of all rows of the side those to select from, such as the last
-            readings of networks that trained to the end.
-        keep: Keeps some of all the rows that passed, such as resolved depths.
+        test: Function that each row must also pass.
+        among: Function from all rows of the side to those to select from, such as the
+            last readings of networks that trained to the end.
+        keep: Function that keeps some of the selected rows, such as resolved depths.
         column: Which column of the rows is the value.
-        name: What it is called in reasons; the quantity and labels by default.
+        name: Name in the reasons; the quantity and labels by default.
     """
 
     quantity: str
@@ -54,11 +54,11 @@ class Select:
         return Rows({**row, "value": row.get(self.column)} for row in selected)
 
     def out_of(self, among: Callable[[Rows], Rows]) -> "Select":
-        """Return a selection from the rows that a function makes of all rows."""
+        """Return the selection from the rows that ``among`` returns for all rows."""
         return replace(self, among=among)
 
     def keeping(self, keep: Callable[[Rows], Rows]) -> "Select":
-        """Return the selection with a choice among all its rows."""
+        """Return the selection with ``keep`` applied to its rows."""
         return replace(self, keep=keep)
 
     def at(self, **labels: Any) -> "Select":
@@ -70,7 +70,7 @@ class Select:
         return replace(self, column=column, name=self.name or column.replace("_", " "))
 
     def called(self, name: str) -> "Select":
-        """Return the selection under a name for reasons."""
+        """Return the selection with a name that reasons use."""
         return replace(self, name=name)
 
     def __str__(self) -> str:

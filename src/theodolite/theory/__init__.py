@@ -1,4 +1,4 @@
-"""Closed forms: blueprint and data to arrays, in NumPy and SciPy alone."""
+"""Closed-form predictions from a blueprint and data, with NumPy and SciPy only."""
 
 import lazy_loader
 

@@ -63,7 +63,7 @@ class CubeMinimum:
 class EntryDescent:
     r"""Gradient descent and flow of one entry-normalised layer.
 
-    Assumes: one layer, no bias, mean cross-entropy; nothing of the data or the start.
+    Assumes: one layer, no bias, mean cross-entropy; any data and any start.
 
     Attributes:
         inputs: One sample per row.

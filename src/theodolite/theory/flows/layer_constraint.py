@@ -2,7 +2,7 @@ r"""When is every layer its own gradient? $V_k f(x) = \partial f/\partial V_k$.
 
 A bias-free network of one output with unit Frobenius norms is $f(x) = a_k^T V_k b_k$
 in each layer, $b_k$ its input and $a_k$ the gradient carried back, so that
-$\partial f/\partial V_k = a_k b_k^T$ has rank one. What the constraint leaves open is
+$\partial f/\partial V_k = a_k b_k^T$ has rank one. The constraint's relative error is
 
 $$\frac{\|V_k f - a_k b_k^T\|}{|f|} = \sqrt{\frac{\|a_k\|^2\|b_k\|^2}{f^2} - 1},$$
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from theodolite.core import ConfigError, Numbers, as_integer, as_numbers
 
-# The gap of the last layer in the worse of two classes, where features are not
-# negative: V is a feature of one sign and of the other, and neither half is free.
+# Lower bound on the last layer's gap in the worse of two classes, for features that
+# are not negative: the positive and the negative part of V each serve one class.
 TWO_CLASS_GAP = float(np.sqrt(0.5))
 
 
@@ -42,7 +42,7 @@ class LayerFactors:
 
     @property
     def gaps(self) -> np.ndarray:
-        r"""What $V_k f = \partial f/\partial V_k$ leaves open, over $|f|$."""
+        r"""$\|V_k f - \partial f/\partial V_k\| / |f|$ of each layer."""
         if self.output == 0:
             return np.full(len(self.back), np.inf)
         square = (self.gradient_norms / self.output) ** 2 - 1
@@ -57,7 +57,7 @@ def layer_factors(
     Args:
         weights: One matrix per layer, the last of one row, each of Frobenius norm 1.
         x: One input.
-        relu: Whether the hidden layers are rectified.
+        relu: Whether the hidden layers have ReLUs.
 
     References:
         Poggio & Liao (2020), CBMM Memo 112, equations 50 to 52.
@@ -91,8 +91,8 @@ def least_first_layer_gap(inputs: Numbers) -> float:
 
     For any $a_n$, $\|V f_n - a_n x_n^T\| \ge |f_n|\,\|V(I - \hat x_n\hat x_n^T)\|$,
     and over unit $V$ the mean square of the right side is at least
-    $1 - \lambda_{max}(\frac{1}{N}\sum_n \hat x_n\hat x_n^T)$, which vanishes for
-    collinear inputs alone.
+    $1 - \lambda_{max}(\frac{1}{N}\sum_n \hat x_n\hat x_n^T)$, which vanishes only for
+    collinear inputs.
 
     Args:
         inputs: One sample per row, none of them zero.
@@ -166,7 +166,7 @@ def diagonal_solution(x: Numbers, layers: int) -> tuple[float, np.ndarray]:
 
 
 def _check_chain(layers: list[np.ndarray], width: int) -> None:
-    """Refuse matrices that do not follow one another, or are not of norm 1."""
+    """Raise if the shapes of matrices do not chain, or a norm is not 1."""
     shapes = [layer.shape for layer in layers]
     into = [width, *(rows for rows, _ in shapes)]
     if not layers or into[-1] != 1 or [c for _, c in shapes] != into[:-1]:

@@ -71,7 +71,7 @@ class LinearFlow:
         r"""Return the weights $w$ of least objective; of least norm for $\lambda = 0$.
 
         Ridge regression for the square loss, Newton's method for the exponential,
-        which has a minimum for $\lambda > 0$ alone.
+        which has a minimum only for $\lambda > 0$.
         """
         x, y = self._x, self._y
         if self.loss == "square" and self.decay == 0:
@@ -99,7 +99,7 @@ class LinearFlow:
         Args:
             scale: The norm at the start; it may be negative.
             direction: The direction at the start.
-            times: When to report.
+            times: Times at which to return the state.
             tolerance: Relative and absolute error per step.
         """
         start = as_numbers("direction", direction, self._x.shape[1])

@@ -45,7 +45,7 @@ def batch_norm_jacobian(
     r"""Return $\partial\hat x/\partial x$ of one unit over a batch.
 
     $s^{-1}(I - \frac{1}{N}11^T - \frac{1}{N}\hat x\hat x^T)$; without ``centred`` the
-    middle term is left out, as where the mean's own derivative is neglected. Its
+    middle term is left out, which neglects the derivative of the mean. Its
     singular values are $1/s$ ($N - 2$ times), $\epsilon/s^3$ and 0.
 
     References:
@@ -162,7 +162,7 @@ def layered_norm(
         rtol=_RTOL,
         atol=_ATOL,
     )
-    # Where it has come to rest, an explicit pair would make ever smaller steps.
+    # Near the equilibrium an explicit pair would take smaller and smaller steps.
     norms = np.full(len(t), rest)
     if len(path.t):
         norms[: len(path.t)] = np.exp(path.y[0])
@@ -172,7 +172,7 @@ def layered_norm(
 def transient_time(
     start: float, layers: int, outputs: Numbers, labels: Numbers, share: float = 0.5
 ) -> float:
-    r"""Return when $\rho$ of Eq 28 reaches a share of its equilibrium.
+    r"""Return the time at which $\rho$ of Eq 28 reaches a share of its equilibrium.
 
     $T = \int_{\rho_0}^{\rho_T} \frac{d\rho}{2L\rho^{2-2/L}(\sum y f - \rho\sum f^2)}$
     by quadrature in $\ln\rho$.

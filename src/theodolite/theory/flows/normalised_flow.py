@@ -28,10 +28,10 @@ class Kink:
     """Where a flow meets a ReLU that turns it back: from there on it slides.
 
     Attributes:
-        time: When.
+        time: Time at which it is met.
         layer: Hidden layer, from 0.
-        sample: Whose pre-activation vanishes.
-        unit: Of which unit.
+        sample: Sample whose pre-activation vanishes.
+        unit: Unit of that layer.
     """
 
     time: float
@@ -100,7 +100,7 @@ class NormalisedFlow:
         object.__setattr__(self, "_y", y)
 
     def outputs(self, weights: Sequence[np.ndarray]) -> np.ndarray:
-        """Return $f_n$ of layers as they are."""
+        """Return $f_n$ for the given layers, without normalising them."""
         return self._forward(list(weights), self._gates(list(weights)))[0]
 
     def preactivations(self, weights: Sequence[np.ndarray]) -> Layers:
@@ -128,7 +128,7 @@ class NormalisedFlow:
         Args:
             scale: $\rho_0$.
             weights: $V_k$, from the first to the last; retracted if need be.
-            times: When to report, rising from above zero.
+            times: Times at which to return the state, positive and increasing.
             tolerance: Relative and absolute error per step.
         """
         asked = as_numbers("times", times, "times")
@@ -238,7 +238,7 @@ class _Walk:
         return np.concatenate([[rho], *(v.ravel() for v in moved)])
 
     def beyond(self, state: np.ndarray) -> Layers:
-        """Return how far each pre-activation is on the side that its gate denies."""
+        """Return how far each pre-activation is on the wrong side of its gate."""
         z = self.flow._forward(self.layers(state), self.gates)[1]
         return [np.where(g, -v, v) for g, v in zip(self.gates, z, strict=True)]
 
@@ -292,7 +292,7 @@ class _Walk:
     def crossing(
         self, dense: Callable[[float], np.ndarray], before: float, after: float
     ) -> float:
-        """Return when the first gate is wrong."""
+        """Return the time at which the first gate becomes wrong."""
         if self.worst(dense(before)) >= _ACROSS:
             return before
         root = root_scalar(
@@ -318,7 +318,7 @@ class _Walk:
         return layer, int(sample), int(unit)
 
     def turned_back(self, state: np.ndarray, crossed: tuple[int, int, int]) -> bool:
-        """Whether the field beyond a switch leads back across it."""
+        """Return whether the field beyond a switch leads back across it."""
         layer, sample, unit = crossed
         here = self.beyond(state)[layer][sample, unit]
         moved = state + 1e-6 * self.speed(0.0, state)

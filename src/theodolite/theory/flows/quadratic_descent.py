@@ -72,7 +72,7 @@ def rectified_sharpness(features: int) -> float:
 _STEPS = 120
 # Losses are compared with multiples of the first, far below this.
 _LARGEST = 1e300
-_HUGE = 600.0  # exponents up to here are taken as they are
+_HUGE = 600.0  # exponents up to here cannot overflow
 
 
 @dataclass(frozen=True, eq=False)

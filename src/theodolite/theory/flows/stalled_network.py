@@ -94,7 +94,7 @@ class StalledNetwork:
 
     @property
     def reach(self) -> float:
-        r"""$m_L$, which outputs approach and never attain."""
+        r"""$m_L$, the supremum of the outputs, which they never reach."""
         gate, top = _GATES[self.gate], 1.0
         for _ in range(self.layers - 1):
             top += self.scale * gate(self.scale * top)
@@ -102,7 +102,7 @@ class StalledNetwork:
 
     @property
     def stall(self) -> float:
-        r"""$c(1)$, the limit of the loss while the branches keep still."""
+        r"""$c(1)$, the limit of the loss while the branches do not change."""
         return self._at(1.0)
 
     @property
@@ -112,7 +112,7 @@ class StalledNetwork:
         return self._at(reached)
 
     def excess(self, rate: float, steps: int) -> float:
-        r"""Return $\frac14\sqrt{\epsilon|c'(1)|/\eta t}$, what $\ell_t - c(1)$ nears.
+        r"""Return $\frac14\sqrt{\epsilon|c'(1)|/\eta t} \approx \ell_t - c(1)$.
 
         Assumes: besides, $t \to \infty$; the relative error is of order $t^{-1/2}$
         for starts of order 1.

@@ -177,7 +177,7 @@ def longest_path(excess: float, regularity: float) -> float:
 
     With $\eta \le 1/\beta$ a step $\eta g$ lowers $e = \ell - \ell^*$ by at least
     $\frac\eta2\|g\|^2$, hence $\sqrt e$ by $\frac\eta2\|g\|^2/(2\sqrt e) \ge
-    \frac14\sqrt m\,\|\eta g\|$: the lengths of all steps sum to what is said. Where
+    \frac14\sqrt m\,\|\eta g\|$: the lengths of all steps sum to the bound. Where
     $\|g\|^2 \ge m\,e$ holds within $R$ of the start alone and the path is shorter than
     $R$, it never leaves.
 

@@ -39,7 +39,7 @@ class Activation:
 
 
 def activation(spec: str) -> Activation:
-    r"""Return the activation that a blueprint names.
+    r"""Return the activation of a name that blueprints use.
 
     For ReLU, $\sigma'(0)$ is $\tfrac12$: the slope of the least-squares line on any
     interval $[-\delta, \delta]$. The second derivative does not exist: the best
@@ -65,7 +65,7 @@ def _polynomial(coefficients: tuple[float, ...]) -> Activation:
 
 
 def _gated(curve: Map) -> Map:
-    """Make a function compute in float64 for arguments of any real type."""
+    """Return a function that converts its argument to float64 first."""
     # Infinity and NaN pass: the network may have overflowed before.
     return lambda z: curve(as_numbers("z", z, ..., finite=False))
 

@@ -36,7 +36,7 @@ class InterpolatingNetwork:
         first: $W_1$ of each unit, shape (units, d, d).
         second: $W_2$ of each unit, shape (units, d, d).
         bias: $b$ of each unit, shape (units, d).
-        targets: Labels that it reaches, perturbed where asked, shape (m, d).
+        targets: Labels that it reaches, after ``perturb``, shape (m, d).
         rho: $\rho$ of samples and targets.
         paths: Path of each sample.
         steps: Units per sample, shape (m,).
@@ -160,7 +160,7 @@ def interpolating_network(
     closed_loop: bool = True,
     propagate: Propagate = residual_unit,
 ) -> InterpolatingNetwork:
-    r"""Build the network of Eq 3 that maps every $x$ to its $y$.
+    r"""Return the network of Eq 3 that maps every $x$ to its $y$.
 
     Samples move one after the other, each along the shortest arc to its label, round
     the caps of chordal radius $\rho/2$ around the current places of all others. Each

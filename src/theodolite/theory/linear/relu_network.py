@@ -88,7 +88,7 @@ class HessianParts:
     Attributes:
         gauss_newton: $E[J^\top J]$, positive semidefinite.
         residual: The part that the error $e$ adds; zero within every layer.
-        margin: Least $|z|$ at the entrance of a ReLU: within it the gates are frozen.
+        margin: Least $|z|$ at the input of a ReLU; smaller changes switch no gate.
     """
 
     gauss_newton: np.ndarray
@@ -280,7 +280,7 @@ def _mirrored(blocks: np.ndarray) -> np.ndarray:
 def _checked(
     blueprint: ShortcutBlueprint, weights: Numbers, x: Numbers, y: Numbers
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return weights and samples as arrays, or raise where they do not fit."""
+    """Return weights and samples as arrays; raise if their shapes do not fit."""
     weights = as_numbers("weights", weights, "depth", "width", "width")
     x, y = paired_samples(x, y)
     wanted = (blueprint.depth, blueprint.width, blueprint.width)

@@ -22,8 +22,8 @@ import numpy as np
 
 from theodolite.core import ConfigError, Numbers, as_numbers
 
-# Nodes of the quadrature; the density has square roots at its ends, which a cosine
-# as the variable takes away.
+# Nodes of the quadrature; the density has square roots at its ends, which the
+# substitution by a cosine removes.
 _NODES = 4_000
 
 

@@ -1,4 +1,4 @@
-r"""Points on the unit sphere, and paths that keep clear of other points.
+r"""Points on the unit sphere, and paths that avoid other points.
 
 A path is a minor arc of a great circle; where it would enter the cap around another
 point it follows the cap's rim instead, the shorter way round. Every piece is an arc
@@ -15,7 +15,7 @@ from theodolite.core import ConfigError, Numbers, as_integer, as_numbers, stream
 
 from .linear_network import paired_samples
 
-# Accuracy to which norms must be 1, and above which two points are distinct.
+# Tolerance of unit norms, and the least distance of two distinct points.
 _UNIT = 1e-9
 # Candidates tried for a label that has to move.
 _CANDIDATES = 64
@@ -185,7 +185,7 @@ def sphere_path(
     Args:
         start: Unit vector.
         end: Unit vector.
-        others: Unit vectors to keep clear of, shape (k, d).
+        others: Unit vectors to avoid, shape (k, d).
         radius: Chordal radius of the caps, below 1 where there are others.
 
     References:
@@ -272,7 +272,7 @@ def _orthogonal(vector: np.ndarray, *others: np.ndarray) -> np.ndarray:
     if np.linalg.norm(rest) < _SMALL:
         axes = np.stack([_strip(axis, others) for axis in np.eye(vector.size)])
         rest = axes[np.argmax(np.linalg.norm(axes, axis=1))]
-    # Twice is enough: once more takes away what cancellation left.
+    # Twice is enough: the second time removes the rounding of the first.
     rest = _strip(rest / np.linalg.norm(rest), others)
     return rest / np.linalg.norm(rest)
 

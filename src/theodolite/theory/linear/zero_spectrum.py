@@ -149,7 +149,7 @@ def eigenvalues_at_zero(
 
     $n = 2$: $\pm$ each singular value of the d×d (with biases d×(d+1)) data matrix,
     $d R$ times each sign, and zeros where biases leave directions flat. $n \ge 3$:
-    zeros. $n = 1$ goes through the dense matrix: :func:`conditioning_at_zero` does not.
+    zeros. $n = 1$ builds the dense matrix; :func:`conditioning_at_zero` does not.
 
     Assumes: as ``hessian_at_zero``.
 

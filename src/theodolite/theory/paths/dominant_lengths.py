@@ -1,4 +1,4 @@
-r"""Which path lengths carry the weight: the heaviest one, and a band around it.
+r"""The path length with the largest weight, and the weight of a band around it.
 
 $\epsilon_{r+1}/\epsilon_r = \beta(p-r)/r$ is at least 1 up to
 $r = x = p\beta/(1+\beta)$. So the weights rise to $\lceil x \rceil$ and fall after it,
@@ -87,7 +87,7 @@ def _ends(depth: int, low: Share, high: Share) -> tuple[int, int]:
 
 
 def path_peak(depth: int, beta: Beta) -> tuple[int, ...]:
-    r"""Return the lengths of greatest weight: one, or two that tie.
+    r"""Return the lengths of largest weight: one, or two that tie.
 
     Notation: $p$ depth, $\beta$ scale of a layer.
     Assumes: Eq 16 of the paper. A float counts as its exact binary fraction, so that
@@ -109,12 +109,12 @@ def path_peak(depth: int, beta: Beta) -> tuple[int, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleRange:
-    r"""All $\beta$ at which a length weighs most, ends included.
+    r"""All $\beta$ at which a length has the largest weight, ends included.
 
     Attributes:
-        low: Lower end, where the length below ties; 0, left out, for length 1.
+        low: Lower end, where the length below ties; 0, not included, for length 1.
         high: Upper end, where the length above ties; infinite for the whole depth.
-        middle: A scale inside, at which the length weighs most alone.
+        middle: A scale inside, at which no other length ties.
     """
 
     low: Fraction
@@ -122,12 +122,12 @@ class ScaleRange:
     middle: Fraction
 
     def __contains__(self, beta: object) -> bool:
-        """Whether the length weighs most at a scale."""
+        """Return whether the length has the largest weight at a scale."""
         return self.low <= check_beta(beta) <= self.high
 
 
 def scale_for_path_length(depth: int, length: int) -> ScaleRange:
-    r"""Return the scales at which paths of a given length weigh most.
+    r"""Return the scales at which paths of a given length have the largest weight.
 
     $\frac{k-1}{p-k+1} \le \beta \le \frac{k}{p-k}$, for every $1 \le k \le p$.
 

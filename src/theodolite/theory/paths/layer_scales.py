@@ -1,4 +1,4 @@
-r"""Sizes of layers of a wide residual network, and losses of two homogeneous parts.
+r"""Moments of layers of a wide residual network, and losses of two homogeneous parts.
 
 $L = L_m + L_p$ with $L_r(w) = \hat\lambda_r \sum x_{i_1 \dots i_r} w_{i_1} \cdots
 w_{i_r}$, $\hat\lambda_r$ the product of $\lambda_l / \sigma_l$ over the $r$ layers of a
@@ -17,7 +17,7 @@ _NODES = 200
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LayerSizes:
-    r"""Layers 1 to p of a wide network at its start.
+    r"""Moments of layers 1 to p of a wide network at initialisation.
 
     Attributes:
         square: $E[N_l(x)^2]$ of a unit.
@@ -55,7 +55,7 @@ def scalar_norm_sizes(depth: int) -> LayerSizes:
         (array([1.467, 4.834]), array([0.584, 0.575]))
     """
     depth = as_integer("depth", depth, 1)
-    # The first layer reads unit variance and no overlap; it adds to nothing.
+    # The first layer's input has unit variance and no overlap, and there is no skip.
     square, overlap = 1.0, 0.0
     sums = np.zeros(3)
     rows = []
@@ -208,7 +208,7 @@ class Parts:
 def least_norm_force(
     shallow_norm: float, deep_norm: float, *, shallow: int, deep: int
 ) -> float:
-    r"""Return the least bracket of the norm's force over all angles of the gradients.
+    r"""Return the least bracket of ``norm_force`` over all angles of the gradients.
 
     $(a - b)(m a - p b)$ for $a = \|g_m\|$ and $b = \|g_p\|$, met by opposite gradients:
     positive exactly if $b > a$ or $b < (m/p)\,a$.

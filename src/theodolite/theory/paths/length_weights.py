@@ -133,7 +133,7 @@ def path_length_moments(depth: int, beta: Beta) -> LengthMoments:
     share = np.exp(2 * log_path_weights(depth, beta))
     share /= share.sum()
     lengths = np.arange(1.0, len(share) + 1)
-    start = float(lengths[share.argmax()])  # so that little is lost when deep
+    start = float(lengths[share.argmax()])  # keeps digits when deep
     shift = float(share @ (lengths - start))
     variance = float(share @ (lengths - start - shift) ** 2)
     return LengthMoments(mean=start + shift, variance=variance)

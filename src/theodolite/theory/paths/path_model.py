@@ -101,7 +101,7 @@ def configuration_repeats(
 
 @dataclass(frozen=True)
 class Assumption:
-    """Whether an assumption of the model holds for a network, and the numbers why."""
+    """Whether an assumption of the model holds for a network, with the numbers."""
 
     holds: bool
     why: str
@@ -109,7 +109,7 @@ class Assumption:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PathModel:
-    r"""A network of given weights as the model sees it.
+    r"""The spin-glass model of a network with given weights.
 
     Notation: $p$ depth, $n$ width, $d$ inputs, $\Lambda$ different weights $w$ of root
     mean square $C$, $\rho$ the chance that a gate is open, $\tilde w = w/C$.
@@ -209,7 +209,7 @@ class PathModel:
 
     @property
     def assumptions(self) -> dict[str, Assumption]:
-        """All four by the paper's names."""
+        """The four assumptions, by the paper's names."""
         return {
             "A1": self.independence,
             "A2": self.redundancy,

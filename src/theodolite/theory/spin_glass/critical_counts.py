@@ -42,7 +42,7 @@ from .goe_spectrum import DEEPEST_INDEX, edge_mean, eigenvalue_density
 _FEWEST = 50
 # Relative error of the quadrature of all indices.
 _TOTAL_ERROR = 1e-12
-# Above this error of its quadrature a number of given index is sampled.
+# If the quadrature's error is larger than this, the number is sampled.
 _LARGEST_ERROR = 1e-2
 _TASK = "this closed form"
 
@@ -53,7 +53,7 @@ class MeanCount:
 
     Attributes:
         log: Its logarithm.
-        error: Of the logarithm: a bound, or one standard error where it is sampled.
+        error: Bound on the logarithm's error, or a standard error where it is sampled.
         method: How it was computed.
     """
 
@@ -186,7 +186,7 @@ def _quadrature(n: int, x: float, k: int) -> MeanCount:
 
 
 def _edge_error(n: int, x: float, k: int) -> float:
-    r"""Bound the relative error of the quadrature of an index.
+    r"""Return a bound on the relative error of the quadrature of an index.
 
     Rounding of the Pfaffians grows as they get small, with $4c\,n^{1/3}$: panels of
     other widths differ by a tenth of this or less, up to dimension 400 and $x = 10^4$.

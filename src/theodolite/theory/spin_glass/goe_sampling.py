@@ -2,7 +2,7 @@ r"""Means over ordered eigenvalues of the Gaussian orthogonal ensemble, by sampl
 
 The matrix is similar to a tridiagonal one with independent entries, normal of variance
 2 on the diagonal and $\chi_{n-1}, \dots, \chi_1$ beside it; the smallest eigenvalues
-hang on its first rows, a few times $n^{1/3}$ of them. A mean such as
+depend on its first rows, a few times $n^{1/3}$ of them. A mean such as
 $E\,e^{-c\lambda^2}$ is carried by rare matrices, and the likeliest of them makes the
 exponent less the cost of its entries stationary: with $G = -2c\lambda$ and the
 eigenvector $\psi$ of the lifted matrix itself, the diagonal is lifted by
@@ -22,7 +22,7 @@ from theodolite.core import as_integer, stream
 # Rows beyond the level, in units of the edge: an eigenvector has e^{-50} left there.
 _DECAY = 14.0
 _BISECTIONS = 44
-# A share of the lift that makes the weights spread least, of those tried from 0.8 to 1.
+# The share of the lift, of those tried from 0.8 to 1, with the least spread of weights.
 _SHARE = 0.9
 _ROUNDS = 200
 
@@ -33,7 +33,7 @@ class SampledMean:
 
     Attributes:
         log: Logarithm of the mean.
-        error: Standard error of the logarithm: of the mean, in units of itself.
+        error: Standard error of the logarithm: the relative error of the mean.
         effective: Number of equally weighted samples with the same error.
     """
 

@@ -71,7 +71,7 @@ class Panels:
         return before[..., None] + values @ self.to_node.T
 
 
-# Beyond this index a count from the edge is not given by the derivatives below.
+# Largest index that the derivatives below cover.
 DEEPEST_INDEX = 2
 _PER = 16
 # Nodes per panel, and panel widths in units of the edge; two digits more than needed.

@@ -35,8 +35,8 @@ class SystemBounds:
         groups: Names of the layers that have parameters, such as ``2.branch.0``.
         slopes: $d_i$, of $\|\partial_i F\|$.
         curvatures: $h_{ij}$, of $\|\partial_i\partial_j F\|$.
-        layers: Bounds of each layer where it stands.
-        outputs: Where F lies.
+        layers: Bounds of each layer at its place in the chain.
+        outputs: Bounds of the outputs of F.
         reasons: Why a bound is infinite, one sentence per layer.
     """
 
@@ -77,7 +77,7 @@ class SystemBounds:
 def system_bounds(
     blueprint: SystemBlueprint, inputs: Extent, balls: Balls | None = None
 ) -> SystemBounds:
-    r"""Bound a system's map, its derivative and the derivative's Lipschitz constant.
+    r"""Return bounds of a system's map, its derivative and Lipschitz constants.
 
     Behind a layer f, $\partial_i F$ becomes $Jf\,\partial_i F$ and
     $\partial_i\partial_j F$ becomes
@@ -125,7 +125,7 @@ def system_bounds(
 def layer_bounds(
     layer: SystemLayer, inputs: Extent, ball: ParameterBall | Balls | None = None
 ) -> LayerBounds:
-    r"""Bound a layer, its derivatives, and their Lipschitz constants.
+    r"""Return bounds of a layer, its derivatives, and their Lipschitz constants.
 
     Assumes: inputs in the extent and parameters in the ball, all of parameter space by
     default. The parameters of a residual block are one vector; its ball is a tuple, one
@@ -160,7 +160,7 @@ def layer_bounds(
 
 
 def spectral_bound(matrix: np.ndarray) -> float:
-    """Return the norm of a symmetric matrix of bounds; infinity if an entry is."""
+    """Return the norm of a symmetric matrix of bounds; infinite if an entry is."""
     if not matrix.size:
         return 0.0
     if not np.isfinite(matrix).all():

@@ -108,7 +108,7 @@ def layer_value(layer: SystemLayer, weights: Weights, z: Numbers) -> np.ndarray:
 
 
 def input_jacobian(layer: SystemLayer, weights: Weights, z: Numbers) -> np.ndarray:
-    """Return Jf: one matrix per sample or for all, or one that mixes samples.
+    """Return Jf: one matrix per sample, one shared by all, or one that mixes samples.
 
     Example:
         >>> input_jacobian(NonlinearLayer(activation="tanh"), {}, np.zeros((3, 1)))[:2]
@@ -176,7 +176,7 @@ def parameter_jacobian(layer: SystemLayer, weights: Weights, z: Numbers) -> np.n
 def row_derivatives(
     layer: Weighted | BatchNormLayer, weights: Weights, z: np.ndarray
 ) -> np.ndarray:
-    """Return Df row by row of the outputs' matrix, which parameters do not share.
+    """Return Df for each row of the output matrix; rows share no parameters.
 
     Shape (features, samples times places, parameters of a feature): of the weights,
     then the length, then the bias.
@@ -241,7 +241,7 @@ def unfolded(layer: ConvolutionLayer, z: np.ndarray) -> np.ndarray:
 
 
 def composed(outer: np.ndarray, inner: np.ndarray, samples: int) -> np.ndarray:
-    """Return the product of two maps, as a stack where both are."""
+    """Return the product of two maps; it is a stack if both are."""
     if outer.ndim == inner.ndim == 3:
         return outer @ inner
     return dense(outer, samples) @ dense(inner, samples)
@@ -292,7 +292,7 @@ def _spread(split: np.ndarray) -> np.ndarray:
 
 
 def _rows(z: np.ndarray) -> np.ndarray:
-    """Return one row per feature, of all samples and places."""
+    """Return one row per feature, with all samples and places."""
     return np.moveaxis(z, 1, 0).reshape(z.shape[1], -1)
 
 
@@ -307,7 +307,7 @@ def _affine_of(
 def _normalised(
     layer: BatchNormLayer, weights: Weights, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return normalised rows and what they were divided by."""
+    """Return normalised rows and their divisors."""
     if layer.statistics == "held":
         mean, variance = (
             np.asarray(weights[one], float)[:, None] for one in ("mean", "variance")

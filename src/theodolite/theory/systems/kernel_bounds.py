@@ -32,10 +32,10 @@ from .jacobians import (
 )
 from .nonlinearities import nonlinearity_derivatives
 
-# Rows of a matrix of all samples up to which its singular values are taken: a second
-# of work for fifty layers. Beyond, a block's own term is bounded from its layers'.
+# Largest number of rows for which the singular values of all samples are computed: one
+# second for fifty layers. Above it, the layers' terms bound the term of a block.
 LARGEST_DENSE = 256
-# Numbers of a stack of Jacobians beyond which λ is not computed, but bounded by zero.
+# Largest number of entries of a stack of Jacobians; above it, λ is bounded by zero.
 LARGEST_STACK = 2**25
 _LARGEST_ROOT = 2.0**511
 
@@ -65,7 +65,7 @@ class Regularity:
 def system_regularity(
     blueprint: SystemBlueprint, weights: Sequence[Weights], data: Numbers
 ) -> Regularity:
-    r"""Bound the smallest eigenvalue of the tangent kernel $DF\,DF^\top$ from below.
+    r"""Return a lower bound of the tangent kernel $DF\,DF^\top$'s least eigenvalue.
 
     Through a batch norm with the batch's statistics $\lambda(Jf) = 0$, since constants
     are lost: no layer before one adds anything.
@@ -107,7 +107,7 @@ def system_regularity(
 
 
 def smallest_eigenvalue(matrix: np.ndarray) -> float:
-    r"""Return $\lambda(A)$, of a stack the least; zero where rows outnumber columns."""
+    r"""Return $\lambda(A)$, the least of a stack; zero where rows outnumber columns."""
     if matrix.shape[-2] > matrix.shape[-1] or not matrix.size:
         return 0.0
     values = np.linalg.svd(matrix, compute_uv=False)
@@ -176,7 +176,7 @@ def _onward(layer: SystemLayer, weights: Weights, z: np.ndarray) -> tuple[float,
 
 
 def _widest(layer: ResidualLayer, z: np.ndarray) -> int:
-    """Return the most features anywhere in a block."""
+    """Return the largest number of features inside a block."""
     shape, most = z.shape[1:], int(np.prod(z.shape[1:]))
     for one in layer.branch:
         shape = one.shape_after(shape)
@@ -185,7 +185,7 @@ def _widest(layer: ResidualLayer, z: np.ndarray) -> int:
 
 
 def _mixes(layer: SystemLayer) -> bool:
-    """Whether the output of one sample depends on the others."""
+    """Return whether the output of one sample depends on the others."""
     if isinstance(layer, ResidualLayer):
         return any(map(_mixes, layer.branch))
     return isinstance(layer, BatchNormLayer) and layer.statistics == "batch"

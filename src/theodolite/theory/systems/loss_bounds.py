@@ -38,7 +38,7 @@ class CostBounds:
 def cost_bounds(
     cost: CostName, outputs: Extent, *, target_norm: float = 0.0
 ) -> CostBounds:
-    r"""Bound a cost and its derivatives on a set of outputs.
+    r"""Return bounds of a cost and its derivatives on a set of outputs.
 
     ``cross_entropy`` of classes: $\|\nabla c\| \le \sqrt2$,
     $\|\nabla^2 c\| \le \frac12$, and

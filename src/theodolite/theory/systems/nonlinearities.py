@@ -27,9 +27,9 @@ class NonlinearityBounds:
     r"""Bounds of a nonlinearity where its arguments are bounded.
 
     Attributes:
-        value: Of $|\phi|$.
+        value: Bound of $|\phi|$.
         at_zero: $|\phi(0)|$.
-        slope: Of $|\phi'|$.
+        slope: Bound of $|\phi'|$.
         curvature: Lipschitz constant of $\phi'$; infinite where it has none.
         why: Why the curvature is infinite; else empty.
     """
@@ -42,7 +42,7 @@ class NonlinearityBounds:
 
 
 def nonlinearity_bounds(name: str, largest: float = math.inf) -> NonlinearityBounds:
-    r"""Bound a nonlinearity and its first two derivatives.
+    r"""Return bounds of a nonlinearity and its first two derivatives.
 
     Assumes: arguments of magnitude at most ``largest``.
 

@@ -59,10 +59,10 @@ class ParameterisationBounds:
     r"""Bounds of a parameterised matrix over a ball of parameters.
 
     Attributes:
-        value: Of $\|P(w)\|_2$.
-        row: Of the norm of a row.
-        slope: Of $\|DP\|$.
-        curvature: Of $\|D^2P\|$, a Lipschitz constant of DP.
+        value: Bound of $\|P(w)\|_2$.
+        row: Bound of the norm of a row.
+        slope: Bound of $\|DP\|$.
+        curvature: Bound of $\|D^2P\|$, a Lipschitz constant of DP.
         why: Why one of them is infinite; else empty.
     """
 
@@ -76,7 +76,7 @@ class ParameterisationBounds:
 def parameterisation_bounds(
     layer: AffineLayer | ConvolutionLayer, ball: ParameterBall | None = None
 ) -> ParameterisationBounds:
-    r"""Bound the matrix of a layer, its factor included, and its derivatives.
+    r"""Return bounds of a layer's matrix, its factor included, and its derivatives.
 
     For rows or entries over $\sqrt{\epsilon + \cdot}$: $\|DP\| \le \epsilon^{-1/2}$ and
     $\|D^2P\| \le 1.5 \cdot 0.8^{5/2} / \epsilon$ everywhere, and
@@ -201,7 +201,7 @@ def entry_norm_derivatives(
 def centred_norm_derivatives(
     rows: Numbers, eps: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return first and second derivatives of batch norm behind its centring.
+    r"""Return first and second derivatives of batch norm after centring.
 
     $v(Y) = \sqrt N\, Y (N\epsilon + \|Y\|_{row}^2)^{-1/2}$, which is $\sqrt N$ times
     weight normalisation with $N\epsilon$; batch norm is $v$ of the centred rows.

@@ -39,9 +39,9 @@ class Extent:
         samples: N.
         shape: Shape of a sample.
         frobenius: Bound of the Frobenius norm of the matrix of all samples.
-        spectral: Of its largest singular value.
-        sample: Of the norm of a sample.
-        entries: Of the magnitude of an entry.
+        spectral: Bound of its largest singular value.
+        sample: Bound of the norm of a sample.
+        entries: Bound of the magnitude of an entry.
     """
 
     samples: int
@@ -60,7 +60,7 @@ class Extent:
             object.__setattr__(self, name, value)
 
     def tightened(self) -> "Extent":
-        """Return the same set, each bound not above what the others imply."""
+        """Return the same set with each bound at most what the others imply."""
         features = math.prod(self.shape)
         sample = min(self.sample, self.frobenius, math.sqrt(features) * self.entries)
         entries = min(self.entries, sample)
@@ -107,9 +107,9 @@ class LayerBounds:
     r"""Bounds of a layer on a set of parameters and inputs.
 
     Attributes:
-        outputs: Where its values lie.
+        outputs: Bounds of its outputs.
         input_slope: Bound of $\|Jf\|$, and Lipschitz constant of f in Z.
-        parameter_slope: Of $\|Df\|$, and Lipschitz constant of f in $\theta$.
+        parameter_slope: Bound of $\|Df\|$, and Lipschitz constant of f in $\theta$.
         input_curvature: Lipschitz constant of Jf in Z.
         mixed_curvature: Of Jf in $\theta$, and of Df in Z.
         parameter_curvature: Of Df in $\theta$.
@@ -133,7 +133,7 @@ class LayerBounds:
 def elementary_bounds(
     layer: SystemLayer, inputs: Extent, ball: ParameterBall
 ) -> LayerBounds:
-    """Return the bounds of a layer that is no residual block."""
+    """Return the bounds of a layer that is not a residual block."""
     if isinstance(layer, AffineLayer):
         return _affine(layer, inputs, ball)
     if isinstance(layer, ConvolutionLayer):

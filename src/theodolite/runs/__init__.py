@@ -1,7 +1,7 @@
-"""Run folders: a run is a config, its hash names a folder, finished cells stay.
+"""Run folders: the hash of a run's config names its folder, which keeps finished cells.
 
 A study makes a :class:`RunFolder` from a :class:`RunSpec`, hands its cells to
-:func:`execute` and reads ``folder.rows()``. Killed at any moment, it resumes.
+:func:`execute` and reads ``folder.rows()``. If it is killed at any moment, it resumes.
 Subpackages, lower ones first: ``folder``, ``progress``, ``executors``.
 """
 

@@ -102,7 +102,7 @@ def execute(
     Several processes may do this on one folder at once: they share the cells.
 
     Args:
-        folder: Where finished cells are and go.
+        folder: Folder that holds finished cells and gets new ones.
         cells: All cells of the run, finished or not.
         work: Takes a cell's labels, returns its rows; picklable unless ``jobs=0``.
         jobs: Worker processes; one per usable processor by default, 0 for none.
@@ -174,7 +174,7 @@ def _executor(
 
 
 def _drain(executor: Executor, task: Task, todo: list[Cell], tally: _Tally) -> None:
-    """Repeat until no cell is left that another process still computes."""
+    """Compute cells until none is left, also none that another process computes."""
     wait_s = _FIRST_WAIT_S
     while todo:
         busy: list[Cell] = []
@@ -208,12 +208,12 @@ def _failed(folder: RunFolder, cells: list[Cell], tally: _Tally) -> RunError:
 def check_executor(
     name: str, *, jobs: int | None, address: str | None, gpus: float | None
 ) -> None:
-    """Refuse settings that the executor of that name does not have.
+    """Raise if the executor of that name does not have a setting.
 
     Args:
         name: ``pool`` or ``ray``.
         jobs: Cells at once; 0 for this process.
-        address: Of a Ray cluster.
+        address: Address of a Ray cluster.
         gpus: GPUs per cell on Ray.
 
     Raises:
@@ -248,7 +248,7 @@ def executor_for(
     Args:
         name: ``pool`` or ``ray``.
         jobs: Cells at once; as many as fit by default, 0 for this process.
-        address: Of a Ray cluster; one is started here by default.
+        address: Address of a Ray cluster; one is started here by default.
         gpus: GPUs per cell on Ray; by default one where the device is CUDA.
         device: Where cells compute.
         initialise: Called once in each worker.

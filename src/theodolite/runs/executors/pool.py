@@ -1,4 +1,4 @@
-"""A local pool of worker processes: one thread and one cell at a time in each."""
+"""A local pool of worker processes; each computes one cell at a time, on one thread."""
 
 import ctypes
 import multiprocessing
@@ -50,7 +50,7 @@ class Worker:
             target=_serve, args=(theirs, initialise, tie, path), daemon=True
         )
         try:
-            # Python would look for its own modules in the working directory first.
+            # Python would look for standard modules in the working directory first.
             with one_thread_environment(**{_SAFE_PATH: "1"}):
                 self._process.start()
         except BaseException:
@@ -65,7 +65,7 @@ class Worker:
         return self._process.pid
 
     def send(self, task: bytes, cell: Cell) -> None:
-        """Give the worker a cell; the task travels only when it is a new one."""
+        """Send the worker a cell, and the task only when it is a new one."""
         self.cell = cell
         try:
             self.connection.send((None if task is self._loaded else task, dict(cell)))
@@ -74,7 +74,7 @@ class Worker:
         self._loaded = task
 
     def receive(self) -> tuple[str, Any] | None:
-        """Return what the worker sent, None if it is dead."""
+        """Return the worker's message, None if the worker is dead."""
         try:
             return self.connection.recv()
         except (EOFError, OSError):

@@ -1,9 +1,9 @@
-"""Compute one cell, and its outcome: computed, found, busy, failed, unsaved.
+"""Compute one cell; its state is computed, found, busy, failed or unsaved.
 
-An executor carries a :class:`Task` to cells. Where it can reach the folder it
-calls the task, which locks, checks, computes and saves on the spot. Where it
-cannot (a cluster without a shared disk) it calls :meth:`Task.compute` far away
-and :meth:`Task.keep` at home.
+An executor runs a :class:`Task` on cells. Where workers can reach the folder,
+they call the task, which locks, checks, computes and saves a cell. Where they
+cannot (a cluster without a shared disk), they call :meth:`Task.compute`, and the
+driver calls :meth:`Task.keep`.
 """
 
 import os
@@ -100,7 +100,7 @@ class Task:
         return Computed(rows, watch.read())
 
     def keep(self, cell: Cell, computed: Computed) -> Report:
-        """Save what was computed, where the folder is."""
+        """Save a computed cell; called where the folder is."""
         if computed.rows is None:
             return Report(
                 State.FAILED,

@@ -17,7 +17,7 @@ from theodolite.core import RunError
 _SUFFIX = ".part"
 # A writer holds its temporary file for milliseconds; an hour is a dead writer's.
 _OLD_S = 3600.0
-# As many as Linux follows.
+# Links that are followed; Linux has the same limit.
 _MOST_LINKS = 40
 
 _SPACE = "free some space or choose another folder"
@@ -73,9 +73,9 @@ def write_atomic(path: Path, content: bytes) -> None:
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file atomically; remove temporary files of killed processes.
 
-    A link stays, and the file that it leads to is put in place. A device, a pipe or a
-    file that is open already, such as ``/dev/stdout``, is written through and never
-    replaced: it is not ours, and may be left with a part.
+    A link stays, and its target is replaced. A device, a pipe or a file that is
+    already open, such as ``/dev/stdout``, is written to directly and never replaced;
+    this is not atomic.
 
     Raises:
         OSError: The file could not be written; see :func:`write_atomic`.
@@ -90,7 +90,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def _replaceable(path: Path) -> Path | None:
-    """Return the file that links lead to, or None where it is only written through."""
+    """Return the target of links, or None if it can only be written to directly."""
     for _ in range(_MOST_LINKS):
         folder = Path(os.path.realpath(path.parent))
         if folder.name == "fd" and folder.parts[1] in ("dev", "proc"):
@@ -106,9 +106,9 @@ def write_text(path: Path | str, text: str) -> Path:
     """Write a text file atomically; create its folders.
 
     Args:
-        path: File to write, or a link to one; a device or a pipe is written
-            through, and gets what it takes.
-        text: Its content; what UTF-8 cannot hold becomes a question mark.
+        path: File to write, or a link to one; a device or a pipe is written to
+            directly.
+        text: Its content; characters that UTF-8 cannot encode become "?".
 
     Returns:
         The file written.
@@ -172,7 +172,7 @@ def _zombie(pid: int) -> bool:
 
 @functools.cache
 def _here() -> str:
-    """Name the place where a process number means something."""
+    """Return a name of the machine and PID namespace of this process."""
     parts = [socket.gethostname()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text())
@@ -248,7 +248,7 @@ def _acquire(path: Path) -> int | None:
         if not taken:
             return None
         # Its last holder removed the file after we opened it: a lock on that file
-        # excludes nobody, so open the path afresh.
+        # excludes nobody, so open the path again.
 
 
 def _is_at(handle: int, path: Path) -> bool:

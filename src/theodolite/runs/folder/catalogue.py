@@ -23,7 +23,7 @@ class Results:
         judged: The run of each study that was judged last, by paper and study; times
             are those that summaries state, so that copies and touched files do not
             change which run is the last.
-        damages: What cannot be read: it is passed over, and named here.
+        damages: Files that cannot be read; they are skipped.
     """
 
     folders: tuple[RunFolder, ...]
@@ -92,7 +92,7 @@ def read_summary(folder: RunFolder) -> Summary | None:
 
 
 def write_summary(folder: RunFolder, summary: Summary) -> None:
-    """Keep the summary of a run in its folder."""
+    """Write the summary of a run to its folder."""
     folder.write(SUMMARY, summary.to_text())
 
 

@@ -1,8 +1,8 @@
 """A cell: the unit of work, named by flat labels, kept in one file.
 
 The file is JSON lines: a head with labels, cost and row count, the rows, and a
-tail with the checksum of all that stands before it. A file without a right tail
-(torn by a copy, a full disk elsewhere, an editor) counts as absent.
+tail with the checksum of all lines before it. A file without a correct tail (cut off
+by a copy, a full disk or an editor) counts as absent.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ class SavedCell:
 
 
 def labels(cell: Cell) -> dict[str, Any]:
-    """Return the cell's labels as plain values, or refuse what is not flat."""
+    """Return the cell's labels as plain values; raise if they are nested."""
     flat = json.loads(canonical(cell, "cell"))
     for name, value in flat.items():
         if isinstance(value, list | dict):
@@ -99,7 +99,7 @@ def encode(cell: Cell, rows: Iterable[Row], cost: Cost) -> bytes:
 
 
 def decode(content: bytes) -> SavedCell | None:
-    """Read a cell's file; None where it is torn, altered or of another kind."""
+    """Return the cell of a file; None if it is damaged or of another kind."""
     body, _, tail = content.removesuffix(b"\n").rpartition(b"\n")
     body += b"\n"
     try:

@@ -36,7 +36,7 @@ class Damage:
     Attributes:
         folder: The run's folder.
         name: The file, relative to the folder.
-        problem: What is wrong with it, as a predicate.
+        problem: What is wrong with it, such as "is missing".
 
     Example:
         >>> str(Damage(Path("out/runs/p/s/0af"), "summary.json", "is not JSON"))
@@ -73,8 +73,8 @@ class DamagedError(RunError):
 def write_checked(folder: Path, name: str, content: bytes) -> Path:
     """Write a file and its digest, unless both are there.
 
-    Killed at any moment it leaves a file that its digest vouches for: while one is
-    replaced by another, the digests of both are kept.
+    If it is killed at any moment, the file still matches a digest: while one file
+    replaces another, the digests of both are kept.
 
     Raises:
         OSError: The file could not be written.
@@ -193,7 +193,7 @@ def _lines(name: str, *digests: str) -> bytes:
 
 
 def _known(check: Path) -> list[str]:
-    """Return the digests that are kept of a file, the newest last."""
+    """Return the stored digests of a file, the newest last."""
     try:
         text = read_regular(check).decode("ascii", "replace")
     except OSError:

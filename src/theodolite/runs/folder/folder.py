@@ -7,7 +7,7 @@
       launches/     one record per launch
       cells/        one file per finished cell
       locks/        cells in flight
-      checks/       the digest of every file but cells, which keep their own
+      checks/       the digest of every file except cells, which hold their own
 """
 
 import errno
@@ -60,7 +60,7 @@ class RunFolder:
 
     Attributes:
         path: The folder.
-        spec: What was asked.
+        spec: The spec of the run.
         info: ``run.json``: spec, version, commit, packages, platform, time.
     """
 
@@ -83,7 +83,7 @@ class RunFolder:
             RunError: The folder cannot be written, or holds another run.
         """
         path = Path(root).absolute() / "runs" / spec.paper / spec.study / spec.digest
-        if damage_of(path, _INFO) is not None:  # else it may be read-only, and whole
+        if damage_of(path, _INFO) is not None:  # may be read-only, and intact
             with refusing("create", path):
                 for part in ("cells", "locks", "launches"):
                     (path / part).mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ class RunFolder:
     def restored(cls, path: Path | str) -> Self:
         """Open a run folder, and write a damaged ``run.json`` again.
 
-        What was run is read from the records of its launches.
+        The spec is read from the records of its launches.
 
         Raises:
             RunError: It is no run folder, or no record says what was run.
@@ -165,7 +165,7 @@ class RunFolder:
         return rows, sum((saved.cost for saved in finished), Cost())
 
     def cost(self, cells: Iterable[Cell] | None = None) -> Cost:
-        """Return what the finished cells cost together."""
+        """Return the total cost of the finished cells."""
         return sum((saved.cost for saved in self._saved(cells)), Cost())
 
     def write(self, name: str, content: str | bytes) -> Path:

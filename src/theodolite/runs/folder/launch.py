@@ -83,7 +83,7 @@ class Launch:
         try:
             self._write()
         except RunError:
-            if error is None:  # else the first error is the one to tell
+            if error is None:  # otherwise the first error is the one to report
                 raise
 
     def _write(self) -> None:
@@ -104,7 +104,7 @@ def _outcome(error: BaseException | None) -> str:
 
 
 def provenance() -> dict[str, Any]:
-    """Return versions and machine, to reproduce the numbers."""
+    """Return the versions and the machine, which reproducing the numbers needs."""
     return {
         **code_version(),
         "python": platform.python_version(),

@@ -1,6 +1,6 @@
-"""What a run is: a config and its names, and the hash that names its folder.
+"""The spec of a run: its config and names, and the hash that names its folder.
 
-The hash is taken of canonical JSON: one text for one meaning.
+The hash is that of canonical JSON, so that equal configs have equal hashes.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ class RunSpec:
         scale: Label of the preset (smoke, quick, paper); not part of the hash.
         config: Every setting that can change a value.
         revision: Raised by the study when its code changes the values.
-        device: Where the networks live.
+        device: Device of the networks.
         seeds: Root seeds, for the record.
 
     Example:
@@ -63,7 +63,7 @@ class RunSpec:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the digest is taken of: all that can change a value."""
+        """Input of the digest: all that can change a value."""
         return {
             "paper": self.paper,
             "study": self.study,

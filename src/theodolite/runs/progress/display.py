@@ -20,7 +20,7 @@ class Progress(Protocol):
     """Receives the progress of :func:`execute`; one start and finish per study."""
 
     def start(self, total: int, done: int, label: str) -> None:
-        """Begin a study of ``total`` cells, ``done`` of them from before."""
+        """Begin a study of ``total`` cells, of which ``done`` are already finished."""
         ...
 
     def advance(self, cell: Cell, cost: Cost) -> None:
@@ -33,7 +33,7 @@ class Progress(Protocol):
 
 
 class QuietProgress:
-    """Say nothing."""
+    """Progress that shows nothing."""
 
     def start(self, total: int, done: int, label: str) -> None:
         """Begin a study."""

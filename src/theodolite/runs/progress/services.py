@@ -16,10 +16,10 @@ from .trackers import library, metrics, texts
 class TensorBoardTracker:
     """Write a run's rows as scalars under ``folder/paper/study/digest``.
 
-    A resumed run adds to what is there.
+    A resumed run adds to the existing scalars.
 
     Args:
-        folder: What ``tensorboard --logdir`` is given.
+        folder: Folder to pass to ``tensorboard --logdir``.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -210,9 +210,9 @@ class WandbTracker:
     def finish(self) -> None:
         """End the run; an offline run's file is then complete.
 
-        The library only tells its service that a run is over, and the service then
-        writes what it still holds. Online that was uploaded before; offline it is all
-        there is, so the service is shut down, which waits, once nobody uses it.
+        The library only notifies its service that a run is over, and the service then
+        writes its remaining data. Online, the data was uploaded before. Offline, the
+        service is shut down once no run uses it, which waits for the write.
         """
         if self._run is None:
             return

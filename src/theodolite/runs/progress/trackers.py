@@ -46,7 +46,7 @@ class Tracking:
 
     @classmethod
     def of(cls, trackers: "Iterable[Tracker] | Tracking") -> "Tracking":
-        """Return the trackers as one, unless they are already."""
+        """Return one :class:`Tracking` of all trackers."""
         return trackers if isinstance(trackers, Tracking) else cls(trackers)
 
     def __bool__(self) -> bool:
@@ -54,7 +54,7 @@ class Tracking:
 
     @contextmanager
     def during(self, spec: Mapping[str, Any]) -> Iterator[Self]:
-        """Start and finish around a run; inside another ``during`` do nothing."""
+        """Start trackers, finish them on exit; a nested ``during`` does nothing."""
         if self._started:
             yield self
             return
@@ -128,7 +128,7 @@ you mean 'tensorboard'? known: mlflow, tensorboard, wandb
     return make(target)
 
 
-# What a value cost and how its computation ended are not part of its name.
+# The cost and the status of a value are not part of its name.
 _CIRCUMSTANCES = frozenset(("status", "cpu_s", "wall_s", "passes"))
 _NOT_LABELS = _CIRCUMSTANCES | {"quantity", "value", "error", "step", "loss"}
 

@@ -1,4 +1,4 @@
-"""How many cells a cluster can take at once, as its nodes come and go."""
+"""Number of cells that a cluster can compute at once, while nodes join and leave."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 
 from theodolite.core import ConfigError, RunError
 
-# Ask for the nodes this often; give up after so long without a fitting one.
+# Seconds between two checks of the nodes, and until giving up without a fitting one.
 _REFRESH_S, _PATIENCE_S = 2.0, 60.0
 # Cells sent ahead, so that a worker need not wait for the next; few, so that other
 # drivers on the same folder find cells to do.
@@ -23,7 +23,7 @@ class Capacity:
         ray: The connected library.
         cpus: Processors per cell.
         gpus: GPUs per cell, a part of one or whole ones.
-        jobs: At most so many cells at once.
+        jobs: Largest number of cells at once.
     """
 
     def __init__(self, ray: Any, *, cpus: float, gpus: float, jobs: int | None) -> None:
@@ -31,7 +31,7 @@ class Capacity:
         self._slots, self._asked, self._last_fit = 0, -1e9, time.monotonic()
 
     def slots(self) -> int:
-        """Return how many cells are worked on at once."""
+        """Return how many cells are computed at once."""
         now = time.monotonic()
         if now - self._asked > _REFRESH_S:
             self._asked = now
@@ -42,7 +42,7 @@ class Capacity:
         return min(self._slots, self._jobs or self._slots)
 
     def in_flight(self) -> int:
-        """Return how many cells may be sent and not yet back."""
+        """Return how many cells may be sent before one is back."""
         slots = self.slots()
         if not slots and time.monotonic() - self._last_fit > _PATIENCE_S:
             raise self.refusal("is left")
@@ -58,7 +58,7 @@ class Capacity:
 
 
 def check_request(cpus: float, gpus: float, jobs: int | None) -> None:
-    """Refuse amounts that no cluster can give."""
+    """Raise if no cluster can give these amounts."""
     for name, amount, least in (("cpus", cpus, "above 0"), ("gpus", gpus, "from 0 up")):
         if not _is_amount(amount) or (name == "cpus" and not amount):
             raise ConfigError(
@@ -72,7 +72,7 @@ def check_request(cpus: float, gpus: float, jobs: int | None) -> None:
 
 
 def check_caller(address: str | None, initialise: Callable[[], None] | None) -> None:
-    """Refuse an address that is no text, and what cannot be called."""
+    """Raise if the address is not a string, or ``initialise`` is not callable."""
     if address is not None and not isinstance(address, str):
         raise ConfigError(
             f"the Ray address is {address!r}: pass text such as 'HOST:6379' or 'auto', "
@@ -86,7 +86,7 @@ def check_caller(address: str | None, initialise: Callable[[], None] | None) -> 
 
 
 def _is_amount(value: float) -> bool:
-    """Whether it is a number from 0 up, whole above 1."""
+    """Return whether a value is a number of at least 0, and an integer above 1."""
     if _is_no_number(value, Real) or not 0 <= value < 1e6:
         return False
     return value <= 1 or value == int(value)
@@ -104,14 +104,14 @@ def _fits(node: dict[str, float], cpus: float, gpus: float) -> int:
 
 
 def _times(there: float, wanted: float) -> int:
-    """Count requests; one for a part of a device stays within one device."""
+    """Return how many requests fit; a fraction of a device stays within one device."""
     if wanted <= 1:
         return int(there) * int(1 / wanted + 1e-9)
     return int(there // wanted)
 
 
 def _lockable(wanted: int) -> int:
-    """Make room for as many open lock files, or return how many there is room for."""
+    """Raise the limit of open files for the locks; return how many locks fit."""
     try:
         import resource
     except ImportError:  # Windows, where thousands of files may be open

@@ -18,8 +18,8 @@ from .connection import connect, disconnect, load_ray
 from .worker import Packable, WorkerFailure, WorkerSetup, compute
 
 _POLL_S = 1.0
-# A worker that dies may be a chance victim; a cell that kills two is not. Nodes go
-# for reasons of their own, spot instances often.
+# One worker may die by chance; a cell that kills two has failed. Nodes leave for other
+# reasons, spot instances often.
 _DEATHS, _LOSSES = 2, 8
 
 
@@ -39,7 +39,7 @@ class RayCluster:
         cpus: Processors reserved for a cell.
         gpus: GPUs reserved for a cell, such as 0.25.
         initialise: Called once in each worker process.
-        jobs: At most so many cells at once; as many as fit by default.
+        jobs: Largest number of cells at once; as many as fit by default.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RayCluster:
 
     @property
     def jobs(self) -> int:
-        """How many cells are worked on at once."""
+        """Number of cells computed at once."""
         return self._open()[1].slots()
 
     def run(
@@ -139,7 +139,7 @@ class RayCluster:
         return self._ray, self._capacity
 
     def _sender(self, ray: Any, task: Task) -> Callable[[Cell], Any]:
-        """Put what a run needs into the object store; return a function that sends."""
+        """Put the run into the object store; return a function that sends cells."""
         work = task.work
         packed = work.pack() if isinstance(work, Packable) else {}
         setup = ray.put(
@@ -253,7 +253,7 @@ def _pickled(value: Any, what: str) -> bytes:
 
 
 def _finished(ray: Any, sent: dict[Any, _SentCell]) -> list[Any]:
-    """Wait a while for the first result, and return all that are there."""
+    """Wait a while for the first result, and return all results that arrived."""
     if not sent:
         return []
     first, _ = ray.wait(list(sent), num_returns=1, timeout=_POLL_S)

@@ -27,7 +27,7 @@ class Packable(Protocol):
 
 @dataclass(frozen=True)
 class WorkerSetup:
-    """What a worker needs of a run before its first cell.
+    """Data of a run that a worker needs before its first cell.
 
     Attributes:
         initialise: The pickled function that prepares a process, or None.
@@ -46,7 +46,7 @@ class WorkerFailure:
 
     Attributes:
         reason: What went wrong.
-        lost: Whether something did not reach it, so that another try may succeed.
+        lost: Whether data did not reach the worker, so that a retry may succeed.
     """
 
     reason: str

@@ -73,7 +73,7 @@ def _pair(row: Row, log: bool) -> tuple[float, float]:
     """Return a row's value and the bound on its error, linear or logarithmic."""
     value, error = row.get("value"), row.get("error", 0.0)
     value = math.nan if value is None else float(value)
-    # A row without the column is exact; one with an empty error is not known.
+    # A row without the column is exact; an empty error means that it is unknown.
     if error is None or math.isnan(error) or row.get("edge"):
         error = math.inf
     error = abs(float(error))

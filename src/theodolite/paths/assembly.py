@@ -1,4 +1,4 @@
-"""The results of chunks of samples, added up and turned into a reading."""
+"""Add up the results of chunks of samples, and make a reading."""
 
 import math
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class EnsembleSettings:
 
 @dataclass(kw_only=True)
 class EnergySums:
-    """Of one part: what samples contribute, and how far sums are from the whole."""
+    """Sums of one part: contributions of samples, and distances to the whole."""
 
     squares: list[np.ndarray] = field(default_factory=list)
     products: list[np.ndarray] = field(default_factory=list)
@@ -40,7 +40,7 @@ class EnergySums:
     largest: float = 0.0
 
     def add(self, stack: Tensor, whole: Tensor) -> None:
-        """Add the coefficients of some samples, and what they should sum to."""
+        """Add the coefficients of some samples, and the whole that they sum to."""
         flat = stack.flatten(2) if stack.ndim > 2 else stack[..., None]
         total = flat.sum(0)
         self.squares.append(flat.square().mean(2).T.cpu().double().numpy())
@@ -55,7 +55,7 @@ class EnergySums:
 
     @property
     def residual(self) -> float:
-        """How far coefficients are from what they should sum to, relative to it."""
+        """Relative distance between the sum of the coefficients and the whole."""
         return math.sqrt(self.off / self.size) if self.size else math.sqrt(self.off)
 
     @property
@@ -66,7 +66,7 @@ class EnergySums:
 
 @dataclass(kw_only=True)
 class ChunkSums:
-    """All that the chunks gave."""
+    """Sums over all chunks."""
 
     parts: list[EnergySums]
     gains: dict[int, list[float]]
@@ -80,16 +80,16 @@ class ChunkSums:
     eps: float
 
 
-# How far coefficients may be from the whole, relative to it, to count as exact.
+# Largest relative distance of the coefficients' sum from the whole that is exact.
 _EXACT = 1e-10
-# And beyond the rounding of a sum, as a multiple of its last digit, by choice.
+# Also allowed: this many times the rounding of a sum (our choice).
 _ROUNDING = 1e4
 
 
 def reading_of(
     collected: ChunkSums, subject: Subject, plan: EnsembleSettings, *, watch: Stopwatch
 ) -> PathEnsemble:
-    """Return the reading of what chunks gave."""
+    """Return the reading of the sums over all chunks."""
     energies = [part.energies() for part in collected.parts]
     status = _status(collected, energies)
     logs = np.array([math.log(n) if n else -math.inf for n in collected.counts])

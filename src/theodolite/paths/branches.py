@@ -1,4 +1,4 @@
-"""The branches of a model: find, count, delete or exchange them.
+"""Find, count, delete or exchange the branches of a model.
 
 A path gets longer by one with each branch that it takes, or with each layer of weights.
 """
@@ -28,7 +28,7 @@ class ModelBranches:
     calls: int  # how many calls the pass made in which they were found
 
     def on(self, tape: Tape) -> tuple["Branch", ...]:
-        """Return those that lead to the output; refuse a pass of other calls."""
+        """Return branches that lead to the output; raise if calls differ."""
         if tape.calls != self.calls:
             raise MeasurementError(
                 f"two passes of the model made {self.calls} and {tape.calls} calls, so "
@@ -53,14 +53,14 @@ class Branch:
     position: int  # its place among the arguments
     module: str  # where it is added
     addition: int  # index of the addition, in order
-    outer: bool  # whether the addition lies in no branch of another
+    outer: bool  # whether the addition lies in no branch of another one
     # Calls on the way from where it forks off to where it is added.
     calls: tuple[int, ...]
     modules: tuple[str, ...]  # outermost submodules that run on the route
 
 
 class _Picked(nn.Module):
-    """A model whose output is chosen by ``outputs``."""
+    """A model that returns what ``outputs`` returns."""
 
     def __init__(self, model: nn.Module, outputs: Outputs) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class _Picked(nn.Module):
 def find_branches(
     model: nn.Module, batch: Batch, outputs: Outputs | None
 ) -> ModelBranches:
-    """Return the branches of a model's residual additions; refuse a model without."""
+    """Return the branches of a model's residual additions; raise if there are none."""
     if outputs is None:
         parts, prefix = anatomy(model, batch), ""
     else:
@@ -105,7 +105,7 @@ def find_branches(
 
 
 def marks_of(tape: Tape, branches: Sequence[Branch], counted: str) -> Marks:
-    """Return which arguments of which calls make a path longer."""
+    """Return, for each call, the arguments that make a path longer."""
     if counted not in get_args(Counted):
         raise unknown_name("count of path lengths", counted, get_args(Counted))
     if counted == "layers":
@@ -147,7 +147,7 @@ def _before(number: int, makers: Mapping[int, Step]) -> set[int]:
 
 
 def without(tape: Tape, branches: Sequence[Branch]) -> Tensor:
-    """Return the output with some branches deleted, all gates as they were."""
+    """Return the output with some branches deleted and all gates frozen."""
     off = {(branch.call, branch.position) for branch in branches}
 
     def weigh(step: Step, place: int) -> float:
@@ -166,7 +166,7 @@ class _Route:
 
 
 def exchanged(tape: Tape, first: Branch, second: Branch) -> Tensor:
-    """Return the output with two branches in each other's place, gates and all."""
+    """Return the output with two branches exchanged, together with their gates."""
     routes = [_route(tape, branch) for branch in (first, second)]
     ends = [(tape.shape(route.entry), tape.shape(route.exit)) for route in routes]
     if ends[0] != ends[1]:
@@ -189,7 +189,7 @@ def exchanged(tape: Tape, first: Branch, second: Branch) -> Tensor:
 
 
 def _along(route: _Route, start: Tensor) -> Tensor:
-    """Send a tensor along a branch of another place."""
+    """Return the output of a branch for the input of another branch."""
     values = {route.entry: start}
     for step in route.steps:
         values[step.output] = push_step(step, [values[n] for n in step.inputs])

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Far beyond what any measured mean asks for, and safe in exponentials.
+# Far larger than any measured mean needs, and safe in exponentials.
 _STEEPEST = 300.0
 
 
@@ -41,8 +41,8 @@ class Fit:
 def fit(shares: np.ndarray, log_counts: np.ndarray) -> Fit:
     """Return the member of the family that is nearest to measured shares.
 
-    Lengths of which there is no path from the inputs are left out of the fit; energy
-    that biases have there counts in the distance.
+    Lengths without a path from the inputs are left out of the fit; energy of biases at
+    these lengths counts in the distance.
 
     Example:
         >>> nearest = fit(np.array([1, 4, 1]) / 6, np.log([1, 2, 1]))
@@ -83,10 +83,10 @@ def law_shares(log_beta: float, log_counts: np.ndarray) -> np.ndarray:
 
 
 def scale_from_gains(gains: Sequence[float]) -> float:
-    r"""Return the $\beta$ that gains of single branches lead to, if all paths add up.
+    r"""Return the $\beta$ predicted from the gains of single branches.
 
-    With gains $g_j$ the paths that take $r$ branches weigh $e_r(g)$, the elementary
-    symmetric polynomial; the $\beta$ of the chain of as many branches that is nearest.
+    If all paths add coherently, those that take $r$ branches have the weight $e_r(g)$,
+    the elementary symmetric polynomial of the gains. A chain is fitted to them.
 
     Example:
         >>> round(scale_from_gains([0.5, 0.5, 0.5]), 9)
@@ -125,7 +125,7 @@ class Energies:
     energy_error: np.ndarray
     share: np.ndarray  # of all energy
     share_error: np.ndarray
-    # Product with the sum of all, as a share of its square; adds up to 1.
+    # Product with the sum of all, divided by its square; adds up to 1.
     alignment: np.ndarray
     alignment_error: np.ndarray
     depth: float  # mean of the degree under the shares
@@ -135,11 +135,11 @@ class Energies:
 
 
 def energies_of(squares: np.ndarray, products: np.ndarray) -> Energies:
-    """Return energies from what each sample contributes.
+    """Return energies from the contributions of each sample.
 
     Args:
         squares: Mean square of every coefficient, shape (samples, degrees).
-        products: Mean product of every coefficient with their sum, of that shape.
+        products: Mean product of every coefficient with their sum, same shape.
     """
     degrees = np.arange(squares.shape[1])
     energy = squares.mean(0)

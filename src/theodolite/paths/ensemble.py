@@ -1,4 +1,4 @@
-"""The path ensemble of a real network, measured chunk by chunk."""
+"""Measure the path ensemble of a network, chunk by chunk."""
 
 import math
 from collections.abc import Sequence
@@ -34,8 +34,8 @@ from .propagate import Marks, adjoints, coefficients, degrees, path_counts
 from .reading import PathEnsemble
 from .tape import Tape
 
-# Stacks beside those that are counted: what a step makes on its way, such as the
-# unfolded input of a convolution. Measured on networks of 3 by 3 convolutions.
+# Stacks in addition to those that are counted: temporary tensors of a step, such as
+# the unfolded input of a convolution. Measured on networks of 3 by 3 convolutions.
 _ASIDE = 8
 # More at once was no faster on a CPU.
 _ENOUGH = 2 * 2**30
@@ -60,7 +60,7 @@ def chunk_size(
 
 
 def peak_bytes(tape: Tape, marks: Marks) -> int:
-    """Forecast the memory that the stacks of a tape take at most."""
+    """Return the estimated peak memory of the stacks of a tape."""
     count = degrees(tape, marks)
     last = tape.last_uses()
     size = {n: v.numel() * v.element_size() for n, v in tape.sources.items()}
@@ -89,10 +89,10 @@ def path_ensemble(
     graph_bytes: int | None = None,
     outputs: Outputs | None = None,
 ) -> PathEnsemble:
-    r"""Measure what paths contribute, by how many branches they take.
+    r"""Return the contribution of paths, by how many branches they take.
 
     Multiply every branch of every residual addition by $t$ and hold all gates, choices
-    of max-pools and statistics of norms at the forward pass that really was: the output
+    of max-pools and statistics of norms at their values in the true pass: the output
     is then a polynomial in $t$, and its coefficient of $t^r$ is the sum over all paths
     that take $r$ branches. Coefficients are carried through the network directly, at
     the price of half as many forward passes as there are branches, and are exact to
@@ -103,18 +103,18 @@ def path_ensemble(
         model: Any module with residual additions; not changed.
         batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
         norm_mode: Statistics that norms use; held constant in all modes.
-        loss: A module of outputs and targets, or ``loss(model, batch)`` that looks at
-            the model's output alone; its gradient is resolved too.
+        loss: A module of outputs and targets, or ``loss(model, batch)`` that reads only
+            the model's output; the gradient is then also split by paths.
         counted: Whether lengths count branches or layers of weights.
-        by: Take the gradient by the input of the first residual block, or of the model.
-        biases: Whether the output's paths include those that biases and the shifts of
-            norms begin; otherwise only those of the inputs are returned, and add up to
-            what the frozen network makes of the inputs.
+        by: Differentiate by the input of the first residual block, or of the model.
+        biases: Whether to include paths that start at biases and the shifts of norms;
+            otherwise only paths from the inputs are returned, and add up to the frozen
+            network's response to the inputs.
         linearise: Freeze smooth activations as secants, and weights of attention and
             gates at their values, instead of refusing them.
         promote: Measure a model of lower precision by a copy in float64.
-        graph_bytes: Memory that coefficients may take, about; samples are cut into
-            chunks that fit.
+        graph_bytes: Approximate memory for coefficients; samples are cut into chunks
+            that fit.
         outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
             does not return one tensor.
 
@@ -220,7 +220,7 @@ def _take(
     with torch.no_grad():
         stack = coefficients(tape, marks, biases=plan.biases)
         if not plan.biases:
-            # Without what the frozen network makes of inputs that are zero.
+            # Without the output of the frozen network for zero inputs.
             blank = {n: torch.zeros_like(value) for n, value in tape.sources.items()}
             constant = coefficients(replace(tape, sources=blank), {})[0]
             whole = whole - constant.reshape(whole.shape)

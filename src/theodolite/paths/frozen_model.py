@@ -33,9 +33,9 @@ from .tracing import Tracer
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Subject:
-    """What is measured: a model, its data, and how its output is picked."""
+    """A model to measure, its data, and the function that returns its output."""
 
-    model: nn.Module  # in the precision in which it is measured
+    model: nn.Module  # in the precision of the measurement
     batch: Batch  # in that precision too
     # Picks the output, where a call on the inputs does not return it.
     outputs: Outputs | None
@@ -66,8 +66,8 @@ class Subject:
     def frozen(self) -> Iterator[bool]:
         """Freeze norm statistics; yield whether the batch can be cut into chunks.
 
-        A batch norm that is applied twice or as a function has no statistics of its
-        own to hold; then the batch passes as one.
+        A batch norm that is applied twice or as a function has no statistics to
+        freeze; then the batch is not cut.
         """
         with self.opened():
             try:
@@ -110,7 +110,7 @@ class Subject:
             return [g for g in gradients if g is not None]
 
     def trace(self, batch: Batch, *, linearise: bool) -> Tape:
-        """Write down a pass of some samples; inside of :meth:`frozen`."""
+        """Return the tape of some samples; call it inside :meth:`frozen`."""
         tracer = Tracer(linearise=linearise)
         inputs = batch
         if isinstance(batch, tuple | list) and len(batch) == 2:
@@ -129,13 +129,13 @@ class Subject:
     def trace_branches(
         self, batch: Batch, *, linearise: bool
     ) -> tuple[Tape, tuple[Branch, ...]]:
-        """Return the tape of some samples and its branches; inside :meth:`frozen`."""
+        """Return a tape and its branches; call it inside :meth:`frozen`."""
         branches = find_branches(self.model, batch, self.outputs)
         tape = self.trace(batch, linearise=linearise)
         return tape, branches.on(tape)
 
     def _unrun(self, error: RuntimeError) -> Exception:
-        """Say that a twin does not run, where it is one."""
+        """Return the error for a float64 copy that does not run."""
         if not self.promoted or "dtype" not in str(error):
             return error
         return MeasurementError(
@@ -157,7 +157,7 @@ def subject_of(
     norm_mode: NormMode | str,
     promote: bool,
 ) -> Subject:
-    """Make a model ready to be measured; a copy in double precision by default."""
+    """Return a model prepared for measurement; a float64 copy by default."""
     model = getattr(model, "_orig_mod", model)
     kinds = {p.dtype for p in model.parameters() if p.is_floating_point()}
     coarse = bool(kinds - {torch.float64})

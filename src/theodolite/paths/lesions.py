@@ -33,13 +33,13 @@ class Lesion(Reading):
     r"""How the output changes when branches are deleted or exchanged.
 
     Attributes:
-        true_change: Norm of the change over that of the output, of the real network,
-            whose gates react, and in norm modes ``batch`` and ``full`` its statistics.
-        frozen_change: The same with gates and statistics held, as the ensemble says.
+        true_change: Relative change of the real network's output; gates react, and in
+            norm modes ``batch`` and ``full`` also statistics.
+        frozen_change: The same with gates and statistics frozen, as in the ensemble.
         alignment: Cosine between the two changes.
-        lesions: Each in words.
-        residual: How far, relative to the output, single deletions together are from
-            what the ensemble says of them, $\sum_j (y - y_{-j}) = \sum_r r\,c_r$; no
+        lesions: Each lesion in words.
+        residual: Relative distance between the sum of all single deletions and the
+            ensemble's prediction, $\sum_j (y - y_{-j}) = \sum_r r\,c_r$; no
             entry where not every branch was deleted alone.
     """
 
@@ -84,7 +84,7 @@ def lesion(
     promote: bool = True,
     outputs: Outputs | None = None,
 ) -> Lesion:
-    """Delete branches, or exchange two, in the network and in its frozen paths.
+    """Return the change of the output when branches are deleted or exchanged.
 
     A branch that is deleted adds nothing to its skip. Two that are exchanged swap the
     parameters and buffers of their submodules.
@@ -93,9 +93,9 @@ def lesion(
         model: Any module with residual additions; not changed.
         batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
         norm_mode: Statistics that norms use.
-        delete: Sets of branches to delete, by number in order; by default each alone.
+        delete: Sets of branch numbers to delete; by default each branch alone.
         exchange: Pairs of branches to exchange.
-        linearise: As :func:`path_ensemble` takes it.
+        linearise: As in :func:`path_ensemble`.
         promote: Measure a model of lower precision by a copy in float64.
         outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
             does not return one tensor.

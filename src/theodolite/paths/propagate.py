@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .tape import Step, Summed, Tape, Vectorised
 
-# Of a call: places among its arguments of those that take a path one further.
+# By call, the positions of its arguments that make a path longer by one.
 Marks = Mapping[int, tuple[int, ...]]
 
 
@@ -56,7 +56,7 @@ def values_at(tape: Tape, weigh: Callable[[Step, int], float]) -> Tensor:
 def adjoints(
     tape: Tape, marks: Marks, cotangent: Tensor, wanted: tuple[int, ...]
 ) -> dict[int, Tensor]:
-    """Return the coefficients of the gradient by the tensors ``wanted``, by number.
+    """Return the gradient's coefficients by each tensor number in ``wanted``.
 
     ``cotangent`` is the gradient of the loss by the output, in the true pass.
     """
@@ -106,7 +106,7 @@ def _pushed(step: Step, operands: list[Tensor], marks: Marks) -> Tensor:
     if isinstance(step.map, Summed):
         return step.map.push_shifted(operands, shifts, step.map.weights)
     longest = max(len(s) + k for s, k in zip(operands, shifts, strict=True))
-    if len(operands) == 1 and shifts[0]:  # nothing to compute of the degree that is new
+    if len(operands) == 1 and shifts[0]:  # the new degree needs no computation
         pushed = step.map.push(operands)
         return torch.cat([torch.zeros_like(pushed[:1]), pushed])
     raised = [_raised(s, k) for s, k in zip(operands, shifts, strict=True)]
@@ -114,7 +114,7 @@ def _pushed(step: Step, operands: list[Tensor], marks: Marks) -> Tensor:
 
 
 def push_step(step: Step, operands: list[Tensor]) -> Tensor:
-    """Return the output of a step for tensors without polynomials, on an axis of 1."""
+    """Return the output of a step for plain tensors, with a degree axis of size 1."""
     return _with_constant(step, _pushed(step, operands, {}))
 
 
@@ -147,7 +147,7 @@ def _raised(stack: Tensor, shift: int) -> Tensor:
 
 
 def _deposit(stacks: dict[int, Tensor], number: int, part: Tensor, shift: int) -> None:
-    """Add an adjoint to those that a tensor has, raised by some degrees."""
+    """Add an adjoint, shifted by some degrees, to those of a tensor."""
     part = _raised(part, shift)
     if number not in stacks:
         stacks[number] = part

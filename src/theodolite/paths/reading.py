@@ -30,7 +30,7 @@ class PathEnsemble(Reading):
         law: Shares under that law.
         divergence: Kullback–Leibler divergence from the law to the shares, in nats.
         distance: Half the sum of absolute differences of shares and law.
-        residual: How far the coefficients' sum is from the whole, relative to it: for
+        residual: Relative distance of the coefficients' sum from the whole: for
             the output, the true output in the norm mode; for the gradient, that of
             the frozen network.
         gradient_gap: Relative difference between the frozen network's gradient by the
@@ -41,10 +41,10 @@ class PathEnsemble(Reading):
         log_counts: Logarithm of the number of paths of each length.
         places: Module of each branch's addition.
         counted: What lengths count.
-        by: What the gradient is taken by, ``"block"`` (input of the first residual
+        by: Input of the gradient: ``"block"`` (input of the first residual
             block) or ``"input"``.
         biases: Whether the output's paths include those that biases begin.
-        linearised: Functions that were frozen though they are not piecewise linear.
+        linearised: Functions that were frozen although they are not piecewise linear.
         samples: Number of samples.
 
     Errors are standard errors over samples, infinite for one sample; those of the fit
@@ -101,7 +101,7 @@ class PathEnsemble(Reading):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What the paths contribute to: ``"output"``, and perhaps ``"gradient"``."""
+        """Parts that paths contribute to: ``"output"``, perhaps ``"gradient"``."""
         return PARTS[: len(self.energy)]
 
     def of(self, part: str) -> dict[str, Any]:

@@ -30,11 +30,11 @@ class UnravelledPaths(Reading):
 
     Attributes:
         energy: Mean over samples and outputs of the squared contribution.
-        alignment: Product of the contribution with the output, as a share of the
+        alignment: Inner product of the contribution and the output, divided by the
             output's square; adds up to 1.
-        paths: Which branches are taken: a 1 for each that is, in order.
+        paths: One digit per branch, in order: 1 if the path takes it.
         places: Module of each branch's addition.
-        residual: How far contributions' sum is from the output, relative to it.
+        residual: Relative distance of the contributions' sum from the output.
     """
 
     dims: ClassVar = {
@@ -67,17 +67,17 @@ def unravel(
     promote: bool = True,
     outputs: Outputs | None = None,
 ) -> UnravelledPaths:
-    r"""Resolve the output of a network with few branches into single paths.
+    r"""Return the contribution of every single path of a network with few branches.
 
-    All $2^n$ sub-networks run with gates frozen, and inclusion and exclusion part what
-    each set of branches contributes: exact to the rounding of the output, so that tiny
-    contributions are lost, which :func:`path_ensemble` keeps.
+    All $2^n$ sub-networks run with gates frozen, and inclusion–exclusion gives the
+    contribution of each set of branches. It is exact to the rounding of the output:
+    tiny contributions are lost, while :func:`path_ensemble` keeps them.
 
     Args:
         model: Any module with at most ten branches; not changed.
         batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
         norm_mode: Statistics that norms use; held constant in all modes.
-        linearise: As :func:`path_ensemble` takes it.
+        linearise: As in :func:`path_ensemble`.
         promote: Measure a model of lower precision by a copy in float64.
         outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
             does not return one tensor.

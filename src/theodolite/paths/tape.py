@@ -15,13 +15,13 @@ from torch import Tensor
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearMap(ABC):
-    """What a call does to its tracked operands, constants aside."""
+    """The linear part of a call, as a map of its tracked operands."""
 
     shapes: tuple[torch.Size, ...]  # shape of each operand, without the axis of degrees
 
     @abstractmethod
     def push(self, stacks: Sequence[Tensor]) -> Tensor:
-        """Return the stack of the output, of stacks of equal lengths."""
+        """Return the output stack for operand stacks of equal lengths."""
 
     @abstractmethod
     def pull(self, adjoint: Tensor) -> tuple[Tensor, ...]:
@@ -146,8 +146,8 @@ def _reduced(adjoint: Tensor, shape: torch.Size) -> Tensor:
     return adjoint.sum(axes, keepdim=True) if axes else adjoint
 
 
-# Calls that return what they get; whether torch makes them depends on who else holds
-# the tensor, so they are not numbered.
+# Calls that return their argument. Torch makes them only if something else holds the
+# tensor, so they are not numbered.
 SILENT = frozenset(("detach", "alias", "lift_fresh"))
 
 
@@ -155,7 +155,7 @@ SILENT = frozenset(("detach", "alias", "lift_fresh"))
 class Step:
     """One call: a linear map of tracked tensors, and a constant."""
 
-    # Number of the call among all of the pass, those left out that do nothing.
+    # Number of the call in the pass, without calls that only return their argument.
     call: int
     op: str  # its name
     inputs: tuple[int, ...]  # numbers of the tensors that it takes
@@ -172,7 +172,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tape:
-    """A pass of a network as it acts near the activations that it really had."""
+    """A forward pass as affine steps, with gates frozen at the true activations."""
 
     steps: tuple[Step, ...]  # in order
     # Tensors that no step makes, by number: inputs and embeddings.
@@ -186,7 +186,7 @@ class Tape:
     eps: float = 0.0  # rounding of the coarsest numbers in the pass
 
     def last_uses(self) -> dict[int, int]:
-        """Return the place of the last step that reads each tensor."""
+        """Return the index of the last step that reads each tensor."""
         last = {n: place for place, s in enumerate(self.steps) for n in s.inputs}
         last[self.output] = len(self.steps)
         return last

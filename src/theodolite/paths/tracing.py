@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 
 class Aliases(Generic[T]):
-    """Marks on tensors, found again by the memory that tensors share.
+    """Marks on tensors, looked up by the memory of a tensor.
 
     Two tensors of one storage and geometry hold the same values, and so share a mark.
-    A weak reference keeps the address of a storage from being given out again, and
-    lets go of its memory. What is written in place takes a new mark, and other views of
-    it lose theirs.
+    A weak reference keeps the address of a storage from being reused, but frees its
+    memory. A tensor that is written in place gets a new mark, and other views of it
+    lose theirs.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ def _geometry(tensor: Tensor) -> Geometry:
 
 
 _RULES = {**gates.SMOOTH_RULES, **linear.NORM_RULES, **gates.RULES, **linear.RULES}
-# Where a frozen factor of a smaller shape is the statistic of a norm.
+# Calls in which a smaller frozen factor is the statistic of a norm.
 _RESCALING = frozenset(("mul", "div"))
 _MIXING = frozenset((*linear.PRODUCTS, "convolution")) - {"mul", "addcmul"}
 
@@ -107,7 +107,7 @@ class Tracer(TorchDispatchMode):
                 self._inputs.append(self._source(leaf))
 
     def tape(self, output: Tensor) -> Tape:
-        """Return what was written down, up to an output."""
+        """Return the recorded steps up to an output."""
         mark = self._marks.get(output)
         if isinstance(mark, Frozen):
             self._refuse(mark)
@@ -204,7 +204,7 @@ class Tracer(TorchDispatchMode):
         return rule(call)
 
     def _admit(self, call: Call, slot: Slot, mark: Frozen) -> None:
-        """Let a frozen tensor act as a constant, if it is a statistic or as asked."""
+        """Accept a frozen tensor as a constant: a statistic, or with ``linearise``."""
         largest = max(call.tensors[s].numel() for s in call.live)
         small = call.tensors[slot].numel() < largest
         if mark.statistic and small and call.name in _RESCALING:
@@ -301,7 +301,7 @@ def _functional(func: Any) -> Any:
 def _squares(
     func: Any, tensors: dict[Slot, Tensor], marks: dict[Slot, int | Frozen | None]
 ) -> tuple[float, ...]:
-    """Return squared norms of the followed operands of a sum of two of them."""
+    """Return squared norms of the operands of a sum of two tracked tensors."""
     name = func._schema.name.partition("::")[2].removesuffix("_")
     live = [slot for slot, mark in marks.items() if isinstance(mark, int)]
     if name not in ("add", "sub") or len(live) != 2:

@@ -1,6 +1,6 @@
-"""What each operator does to polynomials when its gates are frozen.
+"""Rules for how each operator acts on polynomials when its gates are frozen.
 
-- ``call``: a call with its arguments by name, and what a rule makes of it.
+- ``call``: a call with its arguments by name, and the result of a rule.
 - ``linear``: calls that are linear up to constants, norms among them.
 - ``gates``: piecewise linear calls, and smooth ones.
 

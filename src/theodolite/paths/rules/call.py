@@ -14,7 +14,7 @@ Slot = tuple[str, int | None]
 
 @dataclass(frozen=True, eq=False)
 class Frozen:
-    """What a tensor is that no polynomial follows: its value is held constant."""
+    """Mark of a tensor without a polynomial: its value is held constant."""
 
     op: str  # the operator that is not piecewise linear
     statistic: bool  # whether it may be the statistic of a hand-written norm
@@ -22,10 +22,10 @@ class Frozen:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearPiece:
-    """What a rule makes of one output of a call."""
+    """The result of a rule for one output of a call."""
 
     map: LinearMap  # linear in the tracked operands
-    slots: tuple[Slot, ...]  # where those stand among the arguments
+    slots: tuple[Slot, ...]  # their positions among the arguments
     constant: Tensor | None = None  # what is added to them
     gated: bool = False  # whether the output is that of a smooth gate
 
@@ -38,12 +38,12 @@ class Call:
     """A call: operator, arguments, and which of them are tracked.
 
     Attributes:
-        func: The operator, not the one that writes in place.
-        name: Its name, without the mark of one that writes in place.
+        func: The operator that does not write in place.
+        name: Its name, without the underscore of in-place operators.
         arguments: By the names of the schema, defaults filled in.
         tensors: Every tensor among them, by slot, as it was before the call.
         live: Slots of operands with polynomials.
-        gated: Slots of those that come out of smooth gates.
+        gated: Slots of operands that are outputs of smooth gates.
         outputs: What the call returned, flat.
         several: Whether it returned more than one.
         linearise: Whether smooth gates may be frozen.
@@ -87,7 +87,7 @@ class Call:
         place: int = 0,
         func: Any = None,
     ) -> Callable[..., Tensor]:
-        """Return one output as a function of some operands, the others as they are."""
+        """Return one output as a function of some operands, the others fixed."""
         chosen, several = func or self.func, self.several
         given = dict(self.arguments)
         for slot in slots:  # their true values are no part of the function

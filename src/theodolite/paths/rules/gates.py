@@ -1,4 +1,4 @@
-"""Activations: piecewise linear calls, and what may be frozen of smooth ones."""
+"""Rules for activations: piecewise linear calls, and smooth ones that are frozen."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _ACTIVATIONS = frozenset(
 )
 # Weights and gates, which multiply something else.
 _GATES = frozenset("sigmoid _softmax softmax _safe_softmax _log_softmax".split())
-# What norms written by hand take of their input.
+# Functions of the input that hand-written norms use.
 STATISTICS = frozenset(
     """
     pow square sqrt rsqrt reciprocal var std var_mean std_mean linalg_vector_norm norm
@@ -100,7 +100,7 @@ STEPS = frozenset(
 
 
 def select(call: Call) -> list[RuleResult]:
-    """Pass what the call left unchanged; clipped entries are constants."""
+    """Pass the entries that the call left unchanged; clipped ones are constants."""
     if len(call.live) != 1:
         return [Frozen(call.name, False)]
     (slot,), (output,) = call.live, call.outputs

@@ -110,7 +110,7 @@ PLAIN = frozenset(
 )
 # Linear in all tensors of real numbers together, of which some may be constants.
 JOINT = frozenset("cat stack where masked_fill constant_pad_nd slice_scatter".split())
-# Linear in either factor, the other constant; an addend where there is one.
+# Linear in either factor while the other is constant; some have an added term.
 PRODUCTS = {
     "mul": ("self", "other", None),
     "mm": ("self", "mat2", None),
@@ -133,7 +133,7 @@ def plain(call: Call) -> list[RuleResult]:
     if len(call.live) != 1:
         return [Frozen(call.name, False)]
     other = None
-    if "memory_format" in call.arguments:  # of no matter for a stack's values
+    if "memory_format" in call.arguments:  # does not affect a stack's values
         call.arguments["memory_format"] = None
     if call.name in _RESHAPED:  # a stack may not be laid out as the tensor was
         other = _RESHAPED[call.name]

@@ -1,4 +1,4 @@
-"""An altered copy of any network, with the log of its changes and undo.
+"""Change a copy of any network, with a log of the changes and undo.
 
 Start at ``operation.py``, which every operation goes through: copy, trace, alter,
 check. ``trace.py`` and ``places.py`` say where in the model's code a sum is computed,

@@ -1,8 +1,8 @@
 """Modules that run their own forward, with some of its sums changed.
 
-An altered module keeps its parameters, their names and its forward. Its class is
-derived from its own, as torch's parametrisations do, so that code that asks for its
-type still gets its answer. While its forward runs, a mode that sees every function of
+An altered module keeps its parameters, their names and its forward. Its new class is
+a subclass of the old one, as in torch's parametrisations, so that ``isinstance`` still
+works. While its forward runs, a mode that sees every function of
 torch counts the sums that the forward itself makes, and puts edits on the operands or
 the result of those that are marked; sums inside submodules do not count, since hooks
 tell when one is entered and left. All of it is plain Python that ``torch.compile``
@@ -32,19 +32,19 @@ _OVERWRITTEN = (
     "the tensor from which a skip starts is written over before the sum, wanted is one "
     "that keeps its numbers: make the first step of the branch not in-place"
 )
-RESULT = -1  # the place of an edit that acts on the sum itself
+RESULT = -1  # position of an edit that acts on the sum itself
 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorSource:
     """Where a forward holds a tensor that an edit reads."""
 
-    # ``"input"`` of the module, what a ``"function"`` gave, or what a submodule was
-    # ``"given"`` or ``"gave"``.
+    # ``"input"`` of the module, output of a ``"function"``, or argument (``"given"``)
+    # or output (``"gave"``) of a submodule.
     kind: str
     name: str = ""  # of the function, or path of the submodule
     ordinal: int = 0  # which call of it
-    key: Key = 0  # place or keyword among the arguments, place among the results
+    key: Key = 0  # index or keyword of the argument, or index of the result
 
     @property
     def label(self) -> str:
@@ -60,7 +60,7 @@ class SumEdit:
     ordinal: int  # which sum of the forward
     place: int  # which operand, or ``RESULT``
     edit: Edit  # what is done to it
-    # How many submodules have run before that sum, and which last.
+    # How many submodules have run before that sum, and the last of them.
     after: tuple[int, str]
     source: TensorSource | None = None  # another tensor that it reads
 
@@ -98,7 +98,7 @@ class RunState:
 
 
 def version_of(tensor: Tensor) -> int:
-    """Count the writes to a tensor, if torch does."""
+    """Return how often a tensor was written to, if torch counts it."""
     return 0 if tensor.is_inference() else tensor._version
 
 
@@ -117,7 +117,7 @@ class ModuleEdits:
 
 
 class Altered(nn.Module):
-    """Mixed into the class of a module; runs its forward with edits."""
+    """Mixin for the class of a module; runs its forward with edits."""
 
     surgery_edits: ModuleEdits
     surgery_base: type[nn.Module]
@@ -232,7 +232,7 @@ class _Counting(TorchFunctionMode):
         return result
 
     def finish(self) -> None:
-        """Refuse a run that did not reach the sum of an edit."""
+        """Raise if the run did not reach the sum of an edit."""
         if any(each.ordinal >= self._sums for each in self._module.surgery_edits.sums):
             raise SurgeryError(_ELSEWHERE)
 
@@ -245,7 +245,7 @@ class _Counting(TorchFunctionMode):
                 raise SurgeryError(_OVERWRITTEN)
         if not written:
             return each.edit(self._module, value, beside)
-        # What is written to must not be what the edit keeps for its derivative.
+        # Autograd may have saved the edit's input, so it must not be overwritten.
         return value.copy_(each.edit(self._module, value.clone(), beside))
 
     def _held(self, name: str, ordinal: int, result: Any) -> Any:
@@ -269,7 +269,7 @@ class EnterHook:
         self.edits, self.state, self.path = edits, edits.state, path
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        """Go one deeper."""
+        """Increase the depth by one."""
         if self.state.depth == 0:
             for source in self.edits.sources("given"):
                 if source.name == self.path:
@@ -285,7 +285,7 @@ class LeaveHook:
         self.edits, self.state, self.path = edits, edits.state, path
 
     def __call__(self, module: nn.Module, args: Any, result: Any) -> None:
-        """Come one up."""
+        """Decrease the depth by one."""
         self.state.depth -= 1
         if self.state.depth == 0:
             self.state.ran = (self.state.ran[0] + 1, self.path)
@@ -296,7 +296,7 @@ class LeaveHook:
 
 @cache
 def altered_class(base: type[nn.Module]) -> type[Altered]:
-    """Return the altered class of a class of modules; always the same."""
+    """Return the altered subclass of a module class; it is made once."""
     name = f"Altered{base.__name__}"
     members = {"surgery_base": base, "__module__": base.__module__}
     return type(name, (Altered, base), members)

@@ -33,7 +33,7 @@ def attach(
     module = model.get_submodule(path)
     edits = _plan(module, path)
     if isinstance(edit, SumEdit) and not edits.sums:
-        _watch(module, edits)  # before a norm moves in, which edits run by themselves
+        _watch(module, edits)  # before adding a norm, which edits call
     for name, extra in extras.items():
         if isinstance(extra, nn.Parameter):
             module.register_parameter(name, extra)
@@ -51,7 +51,7 @@ def attach(
 
 
 def detach(model: nn.Module, path: str, label: str, extras: tuple[str, ...]) -> None:
-    """Remove an edit from a module, and the parameters that it brought."""
+    """Remove an edit from a module, and the parameters that it added."""
     module = model.get_submodule(path)
     assert isinstance(module, Altered)
     edits = module.surgery_edits
@@ -98,12 +98,12 @@ def original_class(module: nn.Module) -> type[nn.Module]:
 
 
 def describe(path: str) -> str:
-    """Return how a sentence names a module."""
+    """Return the text that names a module in messages."""
     return f"module {path!r}" if path else "the model itself"
 
 
 def learnable_number(model: nn.Module, start: float) -> nn.Parameter:
-    """Return a parameter of one number, with dtype and device of the model's."""
+    """Return a scalar parameter with the dtype and device of the model."""
     like = next((p for p in model.parameters() if p.is_floating_point()), None)
     where = {} if like is None else {"dtype": like.dtype, "device": like.device}
     return nn.Parameter(torch.tensor(float(start), **where))
@@ -129,7 +129,7 @@ def _plan(module: nn.Module, path: str) -> ModuleEdits:
 
 
 def _check(module: nn.Module, path: str) -> None:
-    """Refuse modules whose copies would lose an edit, or with another forward."""
+    """Raise if copies of a module would lose an edit, or its forward was replaced."""
     kind = type(module)
     copies = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__copy__")
     own = [name for name in copies if getattr(kind, name, None) is not

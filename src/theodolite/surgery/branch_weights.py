@@ -1,4 +1,4 @@
-"""Which parameters act on a branch, and where, read from a recording."""
+"""Find the parameters that act on a branch, from a recording."""
 
 from collections.abc import Iterable, Iterator
 
@@ -40,10 +40,10 @@ def parameters_of(recording: Recording, numbers: Iterable[int]) -> dict[str, int
 
 
 def final_layers(recording: Recording, span: Span) -> Iterator[list[str]]:
-    """Yield the parameters whose zeros may end a branch, the last layer's first.
+    """Yield parameters that may make a branch zero if they are, last layer first.
 
-    Each time these are all of one layer, norm or factor, and of the shifts behind it.
-    Parameters that act in other parts of the network too are refused.
+    Each item holds all parameters of one layer, norm or factor, and of later shifts.
+    Parameters that also act in other parts of the network raise an error.
     """
     calls = branch_calls(recording, span)
     shifts: dict[str, int] = {}
@@ -79,7 +79,7 @@ def linear_weights(recording: Recording, span: Span) -> list[str]:
 def last_weights(recording: Recording, *, behind: int) -> list[str]:
     """Return the parameters of the last linear layer behind a call, if there is one.
 
-    Parameters that act elsewhere too, as where tokens share them, are refused.
+    Parameters that also act elsewhere, such as tied embeddings, raise an error.
     """
     for call in reversed(recording.calls[behind + 1 :]):
         own = parameters_of(recording, call.inputs) if call.name in _LINEAR else {}
@@ -101,7 +101,7 @@ def _outside(recording: Recording, call: Call, span: Span) -> dict[str, int]:
 def _refuse_shared(
     recording: Recording, names: dict[str, int], own: set[int], role: str
 ) -> None:
-    """Refuse parameters that act elsewhere too."""
+    """Raise if parameters also act elsewhere."""
     for call in recording.calls:
         if call.index in own or call.name in _VIEWS:
             continue

@@ -1,4 +1,4 @@
-"""Branches scaled, by a number or with depth, and branches that start at zero."""
+"""Scale branches by a number or with depth, or make them start at zero."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from .result import Result
 from .skips import no_skips_message
 
 By = float | Sequence[float] | Literal["depth", "sqrt_depth"]
-# Layers at the end of a branch that are tried, behind gates and the like.
+# How many of the last layers of a branch are tried, such as those before gates.
 _TRIALS = 8
 _DEPTHS: dict[str, Callable[[int], float]] = {
     "depth": lambda count: 1 / count,
@@ -40,7 +40,7 @@ def scale_branches(
     Args:
         model: Any network that anatomy understands; not changed.
         batch: Runs it, as the instruments take batches.
-        by: A number; one per branch, in order; or ``"depth"`` for $1/L$ and
+        by: A number; a list of one per branch; or ``"depth"`` for $1/L$ and
             ``"sqrt_depth"`` for $1/\sqrt{L}$, of $L$ branches on the same level, which
             is the trunk or the inside of one branch.
         learnable: Make the factors parameters, one per branch, which start there.
@@ -71,7 +71,7 @@ def zero_branches(
     how: Literal["weights", "scale"] = "weights",
     which: Which = None,
 ) -> Result:
-    """Make branches start at zero, so that every block is its skip.
+    """Make branches start at zero, so that every block computes only its skip.
 
     Args:
         model: Any network that anatomy understands; not changed.
@@ -137,7 +137,7 @@ def _factors(by: By, operation: Operation, which: Which) -> list[float]:
 def _zero(
     operation: Operation, spans: Sequence[tuple[int, Span]], *, strict: bool
 ) -> None:
-    """Write zeros into the last layer that ends a branch by them, of each branch."""
+    """Write zeros into the last layer of each branch that makes the branch zero."""
     recording = operation.trace.recording
     names, reasons = _search(operation, dict(spans))
     for number, span in spans:
@@ -154,7 +154,7 @@ def _zero(
 def _search(
     operation: Operation, spans: Mapping[int, Span]
 ) -> tuple[dict[int, list[str]], dict[int, SurgeryError]]:
-    """Find parameters whose zeros end branches, by trying; all branches at a time."""
+    """Find parameters that make branches zero by trying, for all branches at once."""
     recording = operation.trace.recording
     left = {number: final_layers(recording, span) for number, span in spans.items()}
     reasons = {
@@ -182,7 +182,7 @@ def _search(
         ended = _ended(operation, {n: spans[n] for n in tried}, zeros)
         zeroing |= {number: tried[number] for number in ended}
         left = {number: rest for number, rest in left.items() if number not in ended}
-    # Zeros that were tried in vain, and are no more, may have ended others.
+    # Zeros that did not work and were undone may have made other branches zero.
     zeros = [name for names in zeroing.values() for name in names]
     sure = (
         _ended(operation, {n: spans[n] for n in zeroing}, zeros) if zeroing else set()

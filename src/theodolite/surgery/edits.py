@@ -1,7 +1,7 @@
 """Edits of a tensor: scale it, zero it, add an identity, normalise it, shift it.
 
 Edits are modules that their owner does not register: they hold no parameters, and run
-as separate visits, so that what they compute is not taken for the owner's code.
+as separate visits, so that their operations do not count as the owner's code.
 Parameters and norms that they use are registered with the owner and read by name.
 """
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 _PLAIN = ("input", "other")
-# By name, what keyword arguments would be called in place of positional ones.
+# By function name, the keyword names of its positional arguments.
 _OPERANDS = {
     "add": _PLAIN,
     "sub": _PLAIN,
@@ -27,8 +27,8 @@ _OPERANDS = {
     "addmv": ("input", "mat", "vec"),
     "addr": ("input", "vec1", "vec2"),
 }
-# By the name under which torch knows a function, its plain name and whether it writes.
-# A table, since a compiler can look a name up and not take it apart.
+# By torch's name of a function, its plain name and whether it writes in place. A table,
+# since ``torch.compile`` supports lookups but not parsing of names.
 _NAMES = {
     **{name: (name, False) for name in _OPERANDS},
     **{f"{name}_": (name, True) for name in _OPERANDS},
@@ -45,7 +45,7 @@ _NAMES = {
 class TorchSum:
     """One call of a torch function that adds."""
 
-    name: str  # of the function, without marks of operators and in-place writing
+    name: str  # plain name of the function, without underscores
     in_place: bool  # whether the first operand is written to
     # What is added, in order; of ``addmm`` and its like also the factors.
     operands: tuple[Any, ...]
@@ -55,7 +55,7 @@ class TorchSum:
 def read_sum(
     func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None
 ) -> TorchSum | None:
-    """Return what a function of torch adds, None if it is no sum of tensors.
+    """Return the sum that a torch function computes, None if it adds no tensors.
 
     Example:
         >>> import torch
@@ -89,7 +89,7 @@ class Edit(nn.Module):
 
 
 class ScaleEdit(Edit):
-    """Multiplies by a number, or by the owner's parameter of a name."""
+    """Multiplies by a number, or by a parameter of the owner, given by name."""
 
     def __init__(self, by: Factor) -> None:
         super().__init__()
@@ -109,16 +109,16 @@ class ZeroEdit(Edit):
 
 
 class IdentityEdit(Edit):
-    """Adds an identity, between shapes, of another value."""
+    """Adds another value, mapped to this shape by an identity."""
 
     def __init__(self, identity_between: nn.Module, by: Factor) -> None:
         super().__init__()
-        # In a tuple, so that it is no submodule and carries no name.
+        # In a tuple, so that it is not registered as a submodule.
         self.held = (identity_between,)
         self.by = by
 
     def forward(self, owner: nn.Module, value: Tensor, beside: Tensor) -> Tensor:
-        """Add the identity of another value."""
+        """Add the other value, mapped to this shape."""
         straight = self.held[0](beside)
         if self.by != 1.0:
             straight = straight * factor_of(owner, self.by)
@@ -126,7 +126,7 @@ class IdentityEdit(Edit):
 
 
 class NormEdit(Edit):
-    """Applies the owner's submodule of a name."""
+    """Applies a submodule of the owner, given by name."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ class NormEdit(Edit):
 
 
 class ShiftEdit(Edit):
-    """Adds the owner's parameter of a name."""
+    """Adds a parameter of the owner, given by name."""
 
     def __init__(self, name: str) -> None:
         super().__init__()

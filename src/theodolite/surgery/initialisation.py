@@ -32,14 +32,14 @@ def fixup(
     head: bool = True,
     which: Which = None,
 ) -> Result:
-    r"""Initialise branches by Fixup, which replaces norms.
+    r"""Initialise branches with Fixup, which makes norms unnecessary.
 
     Of $L$ branches on a level, one with $m$ linear layers has its last set to 0 and
     the others drawn normal with variance $2/\text{fan}_{in} \cdot L^{-1/(m-1)}$, that
     is, He's standard deviation times $L^{-1/(2m-2)}$; biases in branches become 0.
 
-    Departures: scalar shifts stand before linear layers that are modules, and not
-    before activations, where the biases of layers do as much.
+    Departures: scalar shifts are added before linear layers that are modules, and not
+    before activations, where the biases of layers have the same effect.
 
     Args:
         model: Any network that anatomy understands, without norms in its branches; not
@@ -89,7 +89,7 @@ def fixup(
 
 
 def _own(operation: Operation, span: Span) -> list[str]:
-    """List the weights of a branch that are in no branch inside it."""
+    """Return the weights of a branch without those of branches inside it."""
     recording = operation.trace.recording
     inner: set[str] = set()
     for addition in operation.anatomy.additions:
@@ -128,7 +128,7 @@ def _draw(
 
 
 def _fan_in(parameter: Tensor, name: str, model: nn.Module) -> int:
-    """Return the fan-in: how many numbers enter one output."""
+    """Return the fan-in: the number of inputs of one output."""
     owner = model.get_submodule(name.rpartition(".")[0])
     if isinstance(owner, LAYERS):
         return parameter[0].numel()

@@ -43,7 +43,7 @@ def change_norms(
     groups: int = 32,
     which: Paths = None,
 ) -> Result:
-    """Put norms of another kind in the place of batch, group and instance norms.
+    """Replace batch, group and instance norms by norms of another kind.
 
     Factors and shifts per channel are kept, statistics are not, so outputs change; with
     ``"weight"`` batch norms are folded away and the weights before them normalised,
@@ -54,9 +54,9 @@ def change_norms(
         batch: Runs it, as the instruments take batches.
         to: ``"group"``; ``"layer"``, over all channels and pixels of a sample;
             ``"pixel"``, over the channels of each pixel; ``"weight"``; or ``"none"``,
-            without which the signal passes as it is.
-        groups: Of group norms, the most; where they do not divide the channels, the
-            next smaller number that does.
+            an identity.
+        groups: Largest number of groups of group norms; if it does not divide the
+            channels, the next smaller number that does.
         which: Paths of norms; by default all that can be changed.
 
     Raises:
@@ -96,9 +96,9 @@ def change_norms(
 def fold_norms(model: nn.Module, batch: Batch, *, which: Paths = None) -> Result:
     """Fold batch norms, with their running statistics, into the layer before.
 
-    One that only reads a layer of which it is the only reader goes into that layer's
-    weights and bias; another becomes a factor and a shift per channel. In eval mode
-    outputs are what they were, which is checked; the original's mode is kept.
+    A norm that is the only reader of a layer is folded into that layer's weights and
+    bias; any other becomes a factor and a shift per channel. Outputs in eval mode do
+    not change, which is checked; the original's mode is kept.
 
     Args:
         model: Any network that anatomy understands; not changed.
@@ -131,7 +131,7 @@ def _fold(
 
 
 def _affine(norm: nn.Module, factor: Tensor, shift: Tensor) -> nn.Module:
-    """Return what is left of a batch norm that no layer takes in."""
+    """Return the factor and shift that replace a batch norm no layer can absorb."""
     kept = norm.running_var
     assert isinstance(kept, Tensor)
     held = norm.weight if isinstance(norm.weight, Tensor) else kept
@@ -160,7 +160,7 @@ def _into_layer(
 
 
 def _refuse_zeros(layer: nn.Module, path: str) -> None:
-    """Refuse weights with a channel of zeros, which has no direction."""
+    """Raise if a channel of the weights is zero, so that it has no direction."""
     weight = layer.weight
     assert isinstance(weight, Tensor)
     axis = 1 if original_class(layer) in _TRANSPOSED else 0

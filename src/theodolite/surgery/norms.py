@@ -28,13 +28,13 @@ def move_norms(
 ) -> Result:
     """Move norms, x + f(norm x) → norm(x + f(x)) with ``"post"``, and back with "pre".
 
-    The norm layer with all that it learned goes to its new place; where it stood
-    nothing happens.
+    The norm layer moves with its parameters and buffers; an identity takes its old
+    place.
 
     Args:
         model: Any network that anatomy understands; not changed.
         batch: Runs it, as the instruments take batches.
-        to: Behind the sum (``"post"``), or before the branch (``"pre"``).
+        to: After the sum (``"post"``), or before the branch (``"pre"``).
         which: Additions by number, or modules; by default all with a norm to move.
 
     Raises:
@@ -77,7 +77,7 @@ def _one(paths: list[str], module: str, source: str) -> str:
 
 
 def _behind(operation: Operation, path: str, addition: Addition) -> None:
-    """Move a norm behind a sum."""
+    """Move a norm to after a sum."""
     place = require_one_run(operation, place_of_sum(operation.trace, addition))
     name = free_name(operation.model.get_submodule(place.path), "norm")
     _check_shape(operation, path, addition)
@@ -96,7 +96,7 @@ def _behind(operation: Operation, path: str, addition: Addition) -> None:
 
 
 def _before(operation: Operation, path: str, addition: Addition) -> None:
-    """Move a norm to where a branch starts."""
+    """Move a norm to the start of a branch."""
     if len(addition.branches) != 1:
         raise SurgeryError(
             f"the addition in {describe(addition.module)} has {len(addition.branches)} "
@@ -113,7 +113,7 @@ def _before(operation: Operation, path: str, addition: Addition) -> None:
 
 
 def _check_shape(operation: Operation, path: str, addition: Addition) -> None:
-    """Refuse a norm for other channels than the sum has."""
+    """Raise if the norm's channels differ from those of the sum."""
     trace = operation.trace
     values = trace.recording.values
     given = trace.given[trace.visits_of(path)[0]].get(0)
@@ -138,7 +138,7 @@ class PixelNorm(nn.LayerNorm):
     """A layer norm over the channels, on the second axis, of each pixel."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Norm a batch."""
+        """Return a batch, normalised."""
         moved = input.movedim(1, -1)
         return super().forward(moved).movedim(-1, 1)
 
@@ -187,7 +187,7 @@ MAKERS: dict[str, Maker] = {
 
 
 def norm_modules(operation: Operation) -> dict[str, nn.Module]:
-    """Return the submodules that norm, by path, in order."""
+    """Return the submodules that normalise, by path, in order."""
     modules: dict[str, nn.Module] = {}
     for norm in operation.anatomy.norms:
         if norm.module and "<" not in norm.module:
@@ -196,7 +196,7 @@ def norm_modules(operation: Operation) -> dict[str, nn.Module]:
 
 
 def check_norm(operation: Operation, path: str) -> None:
-    """Refuse a module that does more than norm, or norms something else too."""
+    """Raise if a module does anything besides one norm in each run."""
     module = operation.model.get_submodule(path)
     if original_class(module) in (*NORMS, PixelNorm):
         return
@@ -214,7 +214,7 @@ def check_norm(operation: Operation, path: str) -> None:
 
 
 def channels_of(module: nn.Module, path: str) -> int:
-    """Return the channels of a norm over the second axis; refuse other norms."""
+    """Return the channels of a norm over the second axis; raise for other norms."""
     kind = original_class(module)
     if kind in (*BATCH_NORMS, *INSTANCE_NORMS):
         return int(module.num_features)  # pyright: ignore

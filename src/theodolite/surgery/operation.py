@@ -30,7 +30,7 @@ from .result import (
 from .trace import Trace, trace_run
 
 Which = int | str | Sequence[int | str] | None
-# Outputs that must not change may do so by this, relative to the largest.
+# Tolerance for outputs that must not change, relative to the largest output.
 SAME = 1e-6
 
 
@@ -40,7 +40,7 @@ class Operation:
     Args:
         name: Name of the operation.
         model: The original, which is not changed.
-        batch: Runs it.
+        batch: Batch that the model runs on.
         evaluate: Put the copy into eval mode.
 
     Attributes:
@@ -78,7 +78,7 @@ class Operation:
         )
 
     def leave(self, module: str, what: str, before: str, reason: object) -> None:
-        """Note in the log what could not be done."""
+        """Note in the log a change that could not be made."""
         self._changes.append(
             Change(
                 module=module, what=what, before=before, after=str(reason), done=False
@@ -129,8 +129,8 @@ class Operation:
         """Run the altered copy, and return it with its log and its check.
 
         Args:
-            unchanged: Whether outputs must be what they were.
-            none: Message of the error if there was nothing to do.
+            unchanged: Whether outputs must stay the same.
+            none: Error message if nothing was changed.
         """
         log = Log(operation=self.name, changes=tuple(self._changes))
         if not log.done:
@@ -162,7 +162,7 @@ class Operation:
 
 
 def check_scale(scale: Any, name: str = "scale") -> None:
-    """Refuse a factor that is no finite number."""
+    """Raise if a factor is not a finite number."""
     if isinstance(scale, bool) or not isinstance(scale, int | float):
         raise ConfigError(f"{name} must be a number, got {scale!r}")
     if not math.isfinite(scale):
@@ -170,7 +170,7 @@ def check_scale(scale: Any, name: str = "scale") -> None:
 
 
 def as_list(what: str, value: Any, wanted: str) -> list[Any]:
-    """Return the values of a setting as a list; refuse what is not iterable."""
+    """Return the values of a setting as a list; raise if it is not iterable."""
     try:
         return list(value)
     except TypeError as error:
@@ -182,7 +182,7 @@ def as_list(what: str, value: Any, wanted: str) -> list[Any]:
 def selected(additions: Sequence[Addition], which: Which) -> list[int]:
     """Return the numbers of the chosen additions, in order.
 
-    A string names a module, and so all additions in it and its submodules.
+    A string names a module and selects all additions in it and its submodules.
     """
     if which is None:
         return list(range(len(additions)))

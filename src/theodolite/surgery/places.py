@@ -1,4 +1,4 @@
-"""Where in a model's code a sum is computed, and how to edit its operands."""
+"""Find where a model's code computes a sum, and edit its operands."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class ModulePlace:
 
 
 def place_of_span(trace: Trace, span: Span) -> SumPlace:
-    """Return where a span is added; refuse a sum that cannot be changed."""
+    """Return where a span is added; raise if that sum cannot be changed."""
     call = _sum_at(trace, span.into)
     argument = trace.recording.calls[span.into].arguments[span.position]
     number = argument.number if isinstance(argument, Ref) else None
@@ -119,7 +119,7 @@ def spanning_module(trace: Trace, span: Span) -> ModulePlace | None:
 
 
 def entry_module(trace: Trace, span: Span) -> ModulePlace:
-    """Return the one layer that reads a span's fork; refuse several or a function."""
+    """Return the layer that reads a span's fork; raise for several or a function."""
     calls = trace.recording.calls
     entries: dict[int, tuple[Key, ...]] = {}
     for call in (calls[c] for c in span.calls if span.entry in calls[c].inputs):
@@ -146,7 +146,7 @@ def entry_module(trace: Trace, span: Span) -> ModulePlace:
 
 
 def source_of(trace: Trace, place: SumPlace, value: int) -> TensorSource:
-    """Return where the forward that computes a sum holds a value, or refuse."""
+    """Return where the forward that computes a sum holds a value, or raise."""
     for key in trace.keys_of(place.visit, value):
         return TensorSource(kind="input", key=key)
     for each in trace.functions:
@@ -226,7 +226,7 @@ def edit_operands(
 
 
 def require_one_run(operation: Operation, place: SumPlace) -> SumPlace:
-    """Return a place if its module runs once, or refuse it."""
+    """Return a place if its module runs once, or raise."""
     _require_all_runs(operation, place, [place])
     return place
 
@@ -234,7 +234,7 @@ def require_one_run(operation: Operation, place: SumPlace) -> SumPlace:
 def _require_all_runs(
     operation: Operation, place: SumPlace, selected: Iterable[SumPlace]
 ) -> None:
-    """Refuse a module that runs again and adds something else at the same place."""
+    """Raise if a module runs again and adds something else at the same place."""
     visits = operation.trace.visits_of(place.path)
     changed = {
         each.visit

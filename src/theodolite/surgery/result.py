@@ -1,4 +1,4 @@
-"""What an operation returns: the altered copy, its log, its check, and undo."""
+"""The result of an operation: the altered copy, its log, its check, and undo."""
 
 import copy
 import math
@@ -23,8 +23,8 @@ class Change:
     Attributes:
         module: Path of the module that was changed, ``""`` for the model.
         what: What was changed.
-        before: How it was.
-        after: How it is; why, if it could not be changed.
+        before: The old state.
+        after: The new state, or the reason why it could not be changed.
         done: Whether it was changed.
     """
 
@@ -160,8 +160,8 @@ class Result:
     def undo(self) -> nn.Module:
         """Return a copy of the altered network without the operation.
 
-        Modules, edits and numbers are as they were before, bit for bit; parameters
-        that the operation did not write keep what they learned since.
+        Modules, edits and numbers are restored bit for bit; parameters that the
+        operation did not write keep later training.
         """
         model: Any = copy.deepcopy(self.model)
         for step in reversed(self.steps):
@@ -193,7 +193,7 @@ def forward_backward(model: nn.Module, batch: Batch) -> PassResult:
         try:
             if loss.requires_grad:
                 loss.backward()
-        except RuntimeError:  # as where code overwrites its inputs
+        except RuntimeError:  # for example, code that overwrites its inputs
             failed = True
         named = dict(model.named_parameters())
         grads = {n: p.grad for n, p in named.items() if p.grad is not None}
@@ -215,7 +215,7 @@ def _weighted_mean(output: Tensor) -> Tensor:
 
 
 def compare(before: PassResult, after: PassResult) -> Check:
-    """Compare a network before and after; refuse other shapes and infinite numbers."""
+    """Return the check of two passes; raise for other shapes or infinite numbers."""
     shapes = [[tuple(o.shape) for o in each.outputs] for each in (before, after)]
     if shapes[0] != shapes[1]:
         raise SurgeryError(

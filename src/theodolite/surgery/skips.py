@@ -28,7 +28,7 @@ from .result import Result
 
 
 class LastAxisSkip(nn.Module):
-    """The identity where features on the last axis grow: zeros on both sides."""
+    """Identity that pads growing features on the last axis with zeros on both sides."""
 
     def __init__(self, features_in: int, features_out: int) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ def _add_identity(
 def _edit_at(
     operation: Operation, span: Span
 ) -> tuple[str, Callable[[str, Edit], SumEdit | ModuleEdit]]:
-    """Return which module to edit, and the edit: around a layer, or at the sum."""
+    """Return the module to edit, and the edit: around a layer, or at the sum."""
     layer = spanning_module(operation.trace, span)
     if layer is not None:
         return layer.path, lambda label, edit: ModuleEdit(
@@ -185,10 +185,10 @@ def insert_skips(
     learnable: bool = True,
     isometry: bool = False,
 ) -> Result:
-    """Put a skip around modules, M(x) → scale · I x + M(x).
+    """Add a skip around modules, M(x) → scale · I x + M(x).
 
-    By default the factor is learned and starts at 0, so that a trained network does
-    what it did.
+    By default the factor is learned and starts at 0, so that the outputs of a trained
+    network do not change.
 
     Args:
         model: Any network; not changed.

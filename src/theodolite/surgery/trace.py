@@ -25,17 +25,17 @@ Key = int | str
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionCall:
-    """One call of a function of torch, made by a forward itself."""
+    """One call of a torch function, made directly by a forward."""
 
     visit: int  # number of the visit whose forward made it
-    name: str  # of the function; of a sum ``"sum"``
+    name: str  # name of the function; ``"sum"`` for a sum
     ordinal: int  # its number among the visit's calls of that name
     first: int  # index of the first operator that it ran
-    stop: int  # index of the first operator behind it
+    stop: int  # index of the first operator after it
     # Values of its tensor arguments, by place; of a sum, its operands.
     inputs: dict[Key, int]
-    outputs: tuple[int, ...]  # values of the tensors that it gave
-    # How many submodules the forward had run before it, and which last.
+    outputs: tuple[int, ...]  # values of the tensors that it returned
+    # How many submodules the forward had run before it, and the last of them.
     after: tuple[int, str] = (0, "")
     written: bool = False  # whether it wrote to its first operand
 
@@ -46,13 +46,13 @@ class Trace:
 
     recording: Recording  # calls of operators, values and visits
     functions: tuple[FunctionCall, ...]  # calls of functions, in order
-    # By visit, the values that it was given, by place or keyword.
+    # By visit, the values of its arguments, by index or keyword.
     given: dict[int, dict[Key, int]]
-    # By visit, the value that it returned, nothing if that is no bare tensor.
+    # By visit, the value that it returned; none if that is not a single tensor.
     returned: dict[int, tuple[int, ...]]
-    # Visits of modules that are no part of the module that ran them.
+    # Visits of modules that are not submodules of the module that ran them.
     outside: frozenset[int]
-    overwrites: frozenset[int]  # visits that write over what they are given
+    overwrites: frozenset[int]  # visits that overwrite their arguments
 
     def function_of(self, call: int) -> FunctionCall | None:
         """Return the function that ran an operator, if the visit itself called it."""
@@ -63,7 +63,7 @@ class Trace:
         return None
 
     def hides_sums(self, visit: int) -> bool:
-        """Return whether a forward runs a module that adds and is not registered."""
+        """Return whether a forward runs an unregistered module that adds."""
         hidden = {
             each.index
             for each in self.recording.visits
@@ -75,7 +75,7 @@ class Trace:
         )
 
     def keys_of(self, visit: int, value: int) -> tuple[Key, ...]:
-        """Return the arguments by which a visit was given a value."""
+        """Return the arguments that passed a value to a visit."""
         given = self.given.get(visit, {})
         return tuple(key for key, number in given.items() if number == value)
 
@@ -124,7 +124,7 @@ class _Notes(TorchFunctionMode):
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Note what visits take and give while inside."""
+        """Record the arguments and outputs of visits while inside."""
         handles = [
             hooks.register_module_forward_pre_hook(self._enter),
             hooks.register_module_forward_hook(self._leave, with_kwargs=True),

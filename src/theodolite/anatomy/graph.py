@@ -22,7 +22,7 @@ class Graph:
 
     Attributes:
         recording: The forward pass.
-        steps: What each call does to the signal, by index of the call.
+        steps: Effect of each call on the signal, by index of the call.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -64,7 +64,7 @@ class Graph:
         return self._size[number]
 
     def names(self, number: int) -> frozenset[str]:
-        """Return the parameters that a value was computed from, if it is no signal."""
+        """Return the parameters that a value was computed from; none for a signal."""
         return self._names[number]
 
     def same(self, number: int) -> int:
@@ -179,7 +179,7 @@ class Graph:
         return bool(self._sources[a] & self._sources[b])
 
     def reaches(self, a: int, ends: Iterable[int]) -> bool:
-        """Return whether the signal runs from a value to one of some others."""
+        """Return whether the signal runs from a value to any of ``ends``."""
         return a in self._ancestors(ends, a)
 
     def _between(self, entry: int, ends: tuple[int, ...]) -> tuple[int, ...]:
@@ -191,7 +191,7 @@ class Graph:
         return tuple(sorted(reached - {entry}))
 
     def _ancestors(self, ends: Iterable[int], least: int) -> set[int]:
-        """Return values and all that they depend on, down to the number ``least``."""
+        """Return values and all their ancestors, down to the number ``least``."""
         todo, seen = [end for end in ends if end >= least], set()
         while todo:
             number = todo.pop()

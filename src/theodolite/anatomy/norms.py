@@ -1,4 +1,4 @@
-"""Norms, and where they stand among the residual additions."""
+"""Norms, and their placement among the residual additions."""
 
 from collections.abc import Iterable, Sequence
 
@@ -173,7 +173,7 @@ class _Placer:
     def _at_the_end(
         self, norm: UnplacedNorm, behind: int | None
     ) -> tuple[Placement, int | None]:
-        """Tell a norm of the last sum from one of the head."""
+        """Distinguish a norm of the last sum from a norm of the head."""
         if behind is None:
             return "final", None
         others = [

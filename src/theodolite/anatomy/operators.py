@@ -153,7 +153,7 @@ _KIND_OF = {name: kind for names, kind in reversed(_KINDS) for name in names}
 
 
 def operator_kind(name: str) -> str:
-    """Return what kind of operator it is, ``"unknown"`` if it is not listed.
+    """Return the kind of an operator, ``"unknown"`` if it is not listed.
 
     Example:
         >>> [operator_kind(name) for name in ("convolution", "gelu", "betainc")]

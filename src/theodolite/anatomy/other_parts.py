@@ -1,4 +1,4 @@
-"""Activations, and what joins tensors other than residual additions."""
+"""Activations, and operations other than residual additions that join tensors."""
 
 from collections.abc import Iterable
 
@@ -158,7 +158,7 @@ def _recurrences(graph: Graph) -> list[Other]:
 
 
 def _reads_own_output(graph: Graph, visits: list[int]) -> bool:
-    """Return whether a module with weights reads what it computed in an earlier run."""
+    """Return whether a module with weights reads its output of an earlier run."""
     runs = []
     for visit in (graph.recording.visits[index] for index in visits):
         calls = [call for call in range(visit.first, visit.stop) if call in graph.steps]

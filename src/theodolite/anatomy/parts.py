@@ -40,7 +40,7 @@ class Span:
         entry: Number of the value at which it starts, the fork.
         exit: Number of the value that is added.
         into: Index of the call that adds it.
-        position: Place among that call's arguments.
+        position: Index among that call's arguments.
         sign: 1, or −1 where it is subtracted.
         calls: Indices of the calls from entry to exit, in order.
         modules: Outermost submodules that run on it, in order.
@@ -93,10 +93,10 @@ class Norm:
     """A normalisation: a layer, a function, or operators written by hand.
 
     Attributes:
-        call: Index of the call; of a handwritten norm, the division.
+        call: Index of the call; for a handwritten norm, of the division.
         module: Path of the submodule that ran it.
         kind: ``"batch"``, ``"instance"``, ``"layer"``, ``"group"`` or ``"rms"``.
-        placement: Where it stands: first in a branch (pre) or further in (inside),
+        placement: Its position: first in a branch (pre) or further in (inside),
             after an addition and before the next fork (post), on a skip, before the
             first fork (stem), between an addition and later layers of the trunk,
             after the last addition (final); after the only addition where nothing
@@ -116,7 +116,7 @@ class Activation:
     """A nonlinearity.
 
     Attributes:
-        call: Index of the call; of a handwritten activation, the last.
+        call: Index of the call; for a handwritten activation, of the last one.
         module: Path of the submodule that ran it.
         kind: Name of the operator, or ``"handwritten"``.
         piecewise_linear: Whether it is piecewise linear.

@@ -40,7 +40,7 @@ class Products:
     hidden: set[int] = field(default_factory=set)
 
     def take(self, calls: set[int], last: int, kind: str) -> None:
-        """Note that calls form one part together."""
+        """Record that these calls form one part."""
         self.taken |= calls
         self.groups |= dict.fromkeys(calls, (last, kind))
 
@@ -144,7 +144,7 @@ def _norm_kind(graph: Graph, routes: Routes, small: int) -> str:
 
 
 def _affine(graph: Graph, value: int) -> tuple[int, set[int]]:
-    """Return where the weights and biases behind a norm end, and their calls."""
+    """Return the value after the weights and biases of a norm, and their calls."""
     end, calls, ahead = value, set(), []
     while len(readers := graph.readers(value)) == 1:
         step = graph.steps[readers[0]]
@@ -175,8 +175,8 @@ def _shifted_exp(graph: Graph, value: int) -> set[int]:
 def _statistic(graph: Graph, routes: Routes) -> int | None:
     """Return which of two routes computes a statistic of the fork, if one does.
 
-    It has fewer numbers than the other; or it is a size of the fork near each place,
-    as in local response norms.
+    It has fewer numbers than the other; or it is a local norm of the fork, as in local
+    response norms.
     """
     if routes.fork == ROOT or len(routes.routes) != 2:
         return None

@@ -128,7 +128,7 @@ class ModuleVisits:
         return self._stack[-1] if self._stack else 0
 
     def finished(self, calls: int) -> tuple[Visit, ...]:
-        """Return all visits of a run with so many calls."""
+        """Return all visits of a run with this number of calls."""
         if self._visits:
             return tuple(self._visits)
         whole = Visit(index=0, module="", kind="", parent=None, first=0, stop=calls)
@@ -175,7 +175,7 @@ def record(
     """Run a model once on a batch and record all its calls; the model is not changed.
 
     Args:
-        model: Any module; it runs in the mode in which it is.
+        model: Any module; it runs in its present mode.
         batch: A tensor, a pair of inputs and targets, or a mapping of keyword
             arguments, as the instruments take them.
         beside: Makes, from the recorder, a context that is open while the model runs,
@@ -195,7 +195,7 @@ def record(
 
 @contextmanager
 def unfused(model: nn.Module) -> Iterator[None]:
-    """Run a model from elementary operators while inside; it is not changed.
+    """Run a model with elementary operators while inside; it is not changed.
 
     Compiled modules run uncompiled and attention without fused kernels, so that all
     passes inside number their calls alike.

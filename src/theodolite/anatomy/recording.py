@@ -11,7 +11,7 @@ Source = Literal["input", "parameter", "buffer", "constant", "call", "alias"]
 
 
 class Ref(NamedTuple):
-    """Stands for a tensor among the arguments of a call, by the number of its value."""
+    """Reference to a tensor argument of a call, by the number of its value."""
 
     number: int
 
@@ -23,8 +23,8 @@ class Value:
     number: int  # its number, above those of the values it was computed from
     shape: tuple[int, ...]  # shape of the tensor
     dtype: str  # dtype, such as ``"float32"``
-    # Where it comes from: a call, a leaf, or an alias, that is another tensor of memory
-    # that was written to.
+    # Its origin: a call, a leaf, or an alias, which is another tensor that shares
+    # memory with a tensor that was written to.
     source: Source
     call: int | None = None  # the call that computed it
     name: str = ""  # name of the parameter or buffer
@@ -92,7 +92,7 @@ class Recording:
     outputs: tuple[int, ...]
 
     def around(self, visit: int | None) -> tuple[int, ...]:
-        """List a visit and all visits around it, innermost first."""
+        """Return a visit and all visits around it, innermost first."""
         visits = []
         while visit is not None:
             visits.append(visit)

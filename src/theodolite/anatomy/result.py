@@ -110,10 +110,10 @@ class Anatomy:
 def anatomy(model: nn.Module, batch: Batch) -> Anatomy:
     """Run a network once and return its parts; the network is not changed.
 
-    Everything is read off the graph of tensors that the run creates, nothing off names.
+    Everything is found from the graph of tensors that the run creates, not from names.
 
     Args:
-        model: Any module; it runs in the mode in which it is.
+        model: Any module; it runs in its present mode.
         batch: A tensor, a pair of inputs and targets, or a mapping of keyword
             arguments, as the instruments take them.
 
@@ -178,7 +178,7 @@ def _branches(addition: Addition, pattern: str) -> str:
 
 
 def _lines(additions: tuple[Addition, ...]) -> list[str]:
-    """Return the lines of additions, those alike in a row on one line."""
+    """Return the lines of additions; consecutive equal ones share a line."""
 
     def described(pair: tuple[int, Addition]) -> str:
         _, addition = pair

@@ -51,7 +51,7 @@ class Route:
 
     @property
     def pointwise(self) -> bool:
-        """Whether every number stays in its place."""
+        """Whether every number keeps its position."""
         return self.term.fused in ("", "scale", "product") and all(
             step.pointwise for step in self.steps
         )
@@ -91,7 +91,7 @@ def routes_to(graph: Graph, terms: Sequence[Term]) -> Routes:
 
 
 def common_fork(graph: Graph, terms: Sequence[Term]) -> int:
-    """Return the value from which the routes to all terms start, ROOT if none is.
+    """Return the value where the routes to all terms start, ROOT if there is none.
 
     A term from which the signal runs to all others is the fork, even if the others
     read more than it; otherwise it is the nearest value that dominates all terms.

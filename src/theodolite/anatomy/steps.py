@@ -1,4 +1,4 @@
-"""What a call does to the signal, given which of its arguments carry the signal."""
+"""The effect of a call on the signal, given which arguments carry the signal."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Term:
 
     values: tuple[int, ...]  # the signals in it
     call: int  # index of the call
-    position: int  # place among the call's arguments
+    position: int  # index among the call's arguments
     sign: float = 1.0  # factor that the call applies, such as −1 where it subtracts
     # What the call does to it before adding: ``"linear"``, ``"product"``, ….
     fused: str = ""
@@ -41,7 +41,7 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What one call does to the signal."""
+    """The effect of one call on the signal."""
 
     call: int  # index of the call
     kind: str  # what it does, such as ``"linear"`` or ``"addition"``
@@ -49,7 +49,7 @@ class Step:
     reads: tuple[int, ...]  # signals that it reads
     terms: tuple[Term, ...] = ()  # signals that it adds or multiplies with one another
     weighted: bool = False  # whether it uses parameters
-    # Whether each number of the result depends on the same place only.
+    # Whether each number of the result depends only on the same position.
     pointwise: bool = False
     curved: bool = False  # whether it is nonlinear and not piecewise linear
 
@@ -60,7 +60,7 @@ def step_of(
     weighted: Callable[[int], bool],
     size: Callable[[int], int],
 ) -> Step | None:
-    """Return what a call does to the signal, None if it reads no signal.
+    """Return the effect of a call on the signal, None if it reads no signal.
 
     ``signal``, ``weighted`` and ``size`` say of a value, by its number, whether it
     carries the signal, whether it was computed from parameters, and how many numbers it

@@ -1,4 +1,4 @@
-"""Sums of signals: which are residual additions, and what the others are."""
+"""Sums of signals: find the residual additions, and classify the others."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def sums_of(graph: Graph, exclude: Iterable[int] = ()) -> list[Sum]:
 
 
 def _absorbing(graph: Graph, step: Step, sums: dict[int, Sum]) -> Sum:
-    """Return a sum with its kind, merged with earlier sums that it only continues."""
+    """Return a sum with its kind, merged with earlier sums that it continues."""
     whole = _classified(graph, (step.call,), step.terms)
     for term in step.terms:
         value = graph.same(term.values[0])
@@ -75,8 +75,8 @@ def _absorbing(graph: Graph, step: Step, sums: dict[int, Sum]) -> Sum:
 def _joined(graph: Graph, whole: Sum, term: Term, inner: Sum) -> Sum | None:
     """Return a sum with one term replaced by the terms of an inner sum, if allowed.
 
-    A residual sum is continued by a branch from the same fork; a sum in which skip and
-    branches are open is continued by anything.
+    A branch from the same fork continues a residual sum; any term continues a sum in
+    which skip and branches are not yet known.
     """
     terms = [t for t in whole.terms if t is not term]
     place = whole.terms.index(term)

@@ -1,8 +1,8 @@
 """Bounds that theory guarantees for the loss of a chain of known layers.
 
-- ``recognition``: a module to its system of layers and their weights.
+- ``recognition``: converts a module to a system of layers and their weights.
 - ``costs``: losses by name or as torch modules, with their values and gradients.
-- ``conditions``: hypotheses of the theorems, each with whether it holds and why.
+- ``conditions``: hypotheses of the theorems, whether each holds, and why.
 - ``bounds``: :func:`certificate`; start reading there.
 """
 

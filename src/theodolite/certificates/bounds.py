@@ -87,8 +87,8 @@ def _norm(weights: Any, name: str) -> float:
     return float(np.linalg.norm(weights[name])) if name in weights else 0.0
 
 
-# How far the layers' own arithmetic may lie from the model's: this many roundings of
-# the model's type, relative to the largest output, by choice.
+# Allowed difference between our outputs of the layers and the model's, in roundings of
+# the model's dtype, relative to the largest output (our choice).
 _ROUNDINGS = 1e4
 
 
@@ -104,13 +104,13 @@ def certificate(
     measure_kernel: bool = True,
     matrix_bytes: int = 4 * 2**30,
 ) -> Certificate:
-    r"""Certify the smoothness and the regularity of a network's loss.
+    r"""Return guaranteed bounds on the smoothness and regularity of a network's loss.
 
     From its layers alone: a $\beta$ that no Hessian's norm exceeds, the step that it
     certifies, and a lower bound of the smallest eigenvalue of the tangent kernel, layer
-    by layer, beside the true one; and which hypotheses of theorems 4.5, 4.7 and 5.1
+    by layer, next to the true one; and which hypotheses of theorems 4.5, 4.7 and 5.1
     hold on all of parameter space. Weights that are not normalised are unbounded, and
-    then so is $\beta$; within a ``radius`` of where they are it is finite.
+    then so is $\beta$; within a ``radius`` of the present weights it is finite.
 
     Args:
         system: A network of a ``SystemBlueprint``, or an ``nn.Sequential`` of layers
@@ -120,10 +120,10 @@ def certificate(
             ($\frac1{2N}\sum\|z - y\|^2$), ``logistic`` with signs, or torch's
             CrossEntropyLoss, MSELoss or BCEWithLogitsLoss, or HalfSquareLoss.
         norm_mode: Statistics of batch norms: ``batch``, ``full``, ``eval``, ``as_is``.
-        radius: How far each layer's parameters may lie from where they are.
-        theorem: ``4.5``, ``4.7`` or ``5.1``, to refuse what it does not apply to.
-        measure_kernel: Whether to measure the true smallest eigenvalue, whose cost
-            goes with the square of all outputs; without, it is NaN.
+        radius: Largest distance of each layer's parameters from the present ones.
+        theorem: ``4.5``, ``4.7`` or ``5.1``; raise if it does not apply.
+        measure_kernel: Whether to measure the true smallest eigenvalue, at a cost that
+            grows with the square of all outputs; NaN otherwise.
         matrix_bytes: Memory that the tangent kernel may take.
 
     Returns:
@@ -211,7 +211,7 @@ def _bounds(recognised: RecognisedSystem, extent: Any, radius: float) -> SystemB
 
 def _reasons(bounds: SystemBounds, costs: CostBounds, beta: float) -> tuple[str, ...]:
     own = (f"cost: {costs.why}",) if costs.why else ()
-    # What is unbounded inside, such as weights before a norm, may do no harm.
+    # Unbounded parts inside, such as weights before a norm, may not matter.
     if math.isfinite(beta) and math.isfinite(bounds.derivative):
         return own
     if not bounds.reasons and not own:

@@ -1,4 +1,4 @@
-"""Which hypotheses of the theorems hold for a network, which fail, and why."""
+"""Check which hypotheses of the theorems hold for a network, and why."""
 
 import math
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class Condition:
     """One hypothesis of a theorem, and whether it holds."""
 
     theorem: str  # which theorem
-    hypothesis: str  # what it asks for, in words
+    hypothesis: str  # what it requires, in words
     fails: str = ""  # why it fails, with what to try; empty where it holds
     holds: str = ""  # why it holds
 
@@ -47,9 +47,9 @@ class Condition:
 def conditions(
     system: RecognisedSystem, data: np.ndarray, cost: CostBounds
 ) -> tuple[Condition, ...]:
-    """Judge the hypotheses of theorems 4.5, 4.7 and 5.1 on all of parameter space.
+    """Return the hypotheses of theorems 4.5, 4.7 and 5.1, judged for all parameters.
 
-    Of the system only the layers count; ``cost`` are bounds on all possible outputs.
+    Only the layers of the system count; ``cost`` holds bounds on all possible outputs.
     """
     return (
         *_smooth(system, cost),

@@ -19,7 +19,7 @@ class TargetedCost:
     r"""A cost with its targets."""
 
     name: CostName  # its name in ``theory.cost_bounds``
-    factor: float  # what multiplies it
+    factor: float  # factor on the cost
     targets: np.ndarray  # classes, numbers, or signs
 
     def bounds(self, outputs: Extent) -> CostBounds:
@@ -56,7 +56,7 @@ class TargetedCost:
 
 
 def targeted(cost: object, targets: object, outputs: tuple[int, int]) -> TargetedCost:
-    """Return a cost with targets that fit outputs of a shape, or say why not."""
+    """Return a cost with its targets; raise if they do not fit the outputs."""
     name, factor = _named(cost, outputs[1])
     given = targets.detach().cpu().numpy() if isinstance(targets, Tensor) else targets
     if name == "cross_entropy":

@@ -23,26 +23,26 @@ class Certificate(Reading):
         smoothness: $\beta$, a Lipschitz constant of $\nabla\ell$ on the parameters
             that the radius allows; infinite where none is known.
         step: A step of gradient descent that lowers the loss by at least
-            $\frac\eta2\|\nabla\ell\|^2$: $1/\beta$, and within a radius no further
-            than it; any below $2/\beta$ lowers it.
+            $\frac\eta2\|\nabla\ell\|^2$: $1/\beta$, or less if it would leave the
+            radius; any step below $2/\beta$ lowers the loss.
         derivative: Bound of $\|DF\|$.
         kernel_bound: Lower bound of $\lambda(DF)$ at these weights, from the layers.
         kernel_smallest: $\lambda(DF)$, the smallest eigenvalue of the tangent kernel.
-        kernel_error: How far the true one is at most.
+        kernel_error: Largest distance of the true eigenvalue.
         own: $\lambda(Df_l)$ of each layer.
         onward: $\lambda(Jf_l)$ of each layer.
-        terms: What each layer adds to the bound.
+        terms: Contribution of each layer to the bound.
         loss: $\ell$ at these weights.
-        floor: Lower bound of $\gamma$ on all outputs that are possible.
+        floor: Lower bound of $\gamma$ on all possible outputs.
         ratio: $\|\nabla\ell\|^2 / (\ell - \text{floor})$ at these weights.
         ratio_error: Its rounding.
         polyak: $\mu$ of the cost on those outputs.
         ratio_bound: $\mu$ times the bound of $\lambda(DF)$; never above the ratio.
-        radius: Distance from these weights, a layer, within which $\beta$ holds.
+        radius: Distance from these weights, per layer, within which $\beta$ holds.
         names: The layers' names in the model.
-        hypotheses: Of theorems 4.5, 4.7 and 5.1: a row each with ``theorem``,
+        hypotheses: For theorems 4.5, 4.7 and 5.1, one row each with ``theorem``,
             ``hypothesis``, ``holds`` and ``why``.
-        reasons: What makes a bound infinite, or a layer's term a bound itself.
+        reasons: Why a bound is infinite, or a layer's term is itself a bound.
     """
 
     dims: ClassVar = {
@@ -81,9 +81,9 @@ class Certificate(Reading):
         return {"layer": list(self.names)}
 
     def applies(self, theorem: str) -> bool:
-        """Whether all hypotheses of a theorem hold, such as ``"4.7"``.
+        """Return whether all hypotheses of a theorem, such as ``"4.7"``, hold.
 
-        Theorem 5.1 asks for those of 4.5 and 4.7 too.
+        Theorem 5.1 also needs those of 4.5 and 4.7.
         """
         from .conditions import THEOREMS
 

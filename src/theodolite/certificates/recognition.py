@@ -1,4 +1,4 @@
-"""Turns a module into a list of known layers, or names the layer that is unknown."""
+"""Convert a module to a list of known layers, or name the layer that is unknown."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from theodolite.networks import (
     SystemNetwork,
 )
 
-# Arrays by name, and of a residual block a tuple of those of its branch.
+# Arrays by name; for a residual block, a tuple of those of its branch.
 Weights = Any
 
 
@@ -39,7 +39,7 @@ class RecognisedSystem:
     """The layers of a module, their weights and their names."""
 
     blueprint: SystemBlueprint  # its layers
-    # Arrays by name, a layer; of a residual block, a tuple.
+    # Arrays by name, per layer; for a residual block, a tuple.
     weights: tuple[Weights, ...]
     names: tuple[str, ...]  # the module's name of each layer
 
@@ -47,7 +47,7 @@ class RecognisedSystem:
 def recognise(
     model: nn.Module, shape: tuple[int, ...], *, norm_mode: NormMode | str = "batch"
 ) -> RecognisedSystem:
-    """Describe a module whose layers are all known.
+    """Return the system of a module whose layers are all known.
 
     Known are the networks of a ``SystemBlueprint``, and ``nn.Sequential``, nested or
     not, of ``Linear``, ``Conv2d``, either with torch's weight norm, ``BatchNorm1d``
@@ -106,7 +106,7 @@ def _chain(module: nn.Module, name: str, mode: NormMode) -> list[_NamedLayer]:
         return _chain(module.layers, _joined(name, "layers"), mode)
     if type(module) is nn.Sequential:
         parts = module.named_children()
-        # A module that comes twice has one name; it is refused as tied later.
+        # A module that is used twice has one name; it is rejected as tied later.
         if len(list(module.children())) != len(module):
             raise MeasurementError(
                 f"{_named(module, name)} holds a layer twice, and parameters that act "

@@ -1,4 +1,4 @@
-"""Named datasets as arrays: found, checked, never trusted."""
+"""Load named datasets as arrays, from files that are checked first."""
 
 import lazy_loader
 

@@ -20,8 +20,8 @@ def augment(
     standardised ones.
 
     Args:
-        images: (N, C, H, W), a tensor of any dtype and device, or what makes an array
-            of real numbers; left as it is.
+        images: (N, C, H, W), a tensor of any dtype and device, or an array or lists of
+            real numbers; not changed.
         generator: Source of all randomness.
         padding: Zeros on every side, hence the largest shift.
         flip: Whether to mirror left and right with probability one half.

@@ -47,15 +47,15 @@ def cache_folder() -> Path:
 def cached(
     label: str, sources: Sequence[Path], build: Callable[[], Decoded]
 ) -> Decoded:
-    """Return the cached arrays of these sources, else build and keep them.
+    """Return the cached arrays of these sources, or build and cache them.
 
     Arrays that are already memory maps are not copied into the cache. A cache that
     cannot be written is not used.
 
     Args:
-        label: Dataset, split and all else that changes the arrays.
+        label: Dataset, split and all other settings that change the arrays.
         sources: Files that the arrays are decoded from.
-        build: Decodes them.
+        build: Function that decodes the files.
     """
     stem = _stem(label, sources)
     if (kept := _fetch(stem)) is not None:

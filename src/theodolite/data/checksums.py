@@ -106,7 +106,7 @@ class Decoded:
 def decoded(
     inputs: np.ndarray, labels: np.ndarray, files_match: bool | None = None
 ) -> Decoded:
-    """Digest two arrays."""
+    """Return two arrays with their digests."""
     return Decoded(
         inputs=inputs,
         labels=labels,
@@ -140,13 +140,13 @@ def files_match(name: str, files: Sequence[Path]) -> bool | None:
 def verify(
     name: str, split: str, arrays: Decoded, files: Sequence[Path], *, how_to: str
 ) -> bool:
-    """Return whether arrays are verified; refuse arrays that differ from the published.
+    """Return whether arrays are verified; raise if they differ from the published ones.
 
     Args:
         name: Published dataset.
         split: ``"train"`` or ``"test"``.
-        arrays: What was read.
-        files: What it was read from: images first, then labels where apart.
+        arrays: The arrays that were read.
+        files: Their files: images first, then labels if separate.
         how_to: How to get the right files, for the message.
     """
     for (other, part), (digest, _) in ARRAYS.items():

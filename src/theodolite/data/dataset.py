@@ -107,7 +107,7 @@ class Dataset:
 
     @property
     def images(self) -> np.ndarray:
-        """The inputs, where they are images; refused where they are not."""
+        """The inputs, if they are images; raises if they are not."""
         if self.inputs.ndim < 3:
             raise DataError(
                 f"{self.name} has inputs of shape {self.inputs.shape}, not images: "

@@ -64,7 +64,7 @@ def call_reader(path: Path, read: Callable[[Path], Result]) -> Result:
 
 
 def is_regular(path: Path) -> bool:
-    """Return whether this is a file; refuse a broken link, a pipe or the like.
+    """Return whether this is a file; raise for a broken link, a pipe or similar.
 
     Return False for a folder, and where there is nothing.
     """
@@ -87,7 +87,7 @@ def is_regular(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether this is a folder; refuse one that cannot be looked at."""
+    """Return whether this is a folder; raise if it cannot be accessed."""
     try:
         return path.is_dir()
     except (OSError, ValueError) as error:
@@ -95,7 +95,7 @@ def is_folder(path: Path) -> bool:
 
 
 def sorted_entries(folder: Path) -> list[Path]:
-    """Return what a folder holds, in alphabetical order."""
+    """Return the entries of a folder, in alphabetical order."""
     try:
         return sorted(folder.iterdir())
     except OSError as error:
@@ -103,7 +103,7 @@ def sorted_entries(folder: Path) -> list[Path]:
 
 
 def size_of(path: Path) -> int:
-    """Return the bytes of a regular file; refuse anything else."""
+    """Return the size of a regular file in bytes; raise for anything else."""
     try:
         facts = path.stat()
     except (OSError, ValueError) as error:
@@ -114,12 +114,12 @@ def size_of(path: Path) -> int:
 
 
 def read_limited(path: Path, most: int, what: str) -> bytes:
-    """Return the bytes of a file; refuse more than ``most``.
+    """Return the bytes of a file; raise if there are more than ``most``.
 
     Args:
         path: A regular file.
-        most: The most that its format allows.
-        what: What it should be, for messages.
+        most: Largest size that its format allows.
+        what: Expected kind of file, for messages.
     """
     size = size_of(path)
     if size > most:
@@ -137,7 +137,7 @@ def read_limited(path: Path, most: int, what: str) -> bytes:
 
 
 def read_xz(path: Path, most: int, what: str) -> bytes:
-    """Return the decompressed bytes of an xz file; refuse more than ``most``."""
+    """Return the decompressed bytes of an xz file; raise if more than ``most``."""
     content = read_limited(path, most, what)
     check_memory(path, most if len(content) > 2**16 else 0)
 
@@ -159,7 +159,7 @@ def read_xz(path: Path, most: int, what: str) -> bytes:
 
 
 def check_memory(what: str | os.PathLike[str], size: int) -> None:
-    """Refuse an array if it and one copy do not fit into the free memory."""
+    """Raise if an array and one copy do not fit into the free memory."""
     free = free_memory()
     if size > _SHARE * free:
         raise DataError(
@@ -217,7 +217,7 @@ class SplitFiles:
 
 
 def data_folder(name: str, folder: str | os.PathLike[str] | None, wanted: str) -> Path:
-    """Return the folder given, else that of THEODOLITE_DATA, or say what to do."""
+    """Return the given folder or THEODOLITE_DATA; raise if there is neither."""
     given = folder if folder is not None else os.environ.get(VARIABLE) or None
     if given is None:
         raise DataError(

@@ -36,7 +36,7 @@ _SUFFIXES = {".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".bmp"}
 # Pillow may try no other format: some of its readers start programs (PostScript) or
 # are seldom maintained.
 _FORMATS = ("PNG", "JPEG", "PPM", "BMP")
-# Pillow's own limit, also where a program has raised that: 1 GiB / 4 / 3 pixels.
+# Pillow's default limit, even if a program raised it: 1 GiB / 4 / 3 pixels.
 _MOST_PIXELS = 2**30 // 4 // 3
 _GREY = {"1", "L"}
 _COLOUR = {"P", "RGB", "RGBA", "LA", "CMYK", "YCbCr"}
@@ -80,7 +80,7 @@ def load_imagefolder(
 
 
 def find_classes(split: str, folder: str | Path | None) -> dict[str, list[Path]]:
-    """Return the image files of each class, refusing empty ones."""
+    """Return the image files of each class; raise if a class is empty."""
     root = data_folder("imagefolder", folder, WANTED)
     if is_folder(root / split):
         root = root / split

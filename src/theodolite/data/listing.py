@@ -18,7 +18,7 @@ class Listing:
     """One dataset, and where it was found.
 
     Attributes:
-        name: What :func:`load` is called with.
+        name: Name to pass to :func:`load`.
         found: Whether files of at least one split exist and belong to this dataset.
         place: ``"embedded"``, ``"generated"``, a folder, or ``"not found"``.
         format: How it is stored, empty if not found.

@@ -29,7 +29,7 @@ class Source:
     """A registered dataset.
 
     Attributes:
-        name: What :func:`load` is called with.
+        name: Name to pass to :func:`load`.
         kind: Whether it comes with a package, from a seed, or from the user's files.
         origin: One sentence on where it comes from.
         splits: Splits that exist.
@@ -233,11 +233,11 @@ def pack_dataset(dataset: Dataset) -> dict[str, Any]:
 
 
 def unpack_dataset(parcel: Mapping[str, Any], checksum: str | None = None) -> Dataset:
-    """Return a packed dataset; refuse one that was changed.
+    """Return a packed dataset; raise if it was changed.
 
     Args:
-        parcel: What :func:`pack_dataset` returned.
-        checksum: The checksum that is wanted; the parcel's own by default.
+        parcel: Result of :func:`pack_dataset`.
+        checksum: Expected checksum; the parcel's own by default.
 
     Example:
         >>> digits = load("digits")

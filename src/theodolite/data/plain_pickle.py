@@ -21,7 +21,7 @@ _MODULES = ("numpy", "numpy.core", "numpy._core")
 _TYPES = {"u1", "i4", "i8"}
 # CIFAR-100's 50,000 images are 155 MB; old protocols write a byte as up to five.
 _MOST_BYTES = 2**30
-# Labels and file names of 50,000 images take 10 operations an image at most.
+# Labels and file names of 50,000 images take at most 10 operations per image.
 _MOST_STEPS = 2**20
 
 
@@ -52,7 +52,7 @@ def read_plain_pickle(path: Path) -> dict[str, Any]:
 
 
 class _Dtype:
-    """Stands in for ``numpy.dtype``."""
+    """Replacement for ``numpy.dtype``."""
 
     def __init__(self, code: str | bytes, *_: object) -> None:
         self.code = _text(code)
@@ -68,7 +68,7 @@ class _Dtype:
 
 
 class _Array:
-    """Stands in for ``numpy.ndarray``."""
+    """Replacement for ``numpy.ndarray``."""
 
     def __init__(self, *_: object) -> None:
         self.raw: Any = b""

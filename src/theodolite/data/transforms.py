@@ -88,7 +88,7 @@ def standardise_channels(
 
     Args:
         images: (N, H, W) of one channel or (N, H, W, C); uint8 is divided by 255.
-        dtype: Of the result; statistics are float64 throughout.
+        dtype: Dtype of the result; statistics are always float64.
 
     Returns:
         The images and the statistics, whose ``apply`` does the same to a test set.

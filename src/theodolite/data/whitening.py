@@ -1,4 +1,4 @@
-"""Whitening, and few samples with the second moments of many."""
+"""Whitening, and a small set of samples with the second moments of a large one."""
 
 from dataclasses import dataclass
 
@@ -39,7 +39,7 @@ class Whitening:
 
 
 def whiten(x: Numbers, k: int = 10) -> Whitening:
-    r"""Fit the whitening to the ``k`` leading principal components.
+    r"""Return the whitening of the ``k`` leading principal components.
 
     The covariance is $\frac{1}{m}\sum (x-\bar x)(x-\bar x)^\top$, so the whitened
     training rows satisfy $\frac{1}{m} X^\top X = I$.
@@ -93,7 +93,7 @@ def _matrix(x: Numbers) -> np.ndarray:
 
 
 def moment_samples(x: Numbers, y: Numbers) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return few samples with the second moments of all.
+    r"""Return a small set of samples with the same second moments.
 
     With $S = E[zz^\top] = V\,\mathrm{diag}(w)\,V^\top$ for $z = (x, y)$, the rows
     $\sqrt{n\,w_k}\,v_k$, $n$ the width of $z$, have the same $S$: to a linear network
@@ -104,7 +104,7 @@ def moment_samples(x: Numbers, y: Numbers) -> tuple[np.ndarray, np.ndarray]:
         y: Targets, one row per sample.
 
     Returns:
-        Inputs and targets, as many as both are wide together.
+        Inputs and targets; the number of samples is the sum of both widths.
 
     Example:
         >>> x = np.random.default_rng(0).normal(size=(50, 3))

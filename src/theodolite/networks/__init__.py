@@ -1,4 +1,4 @@
-"""Blueprints to modules: the papers' architectures."""
+"""Build the papers' architectures as modules, from blueprints."""
 
 import lazy_loader
 

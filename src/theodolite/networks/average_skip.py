@@ -47,8 +47,8 @@ class AverageSkip(_ShapeSkip):
     the rest behind. Singular values are ``scale`` on the old channels and 0 on the new.
 
     Args:
-        channels_in: Channels that come, on the second axis.
-        channels_out: Channels that leave, at least as many.
+        channels_in: Input channels, on the second axis.
+        channels_out: Output channels, at least as many.
         stride: Side of a block of pixels; sizes must be multiples of it.
         scale: Factor of the whole.
 
@@ -83,8 +83,8 @@ class HaarSkip(_ShapeSkip):
     adjoint is one. At stride 2 the basis is Haar's, at others Helmert's contrasts.
 
     Args:
-        channels_in: Channels that come, on the second axis.
-        channels_out: Channels that leave, at least as many.
+        channels_in: Input channels, on the second axis.
+        channels_out: Output channels, at least as many.
         stride: Side of a block of pixels; sizes must be multiples of it.
         scale: Factor of the whole.
 

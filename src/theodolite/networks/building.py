@@ -100,13 +100,13 @@ def build(
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
 ) -> nn.Module:
-    """Make the network that a blueprint of any kind describes.
+    """Return the network that a blueprint of any kind describes.
 
     Args:
-        blueprint: Architecture; the network remembers it as ``blueprint``.
+        blueprint: Architecture; the network keeps it as ``blueprint``.
         seed: Seed of the weights, which NumPy draws, the same on every device.
-        dtype: Of the parameters; by default float32 for networks of images and
-            classifiers, and float64 for the others, which meet closed forms.
+        dtype: Dtype of the parameters; by default float32 for networks of images and
+            classifiers, and float64 for those compared with closed forms.
         device: Device of the parameters.
 
     Example:

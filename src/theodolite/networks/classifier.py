@@ -17,8 +17,8 @@ _EPS = 1e-5  # added to variances, as torch's batch norms do
 class ClassifierNetwork(nn.Module):
     """Bias-free layers with ReLU between them; the last one is linear.
 
-    ``layers`` holds all but the last, which is ``head``; ``norms`` what follows each of
-    them. ``blueprint`` remembers what it was built from.
+    ``layers`` holds all layers except the last, which is ``head``; ``norms`` holds the
+    norm after each of them. ``blueprint`` is the blueprint it was built from.
     """
 
     def __init__(self, blueprint: ClassifierBlueprint) -> None:

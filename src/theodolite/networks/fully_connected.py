@@ -13,9 +13,9 @@ from .layers import require_rows, uninitialised_linear
 
 
 class PathNetwork(nn.Module):
-    """ReLU layers, all but the first with a skip; the output is the sum of the last.
+    """ReLU layers, all except the first with a skip; outputs the sum of the last.
 
-    ``blueprint`` remembers what it was built from. The different weights are one
+    ``blueprint`` is the blueprint it was built from. The different weights are one
     parameter, ``weights``; ``matrix`` lays them out. Each layer has a separate ReLU
     in ``gates``, so that hooks can record which units are open.
 
@@ -67,7 +67,7 @@ class ScalarNorm(nn.Module):
     Attributes:
         scale: $\lambda$, trained.
         running_deviation: Running mean of $\sigma$.
-        momentum: Weight of a new batch in it.
+        momentum: Weight of a new batch in the running mean.
         eps: Added to variances, since a unit may be silent on a batch.
 
     References:
@@ -124,7 +124,7 @@ class LayerwiseLayer(nn.Module):
 class LayerwiseNetwork(nn.Module):
     """A layer without skip, a chain of units with one, and a linear readout.
 
-    ``blueprint`` remembers what it was built from.
+    ``blueprint`` is the blueprint it was built from.
     """
 
     def __init__(self, blueprint: LayerwiseBlueprint) -> None:
@@ -152,7 +152,7 @@ class LayerwiseNetwork(nn.Module):
 
 
 def layer_scales(network: LayerwiseNetwork) -> np.ndarray:
-    r"""Return $\lambda_l$ of every layer; of batch norms the mean magnitude.
+    r"""Return $\lambda_l$ of every layer; for batch norms, the mean magnitude.
 
     Example:
         >>> plan = LayerwiseBlueprint(inputs=2, width=3, depth=2, classes=2)

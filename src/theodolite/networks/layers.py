@@ -52,7 +52,7 @@ def image_norm(channels: int) -> nn.BatchNorm2d:
 
 
 def require_images(x: Tensor, channels: int) -> None:
-    """Refuse a batch that is not (samples, channels, height, width)."""
+    """Raise if a batch is not (samples, channels, height, width)."""
     if x.ndim != 4 or x.shape[1] != channels:
         raise ConfigError(
             f"input of shape {tuple(x.shape)}: this network wants (samples, "
@@ -61,7 +61,7 @@ def require_images(x: Tensor, channels: int) -> None:
 
 
 def require_rows(x: Tensor, width: int, advice: str) -> None:
-    """Refuse a batch that is not (samples, width)."""
+    """Raise if a batch is not (samples, width)."""
     if x.ndim != 2 or x.shape[1] != width:
         raise ConfigError(
             f"input of shape {tuple(x.shape)}: this network wants (samples, "

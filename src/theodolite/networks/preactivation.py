@@ -48,7 +48,7 @@ class PreactivationUnit(nn.Module):
 class PreactivationNetwork(nn.Module):
     """Stem, chain of units, then normalise, ReLU, mean over pixels, classify.
 
-    ``blueprint`` remembers what it was built from.
+    ``blueprint`` is the blueprint it was built from.
     """
 
     def __init__(self, blueprint: PreactivationBlueprint) -> None:

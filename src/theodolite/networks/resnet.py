@@ -51,7 +51,7 @@ class ResnetUnit(nn.Module):
 class ResnetNetwork(nn.Module):
     """Stem, stages of units, mean over pixels, classifier.
 
-    ``blueprint`` remembers what it was built from.
+    ``blueprint`` is the blueprint it was built from.
     """
 
     def __init__(self, blueprint: ResnetBlueprint) -> None:

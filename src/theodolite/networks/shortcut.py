@@ -21,7 +21,7 @@ Map = Callable[[Tensor], Tensor]
 
 
 def torch_activation(spec: str) -> Map:
-    """Return the function that a blueprint names.
+    """Return the torch function of an activation that a blueprint names.
 
     Example:
         >>> torch_activation("polynomial:2,1")(torch.tensor(3.0))
@@ -111,7 +111,7 @@ class ShortcutUnit(nn.Module):
 
 
 class ShortcutNetwork(nn.Module):
-    """A chain of equal units; ``blueprint`` remembers what it was built from.
+    """A chain of equal units; ``blueprint`` is the blueprint it was built from.
 
     References:
         Li et al. (2016), Demystifying ResNet, definitions 1 and 2.

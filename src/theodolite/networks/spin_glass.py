@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from theodolite.core import ConfigError, SpinGlassBlueprint, as_mixture, stream
 
-# Most couplings: 8 bytes each, and as many numbers per point for energies.
+# Largest number of couplings: 8 bytes each, and as many numbers per point.
 _MOST_COUPLINGS = 2**25
 
 
@@ -24,7 +24,7 @@ class Interaction(nn.Module):
     def __init__(self, order: int, couplings: Tensor) -> None:
         super().__init__()
         self.order = order
-        # Disorder is fixed: what moves is the point.
+        # Couplings are fixed: only the point moves.
         self.couplings = nn.Parameter(couplings, requires_grad=False)
 
     def forward(self, monomials: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ class SpinGlass(nn.Module):
     $\binom{\Lambda + r - 1}{r}$ numbers.
 
     Attributes:
-        blueprint: What it was sampled from.
+        blueprint: The blueprint it was sampled from.
         units: Interactions, in order.
     """
 
@@ -57,7 +57,7 @@ class SpinGlass(nn.Module):
             self.register_buffer(f"_factors_{order}", torch.from_numpy(factors.copy()))
 
     def forward(self, points: Tensor) -> Tensor:
-        """Return the energy of each row, wherever in space it lies."""
+        """Return the energy of each row, which need not lie on the sphere."""
         width = self.blueprint.width
         if points.ndim != 2 or points.shape[1] != width:
             raise ConfigError(

@@ -25,7 +25,7 @@ class ParameterisedAffine(nn.Module):
     r"""$k P(w) z + b$ for each sample, or the convolution with that kernel.
 
     Attributes:
-        layer: What it was built from.
+        layer: The layer description it was built from.
         weight: w, or the directions v.
         lengths: g of ``length_direction``, else None.
         bias: b, or None.
@@ -98,7 +98,7 @@ class ResidualBlock(nn.Module):
 
 
 class SystemNetwork(nn.Module):
-    """The layers of a system in a row; ``blueprint`` remembers what it was built from.
+    """The layers of a system in a row; ``blueprint`` is the blueprint it was built from.
 
     Attributes:
         blueprint: The system.

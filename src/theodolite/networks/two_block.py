@@ -21,11 +21,11 @@ class RandomSkip(nn.Module):
     matrix of $c_{out}$ rows; all its singular values are ``scale``.
 
     Args:
-        channels_in: Channels that come.
-        channels_out: Channels that leave.
+        channels_in: Input channels.
+        channels_out: Output channels.
         stride: Side of a block of pixels.
         scale: Factor of the whole.
-        seed: Of the matrix, drawn by NumPy.
+        seed: Seed of the matrix, which NumPy draws.
 
     Example:
         >>> skip = RandomSkip(1, 4, stride=2, seed=0)
@@ -77,11 +77,11 @@ class Branch(nn.Module):
         self.beside: nn.Module = Zero()
 
     def activated(self, x: Tensor) -> Tensor:
-        """Return what enters the first convolution, and a projection skip."""
+        """Return the input of the first convolution and of a projection skip."""
         return functional.relu(self.norm_first(x))
 
     def inner(self, u: Tensor) -> Tensor:
-        """Apply the first convolution and what is added beside it."""
+        """Return the first convolution's output plus the fixed map's."""
         return self.first(u) + self.beside(u)
 
     def rest(self, u: Tensor) -> Tensor:
@@ -135,8 +135,8 @@ class ShrinkingBlock(nn.Module):
 class TwoBlockNetwork(nn.Module):
     """A stem, two blocks, and a readout.
 
-    ``blueprint`` remembers what it was built from. The composite of what stands
-    behind the stem is the span from ``keeping`` to ``head``.
+    ``blueprint`` is the blueprint it was built from. All layers after the stem are the
+    span from ``keeping`` to ``head``.
     """
 
     def __init__(self, blueprint: TwoBlockBlueprint, *, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Which papers and studies there are, without importing torch."""
+"""List papers and studies without importing torch."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ class Entry:
     """A registered study; its module loads on first use.
 
     Attributes:
-        paper: Which paper it is of.
+        paper: The paper it belongs to.
         name: Its name among the paper's studies.
-        file: The file that it is in, where it is in no package.
+        file: The file that holds it, if it is not in a package.
     """
 
     paper: Paper
@@ -78,7 +78,7 @@ def _entries(known: Iterable[Paper]) -> list[Entry]:
 
 
 def studies_in_file(file: StudyFile) -> list[Entry]:
-    """Return the studies that a file holds; it is run for that.
+    """Run a Python file and return the studies in it.
 
     Example:
         >>> studies_in_file(StudyFile("nothing.py", b"STUDY = 1"))

@@ -16,11 +16,11 @@ _LAST = ("value", "error", "committed")
 
 @dataclass(frozen=True)
 class ChosenCells:
-    """Finished cells of the requested ones.
+    """The requested cells that are finished.
 
     Attributes:
-        folder: Where they are; a full run of the same config finds them there.
-        execution: What was computed and what was there.
+        folder: Their run folder; a full run of the same config reuses them.
+        execution: Counts of computed cells and of cells finished before.
         cells: Their labels.
         rows: Their rows; ``committed`` is the value of the committed row with the
             same labels, where there is one.
@@ -84,12 +84,12 @@ def parse_filters(texts: Iterable[str]) -> dict[str, list[str]]:
 def choose(
     cells: Sequence[Cell], wanted: Mapping[str, Sequence[str]], name: str
 ) -> list[Cell]:
-    """Return the cells with these labels, or say which labels there are.
+    """Return the cells with these labels; the error lists the labels that exist.
 
     Args:
         cells: All cells of a study.
         wanted: Values as text by label; a cell matches with any one of each.
-        name: The study, to be named where nothing matches.
+        name: Name of the study, for the error if nothing matches.
     """
     chosen = [
         cell
@@ -123,8 +123,8 @@ def add_committed_values(
 def largest_difference(rows: Rows) -> float | None:
     """Return the largest relative difference between value and committed value.
 
-    A number smaller than its own error is compared on the scale of that error: what is
-    zero to rounding agrees with zero.
+    If a number is smaller than its own error, the difference is relative to that error:
+    a number that is zero up to rounding agrees with zero.
     """
     pairs = [
         (row["value"], row["committed"], row.get("error"))

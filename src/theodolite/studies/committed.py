@@ -1,7 +1,7 @@
 """Long runs whose rows are part of the package.
 
-A paper's folder ``committed`` holds a JSON file a run: the config, what it was made
-with, and a table of columns and lines. Rows of theory, where the run had other data,
+A paper's folder ``committed`` holds one JSON file per run: its config, versions and
+device, and a table of columns and lines. Rows of theory, where the run had other data,
 are among them under ``side="predicted"``. Below the paper scale the runner judges and
 draws them beside a run's own; the paper scale measures the same cells again.
 """
@@ -26,8 +26,8 @@ class CommittedRun:
     Attributes:
         package: Package of the paper, whose folder ``committed`` has the file.
         name: Name of the file, without its ending; one may serve several studies.
-        free: Settings that leave the rows of a single cell as they are, such as which
-            other cells there were.
+        free: Settings that do not change the rows of a single cell, such as the list
+            of other cells.
 
     Example:
         >>> run = CommittedRun("theodolite", "no-such-run")
@@ -53,7 +53,7 @@ class CommittedRun:
         """Return both sides of the run; None where there is no such file.
 
         Args:
-            predicted: Theory that stands in where the run brings none.
+            predicted: Predicted rows to use if the run has none.
         """
         rows = self.rows()
         theory = self._all().where(side=PREDICTED)
@@ -71,9 +71,9 @@ class CommittedRun:
         return dict(_saved(self.package, self.name).get("config", {}))
 
     def of_cell(self, config: Any, cell: Mapping[str, Any]) -> Rows:
-        """Return the rows of one cell, if this very config made them.
+        """Return the rows of one cell, if the same config made them.
 
-        Where it was computed makes no difference.
+        The device does not matter.
         """
         ours, theirs = to_json_values(config), self.config()
         free = {"device", "committed", *self.free}
@@ -94,7 +94,7 @@ def pack(
     """Return the content of a committed file.
 
     Args:
-        rows: What to keep; values are rounded to ``digits`` significant digits, and
+        rows: Rows to keep; values are rounded to ``digits`` significant digits, and
             their errors are at least that rounding.
         config: The config that made them.
         made: Where it was computed: device, versions, seconds and similar facts.

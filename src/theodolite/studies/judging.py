@@ -1,4 +1,4 @@
-"""From rows to verdicts, figures and the summary that reports read."""
+"""Make verdicts, figures and the summary that reports read from rows."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -113,7 +113,7 @@ def redraw(entry: Entry, folder: RunFolder) -> list[Path]:
 
 
 def predicted_rows(entry: Entry, config: Any, folder: RunFolder) -> Rows:
-    """Return the theory's rows, computed once a folder, and again where damaged."""
+    """Return the predicted rows, computed once per folder, or again if damaged."""
     with suppress(DamagedError, ValueError, TypeError, RecursionError):
         saved = folder.read(PREDICTED)
         if saved is not None:

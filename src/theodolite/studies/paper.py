@@ -1,4 +1,4 @@
-"""What a paper is: its name, its story, and where its studies are.
+"""Description of a paper: its name, its story and its studies.
 
 The text of a chapter states no result. Results come from verdicts, so that the story
 changes with the numbers.
@@ -18,7 +18,7 @@ class Finding:
 
     Attributes:
         claim: ``study/claim``.
-        numbers: How the names of the numbers to print begin; the first two by default.
+        numbers: Prefixes of the names of numbers to print; the first two by default.
     """
 
     claim: str
@@ -30,9 +30,9 @@ class Chapter:
     """A step of the paper's argument.
 
     Attributes:
-        title: What it is about, in a line.
-        text: What the paper says there and how we ask; ``$…$`` is mathematics.
-        findings: What the numbers answer, in the order of the argument.
+        title: Its topic, in one line.
+        text: The paper's statement and our question; ``$…$`` is mathematics.
+        findings: Claims that answer it, in the order of the argument.
     """
 
     title: str
@@ -62,7 +62,7 @@ class Paper:
         name: Name of its package, and of its folder of results.
         title: Its title.
         authors: Their surnames.
-        year: Of its first version.
+        year: Year of its first version.
         studies: Names of the studies.
         explorer: The interactive part of the report on it, where there is one.
         package: Module that its studies are imported from; by default the one that

@@ -37,11 +37,11 @@ class Plan:
     """A study that can run: its config, device and data were checked.
 
     Attributes:
-        entry: Which study.
-        spec: What names its run folder; datasets count by their checksums.
+        entry: The study.
+        spec: Spec that names its run folder; it holds the datasets' checksums.
         config: The study's own config.
-        command: How to run it again.
-        checksums: Of the datasets that are read from the user's files.
+        command: Command that runs it again.
+        checksums: Checksums of the datasets that are read from the user's files.
     """
 
     entry: Entry
@@ -52,7 +52,7 @@ class Plan:
 
     @property
     def work(self) -> StudyWork:
-        """What a process does with a cell."""
+        """The function that computes a cell in any process."""
         plain = self.config.to_dict()
         entry = self.entry
         return StudyWork(entry.paper, entry.name, plain, self.checksums, entry.file)
@@ -87,8 +87,8 @@ class Plan:
             filters: ``LABEL=VALUE`` texts that choose the cells.
             root: Folder of all results.
             pool: Workers; this process by default.
-            progress: Told of every finished cell.
-            trackers: Told the rows of each computed cell.
+            progress: Shows every finished cell.
+            trackers: Get the rows of each computed cell.
         """
         cells = self.choose(filters)
         folder = RunFolder.create(root, self.spec)
@@ -121,11 +121,11 @@ def plan_study(
     """Check a study before anything is computed, and load its data once.
 
     Args:
-        entry: Which study.
+        entry: The study.
         scale: ``smoke``, ``quick`` or ``paper``.
         n_seeds: Trials per point in place of the preset's.
-        device: Where networks live, in place of the preset's.
-        elsewhere: Other machines will compute: the device need not be here.
+        device: Device of the networks, in place of the preset's.
+        elsewhere: Whether other machines compute; this one then needs no such device.
     """
     study = entry.study
     config = study.config(scale, n_seeds=n_seeds, device=device)
@@ -166,7 +166,7 @@ def _read(entry: Entry, sums: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plan_again(entry: Entry, folder: RunFolder) -> Plan:
-    """Return the plan that made a run whose cells are all there; nothing is loaded.
+    """Return the plan of a run whose cells are all finished; no data is loaded.
 
     Raises:
         RunError: Cells are missing, or another version of the study made them.
@@ -211,11 +211,11 @@ def _config_again(entry: Entry, folder: RunFolder) -> Any:
 
 
 def check_device(name: str, preset: str = "") -> None:
-    """Refuse a device that is not available.
+    """Raise if a device is not available.
 
     Args:
         name: The device.
-        preset: What asks for it, where the user did not.
+        preset: Name of the preset that sets it, if the user did not.
     """
     import torch
 

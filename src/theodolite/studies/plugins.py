@@ -93,9 +93,9 @@ def checked_paper(paper: Any, what: str, place: str) -> Paper:
     """Return a paper from another package if its names are valid.
 
     Args:
-        paper: What they call a paper.
-        what: How a sentence on it begins.
-        place: Where it stands.
+        paper: The object that the package names as its paper.
+        what: Beginning of an error message about it.
+        place: Where it is defined.
     """
     if not isinstance(paper, Paper):
         raise StudyError(
@@ -119,8 +119,8 @@ def checked_paper(paper: Any, what: str, place: str) -> Paper:
 def study_of(paper: Paper, name: str) -> Study:
     """Return a study of a paper.
 
-    It is the ``STUDY`` of the package's module of that name; or, of the package or
-    module itself, what goes by that name, or its ``STUDY`` where there is one study.
+    It is ``STUDY`` in the package's module of that name; or the object of that name in
+    the package or module itself; or its ``STUDY`` if there is only one study.
     """
     full = f"{paper.name}/{name}"
     try:
@@ -145,7 +145,7 @@ def _candidate(home: ModuleType, paper: Paper, name: str) -> Any:
 
 
 def _there(name: str) -> bool:
-    """Return whether there is a module of that name."""
+    """Return whether a module of that name exists."""
     return name in sys.modules or find_spec(name) is not None
 
 

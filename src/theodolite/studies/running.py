@@ -1,4 +1,4 @@
-"""Run a study: measure what is missing, then judge and draw from rows."""
+"""Run a study: compute missing cells, then judge and draw from rows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -47,10 +47,10 @@ def run_study(
         root: Folder of all results.
         pool: Workers to share with other studies.
         jobs: Worker processes where no pool is given; 0 works in this process.
-        progress: Told of every finished cell.
-        trackers: Told the rows of each computed cell, then the verdicts.
-        figure_formats: Kinds of files of each figure; reports show ``svg``, and half
-            of the time goes into the fonts of ``pdf``.
+        progress: Shows every finished cell.
+        trackers: Get the rows of each computed cell, then the verdicts.
+        figure_formats: File formats of each figure; reports show ``svg``, and fonts of
+            ``pdf`` take half of the time.
     """
     entry, config = plan.entry, plan.config
     folder = RunFolder.create(root, plan.spec)

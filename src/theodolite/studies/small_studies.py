@@ -8,7 +8,7 @@ from theodolite.core import Claim, ConfigError, Reading, Rows
 
 from .study import SCALES, Study, StudyConfig
 
-# Trials of the three scales; of 16 a mean is known to a quarter of the spread.
+# Trials of the three scales; 16 give a mean to a quarter of the spread.
 _TRIALS = (16, 64, 256)
 
 Measured = Mapping[str, Any] | Reading | Rows
@@ -22,7 +22,7 @@ def small_study(
     trials: tuple[int, int, int] = _TRIALS,
     revision: int = 1,
 ) -> Study:
-    """Return a study whose cells are trials of one function, and that predicts nothing.
+    """Return a study whose cells are trials of one function, without predictions.
 
     Each claim states its region, such as ``inside(mean(measured("top")),
     near(2, 0.1, …))``. The study runs and is judged and reported like any other.
@@ -30,10 +30,10 @@ def small_study(
     Args:
         measure: Takes a seed; returns numbers by name, a reading, or rows. It imports
             torch, if it needs it, inside.
-        claims: What is judged.
-        title: What it shows, in a line; the first of the function's docstring, or its
-            name, by default.
-        summary: The claim in a sentence; the statements of the claims by default.
+        claims: Claims to judge.
+        title: Its subject, in one line; by default the first line of the function's
+            docstring, or its name.
+        summary: The claim in one sentence; by default the claims' statements.
         trials: Seeds at the scales smoke, quick and paper.
         revision: Raised when a change of code changes values.
 

@@ -1,4 +1,4 @@
-"""What a study is: one figure, table or theorem of one paper."""
+"""Description of a study: one figure, table or theorem of one paper."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCALES = ("smoke", "quick", "paper")
-# Ten thousand times what any preset asks for; all cells are listed beforehand.
+# Ten thousand times the number in any preset; all cells are listed before the run.
 _MOST_SEEDS = 100_000
 
 
@@ -33,9 +33,9 @@ class StudyConfig:
     """Settings that every study has; its own config extends them.
 
     Attributes:
-        n_seeds: Networks or datasets a point, trials ``seed`` to ``seed+n_seeds-1``.
+        n_seeds: Networks or datasets per point, trials ``seed`` to ``seed+n_seeds-1``.
         seed: First seed.
-        device: Where networks live.
+        device: Device of the networks.
         committed: Whether the rows of a committed long run are judged and drawn too.
     """
 
@@ -82,7 +82,7 @@ class Exhibit:
     """Rows of a study that the explorer of its paper shows in the report.
 
     Attributes:
-        name: What the explorer knows them by.
+        name: Name by which the explorer finds them.
         table: Chooses or computes the rows: flat, few, each with its error.
     """
 
@@ -92,11 +92,11 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Committed:
-    """A long run whose rows travel with the package, to be judged beside new ones.
+    """A long run whose rows are part of the package, judged next to new ones.
 
     Attributes:
         run: The run.
-        labels: Columns that tell the rows of one cell apart.
+        labels: Columns that distinguish the rows of one cell.
         on: Its data, where they differ from those of runs below the paper scale.
     """
 
@@ -110,19 +110,19 @@ class Study:
     """One executable figure, table or theorem.
 
     Attributes:
-        title: What it shows, in a line.
+        title: Its subject, in one line.
         summary: The claim in our words; ``$…$`` is mathematics.
         presets: Config by scale.
         cells: Independent pieces of work of a config, as flat labels.
         predict: Theory only; no rows by default.
         measure: Networks and instruments, one cell at a time; no theory.
-        combine: What needs both sides, one cell at a time, such as closed forms at
-            measured weights; its rows join the measured ones.
+        combine: Theory and measurement together, one cell at a time, such as closed
+            forms at measured weights; its rows join the measured ones.
         compare: Predicted beside measured numbers: rows with ``label``,
             ``predicted``, ``measured`` and ``error``.
         drawings: Figures made from saved rows.
         exhibits: Rows for the explorer of the paper.
-        claims: What is judged.
+        claims: Claims to judge.
         datasets: Named datasets that a config needs, loaded before anything is run.
         splits: Parts of the datasets that it reads.
         departures: Where the study departs from the paper, and why.
@@ -148,7 +148,7 @@ class Study:
     committed: Committed | None = None
 
     def of_cell(self, config: Any, cell: Mapping[str, Any]) -> Rows:
-        """Return all rows of a cell: measured, and what needs both."""
+        """Return all rows of a cell: measured and combined."""
         rows = self.measure(config, cell)
         return rows if self.combine is None else rows + self.combine(config, cell)
 
@@ -183,7 +183,7 @@ def gather_study(package: str, **words: Any) -> Study:
 
     They are ``config`` with ``PRESETS`` and ``cells``, ``claims`` with ``CLAIMS``,
     ``figure`` with ``compare``, and ``predict``, ``measure`` and ``combine`` with a
-    function of the same name. What a package lacks is passed, or left at its default.
+    function of the same name. Missing parts must be passed, or keep their default.
     Title and summary are the first two paragraphs of the package's docstring.
 
     Args:

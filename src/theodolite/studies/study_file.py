@@ -1,4 +1,4 @@
-"""A study in a single Python file, and how workers get it."""
+"""A study in a single Python file, which is sent to workers."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ class StudyFile:
     """A file with a study; its text is sent to workers, which need no copy.
 
     Attributes:
-        path: Where it was read.
+        path: Path of the file.
         text: Its content.
     """
 
@@ -30,7 +30,7 @@ class StudyFile:
 
     @classmethod
     def read(cls, path: Path | str) -> "StudyFile":
-        """Read a file; nothing of it is run."""
+        """Read a file without running it."""
         try:
             return cls(str(path), Path(path).read_bytes())
         except (OSError, ValueError) as error:

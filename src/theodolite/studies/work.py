@@ -19,7 +19,7 @@ class StudyWork:
     """Measure cells of one study, in any process.
 
     Attributes:
-        paper: The paper that the study is of; a worker imports its package by name.
+        paper: Paper of the study; a worker imports its package by name.
         name: Name of the study in its paper.
         config: Its config as plain values.
         checksums: Checksum of each part of a dataset that is read from the user's
@@ -64,7 +64,7 @@ class StudyWork:
 
 
 def part_name(name: str, split: str) -> str:
-    """Name a part of a dataset; samples for training go by the dataset's own name.
+    """Return the name of a split: the dataset's own name for the training split.
 
     Example:
         >>> part_name("mnist", "train"), part_name("cifar10", "test")

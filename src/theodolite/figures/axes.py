@@ -25,7 +25,7 @@ Limits = tuple[float, float]
 
 _POWERS = 3  # an axis with this many powers of ten needs no ticks between them
 _FEW = 0.9  # decades below which 1, 2 and 5 are too few ticks
-_PLAIN = 4  # digits up to which a number is written out
+_PLAIN = 4  # numbers with at most this many digits are written out
 # Each figure must fill this share of a common axis, and the two must overlap by this
 # share of the smaller.
 _ENOUGH = 1 / 3
@@ -98,7 +98,7 @@ def power_axis(ax: Axes, which: Which) -> None:
 def count_axis(ax: Axes, which: Which = "x") -> None:
     """Make an axis of steps or epochs: zero, one, and logarithmic from there on.
 
-    Call it after all is drawn.
+    Call it after all data is drawn.
     """
     axis = _axis(ax, which)
     limits = ax.get_xlim() if which == "x" else ax.get_ylim()
@@ -123,9 +123,9 @@ def count_axis(ax: Axes, which: Which = "x") -> None:
 def match_limits(one: Figure, other: Figure) -> None:
     """Set equal limits on matching panels of two finished figures.
 
-    Panels show the same where title and labels of the axes are equal, and no other
-    panel of their figure has these. Other panels do not change, and neither do axes
-    on which one of the two would be too small to read, or has another range.
+    Panels match if title and axis labels are equal, and no other panel of their figure
+    has these. Other panels do not change, and neither do axes on which one of the two
+    would be too small to read, or has another range.
     """
     theirs = _panels_by_name(other)
     for name, panel in _panels_by_name(one).items():
@@ -161,7 +161,7 @@ def _equal_limits(panel: Axes, other: Axes) -> None:
 
 
 def _fit(axis: Axis, first: Limits, second: Limits) -> bool:
-    """Whether two ranges overlap, and each fills enough of their union."""
+    """Return whether two ranges overlap, and each fills enough of their union."""
     transform = axis.get_transform()  # such as the logarithm
     one, other = (
         transform.transform(np.asarray(limits, float)) for limits in (first, second)

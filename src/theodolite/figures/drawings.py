@@ -35,7 +35,7 @@ def draw_collapse(rows: Rows) -> Figure:
     means, beside that of a simplex.
 
     Args:
-        rows: What ``Collapse.rows()`` returns, of one reading.
+        rows: Result of ``Collapse.rows()`` for one reading.
     """
     means, head = (_points(rows, name) for name in ("plane", "head_plane"))
     if not len(means):
@@ -107,7 +107,7 @@ def draw_ensemble(rows: Rows, *, title: str | None = None) -> Figure:
     """Draw the share of energy by path length, with the fitted law.
 
     Args:
-        rows: Of one reading of a path ensemble.
+        rows: Rows of one reading of a path ensemble.
         title: Above the panel.
 
     Returns:
@@ -144,7 +144,7 @@ def draw_unravelled(rows: Rows, *, title: str | None = None) -> Figure:
     """Draw every path through few blocks, as wide as its share of energy.
 
     Args:
-        rows: Of one reading of single paths.
+        rows: Rows of one reading of single paths.
         title: Above the panel.
 
     Returns:

@@ -20,13 +20,13 @@ from .style import house_style
 # fontTools logs remarks on the dates of a font, which are left out below.
 logging.getLogger("fontTools").setLevel(logging.ERROR)
 
-# What would differ between two days or two releases is left out.
+# Metadata that differs between days or releases is left out.
 _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-# Series of more marks become pixels, also in SVG and PDF.
+# Series with more marks than this become pixels, also in SVG and PDF.
 _MANY = 2_000
 _DPI = {"png": 200.0}
 _PIXELS = 150.0
@@ -41,7 +41,7 @@ def save(
     pixels.
 
     Args:
-        figure: What :func:`new_figure` made.
+        figure: Figure from :func:`new_figure`.
         stem: File name without its ending.
         formats: Among ``svg``, ``png`` and ``pdf``.
 

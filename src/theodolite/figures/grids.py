@@ -23,7 +23,7 @@ def draw_grid(
     """Draw the final loss of a grid, the median over all axes that are not shown.
 
     Args:
-        grid: What ``train_grid`` returned.
+        grid: Result of ``train_grid``.
         x: Axis along the horizontal; the rate by default, or the first that varies.
         y: Axis along the vertical of a map; the next that varies and is not the seed.
         title: Above the figure.
@@ -63,7 +63,7 @@ def _axis(grid: Any, wanted: str | None, taken: tuple[str, ...]) -> str:
 
 
 def _over(grid: Any, values: np.ndarray, kept: tuple[str, ...]) -> np.ndarray:
-    """Bring the kept axes to the front, in their order, and the others into one."""
+    """Return values with the kept axes first, in order, and the others as one axis."""
     order = [grid.axis(name) for name in kept]
     rest = [k for k in range(values.ndim) if k not in order]
     moved = values.transpose(*order, *rest)

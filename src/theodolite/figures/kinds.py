@@ -84,7 +84,7 @@ _KINDS: dict[tuple[str, ...], SeriesStyle] = {
     ("first_layer",): _FIRST_LAYER,
     ("first_layer_kinks",): _FIRST_LAYER.lighter("^"),
     ("last_layer",): _look("brown", "s"),
-    # Of no kind: the only series of a figure, and what stands beside it.
+    # Of no kind: the only series of a figure, and the marks next to it.
     ("measured", "held_out"): _INK,
     ("training_samples",): SeriesStyle(TEXT_COLOUR, "^", "dashdot"),
     ("beside",): _MUTED,

@@ -240,7 +240,7 @@ def _draw_points(
             markerfacecolor=BACKGROUND,
             markeredgewidth=1.2,
             label=_label(None, means),
-            # Large ones stand around others and must not hide them.
+            # Large markers surround others and must not hide them.
             zorder=2.6 if size <= _MARKER_SIZE else 2.3,
             **shared,
         )
@@ -281,12 +281,12 @@ def meaning_entries(panels: Iterable[Axes]) -> list[Line2D]:
 
 
 def is_hollow(mark: Line2D) -> bool:
-    """Whether the markers of a line are open."""
+    """Return whether the markers of a line are hollow."""
     return str(mark.get_markerfacecolor()).lower() == BACKGROUND.lower()
 
 
 def _entry(mark: Line2D, label: str) -> Line2D:
-    """Return a mark without data like another, with a marker of no series."""
+    """Return a copy of a mark without data, with a marker that no series uses."""
     marker = mark.get_marker()
     series = marker not in ("None", "none", "", None, "x")
     entry = Line2D([], [], color=MUTED, label=label)

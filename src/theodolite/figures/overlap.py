@@ -1,4 +1,4 @@
-"""Marks of a panel: which hide others or leave the panel.
+"""Find marks of a panel that hide others or leave the panel.
 
 All places are in pixels.
 """
@@ -29,11 +29,11 @@ def limit_y(
 ) -> None:
     """Limit a finished panel from above and below, and mark where series leave it.
 
-    Limits within which all data lie change nothing.
+    Limits that contain all data change nothing.
 
     Args:
         ax: The panel.
-        means: What the mark means, for the legend.
+        means: Meaning of the mark, for the legend.
         bottom: Least value to show.
         top: Greatest value to show.
     """
@@ -106,12 +106,12 @@ def points_of(line: Line2D) -> np.ndarray:
 
 
 def has_marker(line: Line2D) -> bool:
-    """Whether a line has markers at its points."""
+    """Return whether a line has markers at its points."""
     return line.get_marker() not in ("None", "none", "", " ", None)
 
 
 def is_joined(line: Line2D) -> bool:
-    """Whether the points of a line are joined."""
+    """Return whether the points of a line are joined."""
     return line.get_linestyle() not in ("None", "none", "", " ")
 
 
@@ -131,7 +131,7 @@ def _visible(artist: Artist) -> bool:
 
 
 def _covers(over: Line2D, under: Line2D) -> bool:
-    """Whether one series lies over all of another, which is no wider than it."""
+    """Return whether one series covers all of another that is not wider."""
     if has_marker(over) != has_marker(under) or is_joined(over) != is_joined(under):
         return False
     if is_hollow(over) or over.is_dashed() or meaning(under) or meaning(over):

@@ -1,4 +1,4 @@
-"""Any reading as a figure: one drawing per class, and one for all others."""
+"""Draw any reading: a special drawing for some classes, one for all others."""
 
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +50,7 @@ _KINDS: dict[str, Draw] = {
 
 @house_style()
 def draw_reading(reading: Reading, *, title: str | None = None) -> Figure:
-    """Draw what an instrument returned, with its error.
+    """Return a figure of a reading, with its error.
 
     A class without a special drawing shows its first quantities: a list along its
     dimension, a table as an image, a number with its interval.

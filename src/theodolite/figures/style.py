@@ -17,8 +17,8 @@ from matplotlib.rcsetup import cycler
 from theodolite.core import ConfigError, unknown_name
 
 # Okabe & Ito (2008), Color universal design, without their yellow and black, which
-# are lost on a white or a dark page, and two more that eyes without red or green cones
-# tell from these six as well as the six from one another.
+# are lost on a white or a dark page, and two more, which colour-blind readers (red or
+# green) distinguish from these six as well as the six from one another.
 PALETTE = {
     "blue": "#0072B2",
     "vermilion": "#D55E00",
@@ -222,7 +222,7 @@ def ordered_style(value: Any, values: Sequence[Any]) -> SeriesStyle:
 
 
 def ramp_colour(along: float) -> str:
-    """Return the colour of the ramp at a place between 0 and 1."""
+    """Return the colour of the ramp at a position between 0 and 1."""
     place = along * (len(RAMP) - 1)
     low = min(int(place), len(RAMP) - 2)
     return _mix(RAMP[low], RAMP[low + 1], place - low)

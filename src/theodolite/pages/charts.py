@@ -27,7 +27,7 @@ class Series:
     """Points of one kind: place, value, error.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         points: In order of their places; values are finite.
         kind: A line with a band for its error, or columns.
         side: ``"a"`` or ``"b"``, which colours it.
@@ -43,13 +43,13 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Series on two axes, with lines of reference.
+    """Series on two axes, with reference lines.
 
     Attributes:
-        label: What the drawing shows, for those who do not see it.
+        label: Description of the drawing, for screen readers.
         x: Name of the horizontal axis.
         y: Name of the vertical axis.
-        series: What is drawn.
+        series: The series to draw.
         log_y: Whether the vertical axis is logarithmic.
         levels: Heights of dashed lines, with their names.
         uprights: Places of upright dashed lines, with their names.
@@ -107,7 +107,7 @@ def draw_bars(
     """Return named numbers one below the other, on one axis.
 
     Args:
-        bars: What is drawn; a bar spans the interval, or starts at zero without one.
+        bars: The numbers; a bar spans the interval, or starts at zero without one.
         label: What the drawing shows.
         axis: Name of the axis.
         log: Whether it is logarithmic.

@@ -1,4 +1,4 @@
-"""The colours of a page, and those of a figure as they are on a dark page.
+"""The colours of a page, and the colours of figures on a dark page.
 
 Greys change places: black becomes the page's light text, white its dark card. Other
 colours keep their hue and are made as light as they must be to be seen.
@@ -43,8 +43,8 @@ _HEX = re.compile(r"#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{3})(?![0-9a-fA-F])")
 _GREY = 0.07
 # Darker greys are text and lines, lighter ones paper and grids.
 _DARK, _LIGHT = 0.45, 0.85
-# What the guidelines for accessible content ask of graphics; more would make colours
-# of one scale alike.
+# Contrast that the WCAG guidelines require of graphics; more would make colours of
+# one scale look alike.
 _CONTRAST = 3.0
 
 Colour = tuple[float, float, float]
@@ -114,7 +114,7 @@ def _contrast(one: Colour, other: Colour) -> float:
 
 
 def _luminance(colour: Colour) -> float:
-    """Return relative luminance, by the guidelines for accessible content 2.2."""
+    """Return the relative luminance, as WCAG 2.2 defines it."""
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
         for part in colour

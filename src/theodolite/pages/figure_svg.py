@@ -22,7 +22,7 @@ _SHIFT = re.compile(r"translate\(([-\d.e]+)[\s,]+([-\d.e]+)\)", re.ASCII)
 _ROUNDED = ("d", "x", "y", "cx", "cy", "points", "x1", "x2", "y1", "y2")
 _HREF = "href"
 _REFERENCE = re.compile(r"#([\w.:-]+)")
-# More fills with a hue than this are no series but a scale of values.
+# More coloured fills than this are a colour scale, not series.
 _SERIES = 12
 _FILL = re.compile(r"fill: (#[0-9a-f]{6})")
 _COLOURED = ("fill", "stroke", "stop-color", "color")
@@ -43,7 +43,7 @@ class SharedSvg:
         self._drawings = 0
 
     def prefix(self) -> str:
-        """Return what the identifiers of one more drawing begin with."""
+        """Return the prefix of the identifiers of one more drawing."""
         self._drawings += 1
         return f"f-{_name(self._drawings - 1)}"
 
@@ -95,8 +95,8 @@ def inline_svg(
 
     Args:
         text: The document.
-        shared: What the drawings of the page share.
-        label: What it shows, in words, for those who do not see it.
+        shared: Shapes and styles that the page's drawings share.
+        label: Description of the drawing, for screen readers.
         source: Name to give in an error.
 
     Raises:
@@ -200,7 +200,7 @@ def _declared(element: ElementTree.Element) -> set[str]:
 
 
 def _rename(root: ElementTree.Element, prefix: str) -> None:
-    """Give short names to what the drawing refers to, and none to the rest."""
+    """Give short identifiers to referenced elements; remove all other identifiers."""
     referring = [
         (element, name)
         for element in root.iter()
@@ -243,7 +243,7 @@ def _share_style(
 
 
 def _unwrap(element: ElementTree.Element) -> None:
-    """Take groups without attributes out of the tree, and empty ones with them."""
+    """Remove groups that are empty, and unwrap groups without attributes."""
     kept: list[ElementTree.Element] = []
     for child in element:
         _unwrap(child)

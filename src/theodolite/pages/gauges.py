@@ -27,7 +27,7 @@ class GaugeNumber:
     """A number to draw.
 
     Attributes:
-        name: What it is.
+        name: Its name.
         look: Class for its style: an outcome of a claim, a severity of a finding.
         value: The estimate; None if there is none.
         low: Lower end of its interval; None if it has none.
@@ -54,7 +54,7 @@ class GaugeNumber:
 
 
 def gauge_scale(numbers: Iterable[GaugeNumber]) -> Scale:
-    """Return the scale on which these numbers and their regions are seen."""
+    """Return a scale that shows these numbers and their regions."""
     shown = list(numbers)
     regions = [one.region for one in shown if one.region is not None]
     return interval_scale([(one.value, one.low, one.high) for one in shown], regions)
@@ -66,9 +66,9 @@ def draw_gauge(
     """Draw numbers that share a region, one above the other, over an axis.
 
     Args:
-        rows: Whose each number is, and the number.
-        shared: What the drawings of the page share.
-        label: What the drawing shows, for those who do not see it.
+        rows: Owner of each number, and the number.
+        shared: Shapes and styles that the page's drawings share.
+        label: Description of the drawing, for screen readers.
     """
     scale, tall = gauge_scale(number for _, number in rows), _ROW * len(rows)
     parts = []

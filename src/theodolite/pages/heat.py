@@ -75,7 +75,7 @@ def draw_heat_map(
 
     Args:
         cells: Numbers by step and row.
-        names: What the rows are of.
+        names: Names of the rows.
         label: What the drawing shows.
     """
     steps = sorted({step for step, _ in cells})

@@ -33,14 +33,14 @@ def render_page(
     styles: Iterable[str] = (),
     scripts: Iterable[str] = (),
 ) -> str:
-    """Return the page that a template makes of this content.
+    """Return the page of a template filled with this content.
 
     Args:
         package: Package with the folder ``templates``; those of this package are
             found as well, ``page.html.j2`` among them, which every page extends.
         template: Name of the template.
-        content: What it shows.
-        shared: What the drawings of the page share.
+        content: Variables of the template.
+        shared: Shapes and styles that the page's drawings share.
         styles: Names of style sheets, beside ``page.css``.
         scripts: Names of scripts, beside ``page.js``.
     """

@@ -1,4 +1,4 @@
-"""Scales: from numbers to places along a line, with round ticks."""
+"""Scales: map numbers to positions along a line, with round ticks."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from .numbers import MINUS, format_number, tick_label
 
 # A logarithmic chart never spans more decades than this below its largest value.
 _DECADES = 12
-# Numbers that differ by more than this factor are seen together on logarithms only.
+# Numbers that differ by more than this factor need a logarithmic scale.
 _LOG_RATIO = 300.0
 # Space around the outermost numbers, as shares of their distance.
 _ROOM, _ROOM_IN_REGION = 0.08, 0.3
@@ -43,7 +43,7 @@ class Scale:
     threshold: float = 1.0
 
     def __call__(self, value: float) -> float:
-        """Return the place of a number; what lies beyond an end is put at the end.
+        """Return the position of a number; numbers beyond an end are put at the end.
 
         Example:
             >>> Scale(low=0.0, high=4.0)(1.0)
@@ -106,7 +106,7 @@ def scale_of(
     """Return the scale of a chart that shows these numbers.
 
     Args:
-        values: What is shown; numbers that are not finite are left out, and on a
+        values: The numbers; those that are not finite are left out, and on a
             logarithmic scale those that are not positive.
         start: Place of the smallest.
         end: Place of the largest.

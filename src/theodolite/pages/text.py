@@ -39,7 +39,7 @@ _KEPT = frozenset(
     "linethickness mathvariant maxsize minsize movablelimits rowspacing rspace "
     "scriptlevel stretchy width".split()
 )
-# LaTeX that the converter does not know, in words that it does.
+# LaTeX commands that the converter does not know, with replacements.
 _ALIASES = {
     r"\arg": r"\operatorname{arg}",
     r"\argmin": r"\operatorname{arg\,min}",
@@ -47,7 +47,7 @@ _ALIASES = {
     r"\!": "",
 }
 _COMMAND = re.compile(r"\\(?:[A-Za-z]+|!)")
-# The converter raises the last of a binomial's parts alone unless it is one group.
+# The converter puts a power on a binomial's last part only, unless it is grouped.
 _GROUP = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 _BINOMIAL = re.compile(rf"\\[td]?binom\s*{_GROUP}\s*{_GROUP}")
 # What a source escapes in text, where the converter writes it as it came.

@@ -22,11 +22,11 @@ Judged = tuple[str, SavedJudgement, str]
 
 
 def panels(verdict: SavedVerdict, shared: SharedSvg) -> list[dict[str, Any]]:
-    """Return what decides a claim; of an erratum as printed, then as corrected.
+    """Return the deciding panels of a claim; for an erratum, as printed and corrected.
 
     Args:
         verdict: The claim and its verdict.
-        shared: What the drawings of the page share.
+        shared: Shapes and styles that the page's drawings share.
     """
     if verdict.kind is not Kind.ERRATUM:
         return [_panel(verdict, shared)]

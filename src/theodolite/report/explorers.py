@@ -12,7 +12,7 @@ from theodolite.core import Summary
 
 from .finished_runs import JudgedRun, newest_summary
 
-# Below what a pixel shows, and above what rounding of 64 bits leaves.
+# Smaller than a pixel, and larger than float64 rounding.
 _DIGITS = 7
 # Scripts of each explorer in the folder ``explorers`` of the templates, in this order.
 EXPLORER_SCRIPTS = {

@@ -35,7 +35,7 @@ def lay_out(shown: Iterable[JudgedRun], shared: SharedSvg) -> list[dict[str, Any
 
     Args:
         shown: One run per study, those of a paper together.
-        shared: What the drawings of the page share.
+        shared: Shapes and styles that the page's drawings share.
     """
     names = _Names()
     papers = []
@@ -150,8 +150,8 @@ def _finding(entry: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, Any]:
 def groups(claims: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Split the claims of a study into shown and folded groups, by kind.
 
-    The paper's own claims come first, then errata, then what goes beyond it. What
-    does not fit on a screen is folded, but never a single claim.
+    The paper's own claims come first, then errata, then our own statements. Groups that
+    do not fit on a screen are folded, but never a single claim.
     """
     order = {kind: place for place, (kind, _) in enumerate(_KINDS)}
     ordered = sorted(claims, key=lambda entry: order[entry["claim"].kind])
@@ -173,7 +173,7 @@ def _figures(
 
     Args:
         run: The run.
-        shared: What the drawings of the page share.
+        shared: Shapes and styles that the page's drawings share.
         name: Gives a figure its identifier in the page.
     """
     figures = {one.name: one for one in run.summary.figures}

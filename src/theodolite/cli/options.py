@@ -9,7 +9,7 @@ import typer
 
 
 def not_a_file(out: Path) -> Path:
-    """Refuse a file where a folder of results is wanted."""
+    """Raise if the folder of results is a file."""
     if out.exists() and not out.is_dir():
         from theodolite.core import ConfigError
 

@@ -1,7 +1,7 @@
 """Output of the command line, to streams that may be closed, full or not Unicode.
 
-Whatever they are, a command ends with its exit code, and with one sentence where it
-failed and there is still somebody to hear it.
+In all cases a command ends with its exit code, and after a failure with one sentence
+if a stream can still be written to.
 """
 
 import os
@@ -62,8 +62,8 @@ def print_text(text: str, *, mark: str = "", colour: str | None = None) -> None:
 
     Args:
         text: Lines of any origin.
-        mark: What stands before them.
-        colour: Of the mark, where colour is welcome.
+        mark: Prefix of the text.
+        colour: Colour of the mark, if the terminal shows colours.
     """
     mark = _safe(mark)
     if colour and _coloured():
@@ -100,7 +100,7 @@ def flush_and_exit(code: int) -> NoReturn:
     """Flush the output and exit; print a sentence if the output cannot be written."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has enough of it
+    except BrokenPipeError:  # the reader of the pipe has closed it
         _abandon(sys.stdout)
         code = 141
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""From names on the command line to studies."""
+"""Find the studies that the command line names."""
 
 import shlex
 from collections.abc import Iterable, Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def named_studies(names: Iterable[str], *, trust: bool) -> list["Entry"]:
     """Return the studies with these names, each once.
 
-    A broken study of others is left out of ``all`` with a sentence; asked for by its
-    name it is an error.
+    ``all`` skips a broken study of another package with a message; requested by its
+    name, it is an error.
     """
     from theodolite.studies import select
 
@@ -40,7 +40,7 @@ def listed(
 ) -> tuple[list[Line], Sequence["Damage"]]:
     """Return the claims to list, with their last verdicts, and what is damaged.
 
-    What ran from a file is known by what it left, which needs none of its code.
+    Studies that ran from a file are listed from their results, without their code.
     """
     from theodolite.runs import results_in
     from theodolite.studies import catalogue
@@ -81,10 +81,10 @@ def last_run(
     """Return the last judged run of a study, and the study where it is known.
 
     Args:
-        name: Of the study, or of its file.
+        name: Name of the study, or of its file.
         trust: Whether a file may be run.
         out: Folder of results.
-        code: Whether the study itself is needed; its results do without.
+        code: Whether the study itself is needed, not only its results.
     """
     from theodolite.core import RunError, UnknownNameError
     from theodolite.runs import results_in

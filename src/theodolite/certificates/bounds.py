@@ -277,7 +277,7 @@ def _gradient_square(
         parameters = list(model.requires_grad_(True).parameters())
         try:
             came = run_model(model, inputs.detach())
-        except ValueError as error:  # as a batch norm's, of one number a feature
+        except ValueError as error:  # e.g. a batch norm's, per feature
             raise MeasurementError(
                 f"the model does not run on the inputs ({str(error).splitlines()[0]}): "
                 "pass more samples, or another norm mode"

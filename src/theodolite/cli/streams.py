@@ -17,9 +17,9 @@ import typer
 def open_streams() -> None:
     """Make the standard streams safe to write to, before any other file is opened.
 
-    A closed one becomes the null device: the next file that is opened would take its
-    place, and receive what was meant for a person. Characters that an encoding lacks
-    are written as escapes.
+    A closed stream becomes the null device: otherwise the next opened file would get
+    its file descriptor, and receive the output. Characters that an encoding lacks are
+    written as escapes.
     """
     for number in range(3):
         try:

@@ -98,7 +98,7 @@ class ResidualBlock(nn.Module):
 
 
 class SystemNetwork(nn.Module):
-    """The layers of a system in a row; ``blueprint`` is the blueprint it was built from.
+    """The layers of a system in a row; ``blueprint`` describes them.
 
     Attributes:
         blueprint: The system.

@@ -161,7 +161,7 @@ class ConvolutionLayer(_MatrixLayer):
         stride: Step of patches along both.
         padding: Zeros at the borders of both.
         parameterisation: P of the kernel, one row per output channel.
-        eps: $\epsilon$ of the normalised parameterisations.
+        eps: Epsilon of the normalised parameterisations.
         scale: Factor, not trained.
         bias: Whether each output channel has a bias.
 

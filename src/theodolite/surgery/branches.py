@@ -39,7 +39,7 @@ def scale_branches(
 
     Args:
         model: Any network that anatomy understands; not changed.
-        batch: Runs it, as the instruments take batches.
+        batch: Batch to run it on, in any form that instruments accept.
         by: A number; a list of one per branch; or ``"depth"`` for $1/L$ and
             ``"sqrt_depth"`` for $1/\sqrt{L}$, of $L$ branches on the same level, which
             is the trunk or the inside of one branch.
@@ -75,7 +75,7 @@ def zero_branches(
 
     Args:
         model: Any network that anatomy understands; not changed.
-        batch: Runs it, as the instruments take batches.
+        batch: Batch to run it on, in any form that instruments accept.
         how: Write zeros into the last layer or norm of each branch (``"weights"``), or
             multiply each branch by a learned factor that starts at 0 (``"scale"``).
         which: Additions by number, or modules; by default all.

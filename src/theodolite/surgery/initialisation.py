@@ -44,7 +44,7 @@ def fixup(
     Args:
         model: Any network that anatomy understands, without norms in its branches; not
             changed.
-        batch: Runs it, as the instruments take batches.
+        batch: Batch to run it on, in any form that instruments accept.
         seed: Seed of the weights.
         scalars: Add a learned factor, from 1, to each branch, and a learned shift, from
             0, to the input of each of its layers.

@@ -51,7 +51,7 @@ def change_norms(
 
     Args:
         model: Any network that anatomy understands; not changed.
-        batch: Runs it, as the instruments take batches.
+        batch: Batch to run it on, in any form that instruments accept.
         to: ``"group"``; ``"layer"``, over all channels and pixels of a sample;
             ``"pixel"``, over the channels of each pixel; ``"weight"``; or ``"none"``,
             an identity.
@@ -102,7 +102,7 @@ def fold_norms(model: nn.Module, batch: Batch, *, which: Paths = None) -> Result
 
     Args:
         model: Any network that anatomy understands; not changed.
-        batch: Runs it, as the instruments take batches.
+        batch: Batch to run it on, in any form that instruments accept.
         which: Paths of batch norms; by default all.
 
     Raises:

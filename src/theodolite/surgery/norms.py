@@ -33,7 +33,7 @@ def move_norms(
 
     Args:
         model: Any network that anatomy understands; not changed.
-        batch: Runs it, as the instruments take batches.
+        batch: Batch to run it on, in any form that instruments accept.
         to: After the sum (``"post"``), or before the branch (``"pre"``).
         which: Additions by number, or modules; by default all with a norm to move.
 

@@ -102,7 +102,7 @@ def add_identity(
 
     Args:
         model: Any network that anatomy understands; not changed.
-        batch: Runs it, as the instruments take batches.
+        batch: Batch to run it on, in any form that instruments accept.
         scale: Factor of I; with 0 and ``learnable``, outputs do not change.
         isometry: Use Haar details instead of zeros, so that all singular values are 1.
         learnable: Make the factor a parameter, one per skip, that starts at ``scale``.
@@ -192,7 +192,7 @@ def insert_skips(
 
     Args:
         model: Any network; not changed.
-        batch: Runs it, as the instruments take batches.
+        batch: Batch to run it on, in any form that instruments accept.
         around: Paths of submodules that take and return one tensor.
         scale: Factor of I.
         learnable: Make the factor a parameter, one per skip, that starts at ``scale``.
@@ -260,7 +260,7 @@ def remove_skips(model: nn.Module, batch: Batch, *, which: Which = None) -> Resu
 
     Args:
         model: Any network that anatomy understands; not changed.
-        batch: Runs it, as the instruments take batches.
+        batch: Batch to run it on, in any form that instruments accept.
         which: Additions by number, or modules; by default all.
 
     Raises:

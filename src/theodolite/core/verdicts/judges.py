@@ -40,7 +40,7 @@ def exact(
 
     Args:
         gaps: Rows whose values are distances.
-        within: Largest distance that counts as rounding.
+        within: Region of distances that count as rounding.
         rival: Rows of the rival's distances.
     """
     test = inside(largest(gaps), within)

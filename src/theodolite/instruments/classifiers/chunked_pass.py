@@ -155,7 +155,7 @@ class Pass:
     def _nearest(
         self, block: Block, strays: Tensor, size: float
     ) -> tuple[Tensor, Tensor]:
-        """Return which class mean, by samples, is nearest, and where that is unsure."""
+        """Return masks: the nearest class mean per sample, and where it is unsure."""
         gaps = self._gaps.index_select(1, block.labels)
         scores = torch.addmm(gaps, self._slopes, strays)
         close = scores <= scores.amin(0) + self._blur(self._near_reach, size)

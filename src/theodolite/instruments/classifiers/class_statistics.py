@@ -111,7 +111,7 @@ class BetweenClasses:
 
     @classmethod
     def of(cls, means: Tensor, count: Tensor, centre: Centre) -> "BetweenClasses":
-        """Return centred means and their covariance's basis; classes weigh the same."""
+        """Return centred means and a basis of their span; classes weigh the same."""
         shares = count / count.sum()
         middle = means.mean(0) if centre == "classes" else shares @ means
         centred = means - middle

@@ -99,7 +99,7 @@ class ClassifierPasses:
 
     @contextmanager
     def own_statistics(self) -> Iterator[None]:
-        """Make passes use the statistics of their batch, if the norm mode has any."""
+        """Under ``full``, make passes use the statistics of their own batch."""
         known = self._known
         if self.mode is NormMode.FULL:
             self._known = None

@@ -129,7 +129,7 @@ class Heartbeat:
         self.broken: str | None = None
         self.group: Callable[[], Any] | None = None
         self._notes: list[Note] = []  # in the store's order
-        self._own_notes: list[Note] = []  # not written to the store yet
+        self._own_notes: list[Note] = []  # not accepted by the store
         self._requests: queue.SimpleQueue[Callable[[], None] | None] = (
             queue.SimpleQueue()
         )

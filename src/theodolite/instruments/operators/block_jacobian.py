@@ -297,7 +297,7 @@ class BlockJacobian(Operator):
             )
 
     def _coupling(self) -> str | None:
-        """Return the size of the coupling between samples, None if there is none.
+        """Return a message that says how samples are coupled, None if they are not.
 
         Any two samples differ in a bit of their number, so cotangents on the samples
         with that bit set, and on the others, see every pair.

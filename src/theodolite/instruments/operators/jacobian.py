@@ -95,7 +95,7 @@ class Jacobian(ParameterOperator):
         return self._map.differentiated(chunk)
 
     def outputs(self) -> Tensor:
-        """Return the outputs of all the data, flat, as the rows go."""
+        """Return the outputs of all the data, flat, in the order of rows."""
         with self._prepared.session():
             return self._all_rows(self._map.outputs())
 

@@ -122,7 +122,7 @@ class OutputMap:
         ]
 
     def map(self, group: Group, chunk: Chunk) -> Map:
-        """Return a chunk's outputs by the leaves, where it shares no moments."""
+        """Return the map from leaves to a chunk's outputs; it shares no moments."""
         return self._maps.graph(group, chunk, lambda: self._built(chunk))
 
     def _built(self, chunk: Chunk) -> Map:

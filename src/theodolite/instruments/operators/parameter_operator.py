@@ -189,7 +189,7 @@ class ParameterOperator(Operator):
 
     @property
     def way_reason(self) -> str:
-        """Why chunks take turns, at a pass over all of them per norm; else empty."""
+        """Why chunks are sequential, with one pass over all per norm; else empty."""
         statistics = [group.statistics for group in self._prepared.groups]
         reasons = {joint.reason for joint in statistics if joint is not None}
         return "; ".join(sorted(reasons - {""}))

@@ -250,7 +250,7 @@ def _bounded(
     *,
     rows: bool,
 ) -> RoundingNoise:
-    """Bound the error by the sum of squares and by the forms of some vectors."""
+    """Return error bounds from the squares and quadratic forms of some vectors."""
     from scipy.stats import chi2, t
 
     count, forms = len(values), np.array(values)

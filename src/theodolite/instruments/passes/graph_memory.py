@@ -119,7 +119,7 @@ class GraphMemory:
         return wanted
 
     def counted(self, samples: int) -> int | None:
-        """Forecast the same from the tensors that a few samples' product has alive."""
+        """Forecast the same from tensors alive in a product of a few samples."""
 
         def alive(count: int) -> list[int]:
             chunk, known = self._few(count)

@@ -43,7 +43,7 @@ class CriticalPoints(Reading):
         distances: How far the true point is, to first order, in units of the radius.
         bends: Smallest magnitude of the tangent Hessian's eigenvalues at each.
         hits: Starts that ended at each.
-        points: The points, a row each.
+        points: The points, one row each.
     """
 
     counts: Annotated[np.ndarray, Dims("index", error="missing")]
@@ -64,11 +64,11 @@ class CriticalPoints(Reading):
 
     @property
     def complete(self) -> bool:
-        """Whether nothing speaks for a point that is missing."""
+        """Whether no sign of a missing point was found."""
         return self.missing == 0
 
     def below(self, energy: float) -> np.ndarray:
-        """Return how many there are of each index, of energies up to one."""
+        """Return the number of points of each index, up to a given energy."""
         kept = self.indices[self.energies <= energy]
         return np.bincount(kept, minlength=self.counts.size)
 
@@ -116,7 +116,7 @@ class Search:
 
     @property
     def dimension(self) -> int:
-        """Of the space around the sphere."""
+        """Dimension of the space around the sphere."""
         return self.distinct.points.shape[1]
 
     @cached_property
@@ -156,7 +156,7 @@ class Search:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing speaks for a missing point."""
+        """Whether no sign of a missing point was found."""
         if not len(self.indices) or self.euler != self.characteristic or self.lone:
             return False
         largest = np.abs(self.eigenvalues).max()

@@ -144,7 +144,7 @@ def _shapes(inputs: Any) -> str:
 
 
 def _foreign(model: nn.Module, inputs: Any) -> str:
-    """Return the dtype or device of inputs if it differs from the parameters'."""
+    """Return the types of those inputs that do not have the parameters' dtype."""
     own = {parameter.dtype for parameter in model.parameters()}
     parts = inputs.values() if isinstance(inputs, Mapping) else [inputs]
     kinds = [

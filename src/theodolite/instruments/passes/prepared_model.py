@@ -293,9 +293,9 @@ class PreparedModel:
         return self.check(value) if check else value
 
     def depends(self, chunk: Chunk) -> bool:
-        """Return whether what is measured depends on any parameter; only in a session.
+        """Return whether the measured value depends on any parameter; in a session.
 
-        If so, those chosen may well play no part, and derivatives by them are zero.
+        If so, the chosen ones may have no influence: their derivatives are then zero.
         """
         every = [p for p in self.model.parameters() if p.is_floating_point()]
         flags = [parameter.requires_grad for parameter in every]
@@ -308,7 +308,7 @@ class PreparedModel:
                 parameter.requires_grad_(flag)
 
     def renew(self) -> None:
-        """Bring the model to the state each pass starts from; only in a session."""
+        """Reset the model to the state each pass starts from; only in a session."""
         # No part of the pass, so modes that watch the pass must not see it.
         with torch._C.DisableTorchFunction():
             if self._saved is not None:

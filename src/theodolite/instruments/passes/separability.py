@@ -235,7 +235,7 @@ def _by_batch(pool: Sequence[_Single]) -> Iterator[list[_Single]]:
 def _unlike_halves(pool: Sequence[_Single], count: int) -> list[list[_Single]]:
     """Choose two halves of samples whose counts differ most, and are not zero.
 
-    So a wrong way of counting shows. None are chosen where no two samples count.
+    This exposes a wrong rule. The result is empty if fewer than two samples count.
     """
     counting = [one for one in pool if one[2] > 0]
     if len(counting) < 2:

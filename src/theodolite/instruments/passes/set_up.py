@@ -200,7 +200,7 @@ def _streams(prepared: PreparedModel) -> bool:
 def _refuse_to_part(prepared: PreparedModel, groups: Sequence[Group]) -> None:
     """Refuse statistics over several passes if the model differentiates them itself.
 
-    What a model passes back itself, it would pass back within each chunk alone.
+    The model's own backward pass would see only one chunk at a time.
     """
     coupled = any(group.coupled for group in groups)
     if prepared.team.largest(coupled and prepared.measure.differentiates):

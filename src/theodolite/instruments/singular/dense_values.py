@@ -157,7 +157,7 @@ def _eigenvalues(gram: np.ndarray) -> np.ndarray:
 
 
 def _check_finite(finite: bool) -> None:
-    """Refuse a Gram matrix by its diagonal, which bounds all other entries."""
+    """Refuse NaN or infinity on the diagonal, which bounds all other entries."""
     if not finite:
         raise MeasurementError(
             "the Jacobian holds NaN or infinity: look for square roots or divisions at "

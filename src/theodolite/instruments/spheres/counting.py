@@ -49,7 +49,7 @@ def critical_points(
         energy: Maps a batch of points (batch, dimension), float64, to their energies
             (batch,), each from its own row; a module is left as found.
         dimension: Dimension of the space around the sphere, 2 or more.
-        radius: Of the sphere.
+        radius: Radius of the sphere.
         starts: Starts in the first round.
         max_starts: Starts in all; a search not complete by then says so.
         max_steps: Of Newton's method, a start; those that arrive do so in fewer.

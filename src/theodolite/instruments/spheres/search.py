@@ -27,8 +27,8 @@ class CriticalPoints(Reading):
     r"""Critical points of an energy on a sphere.
 
     Attributes:
-        counts: How many there are of each index.
-        total: How many there are.
+        counts: Number of points of each index.
+        total: Number of all points.
         missing: Zero where the search is complete, infinity where some are missing;
             the error of the counts.
         euler: $\sum (-1)^{index}$ over all points.
@@ -36,7 +36,7 @@ class CriticalPoints(Reading):
         starts: Starts that arrived somewhere.
         lone: Points met once only: their share of the starts is about the chance that
             the next start finds a new one.
-        energies: Of the points, in rising order.
+        energies: Energies of the points, ascending.
         energy_errors: What the residual leaves open of each, to first order.
         indices: Negative eigenvalues of the tangent Hessian at each.
         residuals: Size of the tangent gradient at each, over that at random points.
@@ -97,7 +97,7 @@ class Search:
     Attributes:
         distinct: The points.
         here: Energies and derivatives at them.
-        radius: Of the sphere.
+        radius: Radius of the sphere.
         scale: Size of the gradient at random points.
         starts: Starts that arrived.
         apart: Distance below which two points are one.
@@ -121,7 +121,7 @@ class Search:
 
     @cached_property
     def eigenvalues(self) -> np.ndarray:
-        """Of the tangent Hessians, ascending; the zero along each point left out."""
+        """Eigenvalues of the tangent Hessians, ascending, without the radial zero."""
         points = self.distinct.points / self.radius
         hessians = self.here.hessians.cpu().numpy()
         # Moved out of the way: the greatest by far, and the last.

@@ -21,7 +21,7 @@ class Gram:
     r"""$K = \sum_l J_l J_l^\top$, accumulated part by part, one half only.
 
     Rows are (sample, output); traced over outputs, samples alone. Of several processes
-    each has the rows of its samples, and fills in a part of the matrix.
+    each has the rows of its samples, and computes a part of the matrix.
 
     Args:
         samples: Number of samples $N$, those of all processes.

@@ -252,7 +252,7 @@ def _add_unit(
 
 
 def _add_outer(unit: Unit, seen: list[dict[nn.Module, list[Call]]], gram: Gram) -> bool:
-    """Add the rows of a matrix applied to one vector per sample; else return False."""
+    """Add rows that are single outer products; return False if they are not."""
     factors = _outer(unit, seen)
     if gram.team.largest(factors is None) or factors is None:
         return False

@@ -98,7 +98,7 @@ def agrees(value: float, wanted: float, eps: float) -> bool:
 class LayerStrategy:
     """One measurement: its data, its memory and the ways it may take.
 
-    Of several processes each has its own samples, and all come to the whole matrix.
+    Each process has its own samples, and all of them get the whole matrix.
     """
 
     def __init__(

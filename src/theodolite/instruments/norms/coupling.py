@@ -254,7 +254,7 @@ def _size(leaves: Sequence[Tensor]) -> float:
 
 
 def _near(result: Tensor, wanted: Tensor, scale: float) -> bool:
-    """Return whether derivatives agree, also if rounding crosses a kink."""
+    """Return whether derivatives agree, within a tolerance that allows for kinks."""
     limit = 10 * torch.finfo(wanted.dtype).eps ** 0.5 * scale
     return float((result - wanted).abs().max()) <= limit
 

@@ -32,7 +32,7 @@ class CriticalPoints(Reading):
         missing: Zero where the search is complete, infinity where some are missing;
             the error of the counts.
         euler: $\sum (-1)^{index}$ over all points.
-        characteristic: What it is for all: 2 on spheres of even dimension, else 0.
+        characteristic: Value of this for all: 2 on spheres of even dimension, else 0.
         starts: Starts that arrived somewhere.
         lone: Points met once only: their share of the starts is about the chance that
             the next start finds a new one.

@@ -20,7 +20,7 @@ _LEAST = 32
 class Gram:
     r"""$K = \sum_l J_l J_l^\top$, accumulated part by part, one half only.
 
-    Rows are (sample, output); traced over outputs, samples alone. Of several processes
+    Rows are (sample, output), or samples if traced over outputs. Of several processes
     each has the rows of its samples, and computes a part of the matrix.
 
     Args:

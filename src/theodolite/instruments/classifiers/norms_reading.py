@@ -104,9 +104,9 @@ class ClassifierNorms(Reading):
             convention $\rho_k = 1$ for layers that a norm follows.
         folded: Whether a norm was folded into a layer.
         invariance: 2 if every row, 1 if only all rows together may be scaled by a
-            positive number with no change except by $\epsilon$ (a norm with batch
-            statistics follows; with an activation in between, the bias is scaled too);
-            0 if neither was found.
+            positive number with no change except by $\epsilon$ (a norm follows, whose
+            statistics scale too; with an activation in between, the bias is scaled as
+            well); 0 if neither was found.
         scaled_off: $\|g(2W_k) - g\|/\|g\|$ on some samples: 0 if the scale of a layer
             has no effect under this norm mode. NaN if it was not tried.
         doubled_off: $\|g(2W_k) - 2g\|/\|g\|$: 0 if outputs scale with the layer.

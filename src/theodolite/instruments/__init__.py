@@ -1,4 +1,4 @@
-"""Any module and a batch to a reading, with the model left as found."""
+"""Instruments: measure any module on a batch, and leave the model unchanged."""
 
 import lazy_loader
 

@@ -1,8 +1,8 @@
 r"""One pass over features: squares along a basis, nearest class means, decisions.
 
 With $z = Q(h - \mu_y)$ the squared distance of a feature to the mean of class $j$ is
-$-2\,a_j \cdot z + \|a_y - a_j\|^2$ up to a constant in $j$. It has only differences of
-means, so that features close to their mean keep their digits.
+$-2\,a_j \cdot z + \|a_y - a_j\|^2$ up to a constant in $j$. It uses differences of
+means only, so that features close to their mean lose no digits.
 """
 
 from collections.abc import Sequence
@@ -16,26 +16,26 @@ from .class_statistics import BetweenClasses
 from .features import Block, FeatureBatch, blocks, chunks
 from .final_layer import Head
 
-# Samples at a time: 1024 of width 512 in float32 take 2 MB, what a core's cache holds.
+# Samples per chunk: 1024 of width 512 in float32 take 2 MB, which fits a core's cache.
 CHUNK = 1024
-# Products and scores of samples that are held at once.
+# Number of products and scores that are held in memory at once.
 _SCORES = 2**18
-# Roundings of a score within which two count as equal and are taken again in float64.
+# Scores within so many roundings count as equal and are computed again in float64.
 _ROUNDINGS = 32
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sums:
-    """What a pass adds up, in float64.
+    """Sums that one pass accumulates, in float64.
 
     Attributes:
-        along: Squares of features less their class mean, along each row of the basis.
-        squares: Squared norms of features less the shift, a class.
-        apart: Features less the shift, one row per class; empty where there is none.
-        tally: Weights of samples: whose decision is known; of these, whose nearest
-            mean is that of the class decided for; whose decision is right; of all,
-            whose nearest mean is that of their class; all; whose nearest mean is closer
-            than the next by less than means are rounded.
+        along: Squared deviations from the class mean, along each row of the basis.
+        squares: Sum of squared norms of (features - shift), one number per class.
+        apart: Sum of (features - shift), one row per class; empty without a shift.
+        tally: Six sums of sample weights. Samples with a known decision; of these,
+            those whose nearest mean is that of the decided class; those decided
+            correctly. Samples nearest to the mean of their class; all; those whose two
+            nearest means are too close to separate, given the error of means.
     """
 
     along: Tensor
@@ -49,15 +49,15 @@ class Sums:
 
 
 class Pass:
-    """A pass over features about given class means.
+    """One pass over features, relative to given class means.
 
     Args:
         between: The class means.
-        head: Decides where decisions are not known.
-        shift: What is taken off features first, one row per class, or None.
-        dtype: Type that features have, or are brought to.
-        rows: Row of the head of each class mean.
-        error: How far a class mean may be off, in norm.
+        head: Linear classifier that decides if decisions are unknown.
+        shift: Subtracted from the features first, one row per class, or None.
+        dtype: Type that features are converted to.
+        rows: The head's row for each class mean.
+        error: Largest error of a class mean, in norm.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Pass:
         self._rank = len(basis)
         both = basis if head is None else torch.cat([basis, head.weight])
         self._rows = both.to(dtype)
-        # Along the basis, what a class mean is off the shift; a column a class.
+        # Class means minus the shift, along the basis; one column per class.
         self._offset = ((between.means - base) @ basis.T).T.to(dtype).contiguous()
         self._places = between.coordinates
         gaps = torch.cdist(self._places, self._places).square()
@@ -93,7 +93,7 @@ class Pass:
         self._size = max(_SCORES // max(len(both), len(gaps)), 64)
 
     def sums(self, pieces: Sequence[FeatureBatch]) -> Sums:
-        """Add up over all samples."""
+        """Return the sums over all samples."""
         between, zeros = self._between, torch.zeros_like
         along, squares = zeros(between.eigenvalues), zeros(between.count)
         shifted = self._shift is not None
@@ -115,7 +115,7 @@ class Pass:
         return Sums(along=along, squares=squares, apart=apart, tally=tally)
 
     def _products(self, block: Block, apart: Tensor) -> tuple[Tensor, Tensor]:
-        """Return norms of features, and their products, while they are in cache."""
+        """Return norms and products of features, computed while they are in cache."""
         projected = self._rows.new_empty(len(self._rows), len(block))
         norms, start = self._rows.new_empty(len(block)), 0
         room = self._rows.new_empty(min(CHUNK, len(block)), self._rows.shape[1])
@@ -135,7 +135,7 @@ class Pass:
     def _tally(
         self, block: Block, logits: Tensor, strays: Tensor, size: float
     ) -> Tensor:
-        """Weigh samples by where they are nearest, and what is decided for them."""
+        """Return six sums of weights, by nearest mean and decision."""
         near, unsure = self._nearest(block, strays, size)
         own = _at(near, block.labels)
         every = torch.ones_like(own)
@@ -145,7 +145,7 @@ class Pass:
             right = block.decisions == block.labels
         elif self._head is not None:
             best = self._best(block, logits, size)
-            # One score of a sample is best in each, so that both are in one place.
+            # Each sample has one best score in both, so both hold for one class.
             known, agreed, right = every, near & best, _at(best, block.labels)
         else:
             known = agreed = right = ~every
@@ -155,7 +155,7 @@ class Pass:
     def _nearest(
         self, block: Block, strays: Tensor, size: float
     ) -> tuple[Tensor, Tensor]:
-        """Return which class mean, by samples, is nearest, and where that is unsure."""
+        """Return masks: the nearest class mean per sample, and where it is unsure."""
         gaps = self._gaps.index_select(1, block.labels)
         scores = torch.addmm(gaps, self._slopes, strays)
         close = scores <= scores.amin(0) + self._blur(self._near_reach, size)
@@ -167,13 +167,13 @@ class Pass:
             exact = gaps - 2 * z @ self._places.T
             _settle(close, tied, exact.argmin(1))
             least, next_one = exact.topk(2, 1, largest=False).values.unbind(1)
-            # Squared distances move by twice a distance for each of two means.
+            # Squared distances change by twice a distance, for each of the two means.
             reach = gaps.max().sqrt() + z.norm(dim=1)
             unsure[tied] = next_one - least <= 4 * self._error * reach
         return close, unsure
 
     def _best(self, block: Block, logits: Tensor, size: float) -> Tensor:
-        """Return which class, by samples, the head decides for."""
+        """Return a mask of the class that the head predicts for each sample."""
         assert self._head is not None
         scores = logits.add_(self._logits.index_select(1, block.labels))
         close = scores >= scores.amax(0) - self._blur(self._head_reach, size)
@@ -190,19 +190,19 @@ class Pass:
 
 
 def _at(close: Tensor, places: Tensor) -> Tensor:
-    """Return one entry per sample, at the given places."""
+    """Return one entry per sample, that of the given class."""
     return close.gather(0, places.unsqueeze(0)).squeeze(0)
 
 
 def _weighed(samples: Tensor, weights: Tensor | None) -> Tensor:
-    """Return the weight of marked samples, along the last axis, or their number."""
+    """Return the total weight of marked samples, or their number."""
     if weights is None:
         return torch.count_nonzero(samples)
     return (samples.double() @ weights).sum()
 
 
 def _tied(close: Tensor) -> Tensor:
-    """Return the samples of which more than one score is the best."""
+    """Return the samples with more than one best score."""
     if int(torch.count_nonzero(close)) == close.shape[1]:
         return torch.zeros(0, dtype=torch.int64, device=close.device)
     return (torch.count_nonzero(close, dim=0) > 1).nonzero().squeeze(1)
@@ -214,7 +214,7 @@ def _settle(close: Tensor, tied: Tensor, place: Tensor) -> None:
 
 
 def add_by_class(total: Tensor, piece: FeatureBatch, h: Tensor) -> Tensor:
-    """Add features to the sums of their classes; return what this chunk adds."""
+    """Add features to the sums of their classes; return the chunk's sums."""
     weighed = h if piece.weights is None else h * piece.weights[:, None].to(h.dtype)
     if 4 * len(total) > CHUNK or h.dtype == torch.float64:
         return total.index_add_(0, piece.labels, weighed.double())

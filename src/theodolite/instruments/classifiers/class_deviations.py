@@ -1,13 +1,13 @@
-r"""Features at hand, measured about their class means, exactly and in few passes.
+r"""Deviations of features in memory from their class means, exact and in few passes.
 
-With the basis $q_i$ of what lies between class means, $\operatorname{tr}(\Sigma_W
+With a basis $q_i$ of the span of centred class means, $\operatorname{tr}(\Sigma_W
 \Sigma_B^\dagger) = \sum_i \operatorname{Var}(q_i \cdot h)/\lambda_i$: one product of
 the features with fewer rows than there are classes, and no matrix of width by width.
 
-Features are read in the type they have and summed in float64 from chunk to chunk. Sums
-about the origin cancel where features stray little from means that are far from it:
-what they lose is estimated, and where it is too much they are taken again about the
-class means, as long as those still move.
+Features are read in their own type, and chunks are summed in float64. Sums about the
+origin lose digits if deviations are small and the means far from the origin. That loss
+is estimated. If it is too large, the sums are computed again about the class means, for
+as long as the means still change.
 """
 
 from collections.abc import Sequence
@@ -22,24 +22,24 @@ from .class_statistics import BetweenClasses, Centre, ClassMoments
 from .features import FeatureBatch, chunks, not_finite, working
 from .final_layer import Head
 
-# Relative error that makes another pass, and passes at most, by choice.
+# Relative error that triggers another pass, and the most passes; both by choice.
 _WANTED, _PASSES = 2e-7, 4
-# Samples that are first measured in float64, to estimate rounding.
+# Samples that are measured in float64 first, to estimate rounding.
 _FEW = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Deviations:
-    """Features about their class means.
+    """Deviations of features from their class means.
 
     Attributes:
         between: The class means.
         along: Within-class sums of squares along the basis between them.
-        square: Sum of squared distances to the mean, a class.
-        tally: As in a pass.
-        mean_error: Error of any class mean, in norm.
-        loss: What cancellation and rounded means take of the sums of squares, relative.
-        eps: Rounding of a number, relative.
+        square: Sum of squared distances to the mean, one number per class.
+        tally: As in :class:`Sums`.
+        mean_error: Largest error of a class mean, in norm.
+        loss: Relative error of the sums of squares, by cancellation and rounded means.
+        eps: Relative rounding error of a number.
     """
 
     between: BetweenClasses
@@ -51,10 +51,10 @@ class Deviations:
     eps: float
 
     def blurred(self, noise: float) -> "Deviations":
-        """Return the same with errors that cover noise of the features, in norm.
+        """Return these deviations, with errors that include noise of the features.
 
-        Seen along the basis it adds to deviations, and it moves class means, by no
-        more than all of it.
+        The noise (in norm) adds to deviations along the basis and moves class means,
+        each by its full size at most.
         """
         if not noise:
             return self
@@ -78,16 +78,16 @@ def deviations(
     centre: Centre,
     team: Team,
 ) -> Deviations:
-    """Measure features about their class means.
+    """Measure deviations of features from their class means.
 
     Args:
         pieces: The features.
         count: Weight of each class, all positive.
         width: Length of a feature.
-        head: Decides where decisions are not known.
-        rows: Row of the head of each class mean.
-        centre: What class means are centred at.
-        team: Who else has features.
+        head: Linear classifier that decides if decisions are unknown.
+        rows: The head's row for each class mean.
+        centre: Point at which class means are centred.
+        team: Processes that hold the other features.
     """
     exact = team.largest(any(p.features.dtype == torch.float64 for p in pieces))
     dtype = torch.float64 if exact else torch.float32
@@ -99,7 +99,7 @@ def deviations(
     for turn in range(_PASSES):
         sums = Pass(between, head, shift, dtype, rows, error).sums(pieces).over(team)
         result = _about_means(between, sums, shift, error, eps)
-        # Another pass helps where it is needed, and while the last one did.
+        # Repeat while the error is too large and the last pass reduced it.
         done = result.loss <= _WANTED or result.loss > before / 2
         if done or turn == _PASSES - 1:
             return result
@@ -110,13 +110,13 @@ def deviations(
 
 
 def from_moments(moments: ClassMoments, tally: Tensor, *, centre: Centre) -> Deviations:
-    """Return the same of features that are no longer at hand."""
+    """Return the deviations of features that were already folded into moments."""
     between = BetweenClasses.of(moments.mean, moments.count, centre)
     along = ((between.basis @ moments.scatter) * between.basis).sum(1)
     eps = torch.finfo(torch.float64).eps
     size = float(between.means.norm(dim=1).max())
     ratio = float((along / between.eigenvalues).sum())
-    # Rounding of the scatter, seen through the basis as if it were all of its trace.
+    # Rounding of the scatter along the basis, bounded by that of its whole trace.
     trace = eps * float(moments.square.sum()) * float((1 / between.eigenvalues).sum())
     return Deviations(
         between=between,
@@ -132,17 +132,17 @@ def from_moments(moments: ClassMoments, tally: Tensor, *, centre: Centre) -> Dev
 def class_means(
     pieces: Sequence[FeatureBatch], count: Tensor, width: int, team: Team
 ) -> tuple[Tensor, float]:
-    """Return the mean of each class in float64, and the error of any.
+    """Return the mean of each class in float64, and the largest error of a mean.
 
-    The error is that of summing a few samples in their own type, compared with float64;
-    over a chunk it grows as sums do, times the root of their number, and those of
-    further chunks are independent of it.
+    The error is measured on a few samples, summed in their own type and in float64.
+    Over a chunk it grows with the square root of the number of samples, as sums do;
+    errors of different chunks are independent.
     """
     sums = torch.zeros(len(count), width, dtype=torch.float64, device=count.device)
     lost = passed = 0.0
     for piece in chunks(pieces, CHUNK):
         h = piece.features.to(working(piece.features.dtype))
-        if h is piece.features:  # else it was just written, and is there
+        if h is piece.features:  # else it was just written and is in cache
             _read_ahead(h)
         part = add_by_class(sums, piece, h)
         if not passed and part is not sums:
@@ -161,10 +161,10 @@ def class_means(
 
 
 def _read_ahead(h: Tensor) -> None:
-    """Bring rows into a processor's cache in one go, as norms of them do.
+    """Load rows into a processor's cache at once, by computing their norms.
 
-    Sums by class wait for memory row by row: those of 50,000 rows of 512 took 11.4 ms
-    of a core without this, and 7.8 with it, its own time included.
+    Sums by class wait for memory row by row: with 50,000 rows of 512 they took 11.4 ms
+    on one core without this, and 7.8 ms with it, this function included.
     """
     if h.device.type == "cpu":
         torch.linalg.vector_norm(h, dim=1)
@@ -173,8 +173,8 @@ def _read_ahead(h: Tensor) -> None:
 def _foreseen(
     pieces: Sequence[FeatureBatch], between: BetweenClasses, error: float, eps: float
 ) -> float:
-    """Return what sums about the origin would lose, as the first samples show."""
-    few = float(between.count.min()) ** 0.5  # over so many, rounding averages out
+    """Return the loss of sums about the origin, estimated from a few samples."""
+    few = float(between.count.min()) ** 0.5  # rounding averages out over these
     for piece in chunks(pieces, CHUNK):
         h, labels = piece.features[:_FEW].double(), piece.labels[:_FEW]
         within = float((h - between.means[labels]).square().sum())
@@ -189,7 +189,7 @@ def _foreseen(
 def _about_means(
     between: BetweenClasses, sums: Sums, shift: Tensor | None, error: float, eps: float
 ) -> Deviations:
-    """Move sums about a shift to the class means, and bound their rounding."""
+    """Convert sums about a shift to class means, and bound their rounding."""
     count = between.count
     along, off = sums.along, between.means
     if shift is not None:
@@ -200,10 +200,10 @@ def _about_means(
     square = sums.squares - count * off.square().sum(1)
     along, square = along.clamp_min(0), square.clamp_min(0)
     total, within = float(sums.squares.sum()), float(square.sum())
-    # Rounding of a projected feature, by its size; squares of it add up.
+    # Rounding of a projected feature, by its size; the squares add up.
     noise = eps**2 * total * float((1 / between.eigenvalues).sum())
     ratio = float((along / between.eigenvalues).sum())
-    # Coordinates are rounded on their own: few errors point along a given direction.
+    # Coordinates are rounded independently: few errors align with a given direction.
     tilt = error / between.means.shape[1] ** 0.5
     lost = eps * total / float(count.min()) ** 0.5
     if shift is None:

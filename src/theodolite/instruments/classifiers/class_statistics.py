@@ -23,11 +23,11 @@ from theodolite.core import MeasurementError
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassMoments:
-    """What is known of features that are no longer at hand.
+    """Moments of the features of each class, kept in place of the features.
 
     Attributes:
         count: Weight of each class.
-        mean: Its mean, one row per class; 0 where the class did not come.
+        mean: Its mean, one row per class; 0 for a class without samples.
         square: Its sum of squared distances to the mean.
         scatter: Pooled within-class scatter, width by width.
     """
@@ -41,12 +41,12 @@ class ClassMoments:
     def of(
         cls, features: Tensor, labels: Tensor, weights: Tensor, classes: int
     ) -> "ClassMoments":
-        """Summarise a batch: features of any real type, places of classes, weights."""
+        """Return the moments of a batch, from features, class indices and weights."""
         h = features.double()
         count = torch.zeros(classes, dtype=h.dtype, device=h.device)
         count.index_add_(0, labels, weights)
         sums = torch.zeros(classes, h.shape[1], dtype=h.dtype, device=h.device)
-        # About one sample of each class, so that equal samples have no spread at all.
+        # Relative to one sample of each class, so that equal samples have variance 0.
         anchor = torch.zeros_like(sums).index_copy_(0, labels, h)
         apart = h - anchor[labels]
         sums.index_add_(0, labels, apart * weights[:, None])
@@ -59,7 +59,7 @@ class ClassMoments:
         return cls(count=count, mean=mean, square=square, scatter=apart.T @ apart)
 
     def grown(self, classes: int) -> "ClassMoments":
-        """Return the same with room for more classes."""
+        """Return the same moments, with zeros for additional classes."""
         more = classes - len(self.count)
         if more <= 0:
             return self
@@ -77,7 +77,7 @@ class ClassMoments:
         count = one.count + two.count
         share = two.count / count.clamp_min(torch.finfo(count.dtype).tiny)
         gap = torch.where((one.count > 0)[:, None], two.mean - one.mean, two.mean)
-        # If a class occurs on one side only, its means have no difference.
+        # For a class that occurs on one side only, the means have no difference.
         between = one.count * share
         scaled = gap * between.sqrt()[:, None]
         return ClassMoments(
@@ -98,7 +98,7 @@ class BetweenClasses:
     Attributes:
         count: Weight of each class.
         means: Class means, rows in float64.
-        centred: $a_c$, the means less their centre.
+        centred: $a_c$, the means minus their centre.
         basis: Orthonormal rows $q_i$ that span the $a_c$.
         eigenvalues: $\lambda_i > 0$ of $\Sigma_B$ along them.
     """
@@ -111,14 +111,14 @@ class BetweenClasses:
 
     @classmethod
     def of(cls, means: Tensor, count: Tensor, centre: Centre) -> "BetweenClasses":
-        """Return centred means and their covariance's basis; classes weigh the same."""
+        """Return centred means and a basis of their span; classes weigh the same."""
         shares = count / count.sum()
         middle = means.mean(0) if centre == "classes" else shares @ means
         centred = means - middle
         rows = centred / len(means) ** 0.5
         small = min(rows.shape) == len(rows)
         values, vectors = torch.linalg.eigh(rows @ rows.T if small else rows.T @ rows)
-        # What rounding makes of a zero, of this matrix and of the means themselves.
+        # Below this, an eigenvalue is rounding of this matrix or of the means.
         eps = torch.finfo(torch.float64).eps
         noise = max(rows.shape) * eps * float(values[-1])
         noise += (8 * eps * float(means.norm(dim=1).max())) ** 2
@@ -146,7 +146,7 @@ class BetweenClasses:
 
     @property
     def narrowest(self) -> float:
-        r"""$\sqrt{\lambda_{\min}}$: how far means differ in the direction of least."""
+        r"""$\sqrt{\lambda_{\min}}$: spread of means along the narrowest direction."""
         return float(self.eigenvalues.min().sqrt())
 
     def ratio(self, along: Tensor) -> float:

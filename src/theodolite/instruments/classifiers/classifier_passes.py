@@ -1,4 +1,4 @@
-"""A classifier run over its data, norms in a given mode, and left as found."""
+"""Run a classifier over its data in a given norm mode, and restore it afterwards."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ from ..passes.streams import read_batches
 
 
 class ClassifierPasses:
-    """Runs a classifier on batches; only while it is open.
+    """Runs a classifier on batches, only while it is open.
 
     Args:
         model: The classifier.
@@ -37,14 +37,14 @@ class ClassifierPasses:
         mode: Statistics that normalisation layers use.
         pick: Runs the model on a batch; returns its outputs.
         state: The state to start each pass from.
-        statistics: Moments that batch norms take, where they are not the data's own.
+        statistics: Moments for batch norms, if they are not the data's own.
 
     Attributes:
         model: The classifier.
         items: Its data.
         mode: Statistics that normalisation layers use.
-        moments: Of the inputs of batch norms that took batch statistics in the last
-            pass, in order.
+        moments: Moments of the inputs of batch norms that used batch statistics in the
+            last pass, in order.
     """
 
     def __init__(
@@ -81,17 +81,17 @@ class ClassifierPasses:
 
     @property
     def statistics(self) -> list[Moments] | None:
-        """Moments of all the data, where batch norms take those."""
+        """Moments of all the data, if batch norms use those."""
         return self._known
 
     def outputs(
         self, batch: Batch, watch: AbstractContextManager[Any] | None = None
     ) -> Tensor:
-        """Return the outputs for a batch, as finite numbers or not.
+        """Return the outputs for a batch; they may hold NaN or infinity.
 
         Args:
             batch: The batch.
-            watch: A mode to run it in, which sees norms before they are replaced.
+            watch: A torch mode to run it in, which sees norms before they are replaced.
         """
         self.moments = []
         with BatchNormCalls(self._act), watch or nullcontext():
@@ -99,7 +99,7 @@ class ClassifierPasses:
 
     @contextmanager
     def own_statistics(self) -> Iterator[None]:
-        """Make passes use the statistics of their batch, if these change."""
+        """Under ``full``, make passes use the statistics of their own batch."""
         known = self._known
         if self.mode is NormMode.FULL:
             self._known = None
@@ -146,16 +146,16 @@ def classifier_passes(
     callables: Sequence[Callable[..., Any] | None] = (),
     statistics: list[Moments] | None = None,
 ) -> Iterator[ClassifierPasses]:
-    """Open a classifier for passes without derivatives; as found on the way out.
+    """Open a classifier for passes without derivatives; restore it on exit.
 
     Args:
         model: Any module; a compiled one is unwrapped.
-        batches: What :func:`read_batches` takes.
+        batches: Any data that :func:`read_batches` accepts.
         norm_mode: Statistics that normalisation layers use.
-        outputs: Runs the model on a batch; a call on its inputs by default.
-        max_batches: Most batches to use.
-        callables: Further code that runs meanwhile.
-        statistics: Moments that batch norms take, where they are not the data's own.
+        outputs: Runs the model on a batch; by default ``model(inputs)``.
+        max_batches: Largest number of batches to use.
+        callables: Other callables that run while it is open.
+        statistics: Moments for batch norms, if they are not the data's own.
     """
     model = getattr(model, "_orig_mod", model)
     mode, pick = norm_mode_of(model, norm_mode), outputs or outputs_of
@@ -174,11 +174,11 @@ def classifier_passes(
 def finer_passes(
     passes: ClassifierPasses, *, outputs: Outputs | None
 ) -> Iterator[tuple[ClassifierPasses, Batch]]:
-    """Open a copy of the model in float64, with its first batch, at equal statistics.
+    """Open a float64 copy of the model on its first batch, with the same statistics.
 
     Args:
         passes: The passes to compare with.
-        outputs: As they were given.
+        outputs: As given to :func:`classifier_passes`.
     """
     twin = copy.deepcopy(passes.model).double()
     batch, known = tree_map(_double, passes.items[0]), passes.statistics

@@ -33,29 +33,28 @@ from .features import (
 from .final_layer import Head
 from .labels import Labelling, sample_weights
 
-# Samples folded at a time: many enough for a product of width by width to pay.
+# Samples folded at a time: enough to make a width-by-width product efficient.
 _FOLD = 4096
 
 
 class CollapseMeter:
-    r"""Measures neural collapse of features that come batch by batch, in one pass.
+    r"""Measures neural collapse of features that arrive batch by batch, in one pass.
 
-    Features are kept as they come while they take no more than ``feature_bytes``; then
-    all that is asked is exact, and no matrix of width by width is made. Past that they
-    are folded into class means and the within-class scatter, in float64 and without
-    cancellation; then everything is exact but the shares of samples that are nearest to
-    a class mean, since the means are known only at the end: ``recount`` takes the data
-    once more for those, or they are given as an interval. How data is cut into batches
-    and in which order they come changes nothing but rounding.
+    Features are kept while they take at most ``feature_bytes``. Then all numbers are
+    exact, and no width-by-width matrix is formed. Beyond that, they are folded into
+    class means and the within-class scatter, in float64 and without cancellation. Then
+    all is exact except the shares of samples nearest to a class mean, since the means
+    are known only at the end. ``recount`` takes the data a second time for those;
+    without it they are intervals. The order and size of batches change rounding only.
 
     Args:
         head: Weights, or (weights, biases), of the linear layer that the features
-            enter, which NC2 to NC4 compare class means with.
-        classes: Number of classes; as many as labels or the head say by default.
+            enter; NC2 to NC4 compare class means with it.
+        classes: Number of classes; by default that of the labels or the head.
         centre: Centre class means at their own mean, or at that of the samples.
-        ignore_index: Label of samples that do not count.
+        ignore_index: Label of samples to ignore.
         feature_bytes: Memory that features may take.
-        layer: Name of whose features they are.
+        layer: Name of the layer of the features.
         norm_mode: Statistics that normalisation layers used.
 
     Example:
@@ -95,7 +94,7 @@ class CollapseMeter:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all features."""
+        """Discard all features."""
         self._pieces: list[FeatureBatch] = []
         self._versions: list[int] = []
         self._moments: ClassMoments | None = None
@@ -107,16 +106,16 @@ class CollapseMeter:
     def update(
         self, features: Any, labels: Any, *, weights: Any = None, decisions: Any = None
     ) -> None:
-        """Take the features of a batch.
+        """Add the features of a batch.
 
-        Features are kept without a copy: what is written to later is refused.
+        Features are kept without a copy: if they are changed later, an error is raised.
 
         Args:
             features: One row per sample; further axes are flattened, except those that
                 labels have too.
             labels: Whole numbers from 0 up, or ±1; one per sample.
             weights: Weights of samples; 1 each by default.
-            decisions: Classes that the classifier decided for; the head's by default.
+            decisions: Classes predicted by the classifier; by default by the head.
         """
         piece = self._piece(features, labels, weights, decisions)
         if not len(piece):
@@ -129,7 +128,7 @@ class CollapseMeter:
             self._fold()
 
     def merge(self, other: Self) -> None:
-        """Take over what another meter has seen."""
+        """Add all that another meter has seen."""
         if other._width and self._width and other._width != self._width:
             raise other_width(other._width, self._width)
         self._width = self._width or other._width
@@ -154,14 +153,14 @@ class CollapseMeter:
     def compute(
         self, *, other: Any = None, group: Any = None, feature_noise: float = 0.0
     ) -> Collapse:
-        """Return the numbers of all features so far.
+        """Return the numbers for all features so far.
 
         Args:
             other: Features of other data, one row per sample, for NC5.
-            feature_noise: How far features are off what they should be, root mean
-                square in norm, where errors are to cover that.
+            feature_noise: Error of the features, root mean square in norm, which the
+                errors of the result then include.
             group: A process group of torch.distributed, or True for the default one,
-                whose members each have a part of the features; all call this.
+                whose ranks each hold a part of the features; all must call this.
         """
         team = Team(group)
         outside = None if other is None else mean_row(other, self._width)
@@ -182,7 +181,7 @@ class CollapseMeter:
         )
 
     def recount(self, features: Any, labels: Any, **settings: Any) -> None:
-        """Take the same data once more, batch by batch, after all of it was folded.
+        """Add the same data a second time, batch by batch, after all of it was folded.
 
         Args:
             features: As for :meth:`update`.
@@ -190,7 +189,7 @@ class CollapseMeter:
             **settings: As for :meth:`update`.
         """
         if self._moments is None:
-            return  # kept features are all there
+            return  # features that are kept need no second pass
         piece = self._piece(features, labels, *map(settings.get, _SETTINGS))
         count = self._moments.count
         places = _places(count)
@@ -205,7 +204,7 @@ class CollapseMeter:
         self._tally = tally if self._tally is None else self._tally + tally
 
     def _deviations(self, team: Team) -> tuple[Deviations, Tensor]:
-        """Measure, and return the classes that came."""
+        """Return the deviations, and the classes that have samples."""
         folded = team.largest(self._moments is not None) > 0
         if folded:
             self._fold()
@@ -302,14 +301,14 @@ class CollapseMeter:
         return max([1, *highest]) + 1
 
     def _fold(self) -> None:
-        """Turn kept features into moments."""
+        """Replace kept features by their moments."""
         self._check_unwritten()
         classes = self._classes()
         for piece in chunks(self._pieces, _FOLD):
             part = ClassMoments.of(piece.features, piece.labels, piece.mass(), classes)
             self._moments = part if self._moments is None else self._moments.merge(part)
         if self._pieces:
-            self._tally = None  # the means moved
+            self._tally = None  # the means changed
         self._pieces, self._versions, self._held = [], [], 0
 
     def _check_unwritten(self) -> None:
@@ -325,13 +324,13 @@ _SETTINGS = ("weights", "decisions")
 
 
 def _places(count: Tensor) -> Tensor:
-    """Return the place of each class among those that came, -1 for others."""
+    """Return the index of each class among those with samples, -1 for others."""
     came = count > 0
     return torch.where(came, came.cumsum(0) - 1, -1)
 
 
 def _two(count: Tensor) -> Tensor:
-    """Return the classes that came, at least two."""
+    """Return the classes with samples; refuse fewer than two."""
     came = (count > 0).nonzero().squeeze(1)
     if len(came) < 2:
         which = f"class {int(came[0])} alone" if len(came) else "no class"

@@ -29,7 +29,7 @@ from torch import Tensor
 from .class_deviations import Deviations
 from .final_layer import Head
 
-# Rows of a matrix at a time, by choice: 512 of 5,000 take 20 MB.
+# Rows of a matrix computed at a time, by choice: 512 of 5,000 take 20 MB.
 _BLOCK = 512
 # Bins of the histogram of cosines between -1 and 1, by choice.
 BINS = 80
@@ -43,10 +43,10 @@ class Shape:
         norm_spread: Standard deviation of the norms over their mean.
         angle_spread: Standard deviation of the cosines of pairs.
         angle_gap: Mean of $|\cos + 1/(C-1)|$ over pairs.
-        simplex_distance: Distance of the Gram matrices of the vectors and of the
+        simplex_distance: Distance between the Gram matrices of the vectors and of a
             simplex, each of Frobenius norm 1.
         energy: Mean of $-\ln\|\hat v_i - \hat v_j\|$ over pairs of unit vectors.
-        histogram: Share of pairs with cosines in each of the bins.
+        histogram: Share of pairs whose cosine is in each bin.
     """
 
     norm_spread: float
@@ -58,7 +58,7 @@ class Shape:
 
 
 def shape_of(vectors: Tensor) -> Shape:
-    """Measure the shape of vectors, rows in float64, none of them zero."""
+    """Measure the shape of vectors, given as rows in float64, none of them zero."""
     count, norms = len(vectors), vectors.norm(dim=1)
     units = vectors / norms[:, None]
     ideal, pairs = -1 / (count - 1), count * (count - 1)
@@ -66,14 +66,14 @@ def shape_of(vectors: Tensor) -> Shape:
     histogram = torch.zeros(BINS, dtype=torch.float64)
     for start, cosines in _gram(units, units):
         own = torch.arange(len(cosines), device=cosines.device)
-        cosines[own, start + own] = ideal  # and taken off again below
+        cosines[own, start + own] = ideal  # and subtracted again below
         gaps = cosines - ideal
         total += gaps.sum().cpu()
         squares += gaps.square().sum().cpu()
         gap += gaps.abs().sum().cpu()
         inside = cosines.clamp_(-1, 1)
         histogram += torch.histc(inside.float(), BINS, -1, 1).double().cpu()
-        # |u - v|^2 = 2 - 2 cos; vectors that coincide have infinite energy.
+        # |u - v|^2 = 2 - 2 cos; equal vectors have infinite energy.
         energy -= 0.5 * (2 - 2 * inside).log_().sum().cpu()
     energy += 0.5 * count * math.log(2 - 2 * ideal)
     histogram -= count * torch.histc(torch.tensor([ideal]), BINS, -1, 1).double()
@@ -104,11 +104,11 @@ def simplex_distance(one: Tensor, other: Tensor) -> float:
 
 
 def on_polygon(one: Tensor, other: Tensor) -> Tensor:
-    r"""Return points of a plane, which for a simplex are those of a regular polygon.
+    r"""Return one point of the plane per class; a simplex gives a regular polygon.
 
-    Row $c$ of the Gram matrix $AB^\top$, scaled to the simplex's norm, weighs the
-    corners of a polygon with a corner a class: $I - \frac1C 11^\top$ leaves each where
-    it is.
+    Row $c$ of the Gram matrix $AB^\top$, scaled to the simplex's norm, holds weights
+    for the corners of a polygon with one corner per class: $I - \frac1C 11^\top$ leaves
+    each corner in place.
     """
     count = len(one)
     turns = torch.arange(count, dtype=torch.float64, device=one.device) / count
@@ -122,7 +122,7 @@ def _gram(one: Tensor, other: Tensor) -> Iterator[tuple[int, Tensor]]:
         yield start, one[start : start + _BLOCK] @ other.T
 
 
-# Roundings of float64 that sums and products of the head's shape may be off by.
+# Error of sums and products of the head's shape, in roundings of float64.
 _ROUNDINGS = 64
 
 
@@ -132,10 +132,10 @@ def numbers_of(
     """Return the fields of a reading.
 
     Args:
-        deviations: Class means, and features about them.
-        head: The classifier's last layer, where the features are its inputs.
+        deviations: Class means, and deviations of features from them.
+        head: The classifier's last layer, if the features are its inputs.
         rows: Its row for each class mean.
-        outside: Mean of features of other data.
+        outside: Mean feature of other data.
     """
     weight = None if head is None else head.weight[rows]
     return {
@@ -171,11 +171,11 @@ def _variability(deviations: Deviations) -> dict[str, Any]:
 
 
 def _cdnv(variance: Tensor, means: Tensor) -> tuple[float, float]:
-    """Return the mean over pairs, and the least distance of two means."""
+    """Return the mean over pairs, and the smallest distance of two means."""
     count, total, closest = len(means), 0.0, math.inf
     for start in range(0, count, _BLOCK):
         rows = slice(start, start + _BLOCK)
-        # Not by products, which cancel where means are close.
+        # Not by products, which cancel if means are close.
         apart = torch.cdist(
             means[rows], means, compute_mode="donot_use_mm_for_euclid_dist"
         )
@@ -192,8 +192,8 @@ def _means(deviations: Deviations, outside: Tensor | None) -> dict[str, Any]:
     shape = shape_of(centred)
     shortest = float(centred.norm(dim=1).min())
     eps = torch.finfo(torch.float64).eps
-    # Cosines and shares of norms move by what a unit vector does; a simplex distance
-    # by that of all rows together.
+    # Errors of cosines and norm ratios are those of a unit vector; that of a simplex
+    # distance is that of all rows together.
     unit = deviations.mean_error / shortest if shortest else 1.0
     error = 4 * unit * count**0.5 + _ROUNDINGS * eps
     least = -0.5 * math.log(2 + 2 / (count - 1))
@@ -209,7 +209,7 @@ def _means(deviations: Deviations, outside: Tensor | None) -> dict[str, Any]:
         "nc2_mean_gap": shape.angle_gap,
         "nc2_mean_simplex": shape.simplex_distance,
         "energy": shape.energy - least,
-        # The energy's slope by a cosine is 1/(2 - 2 cos).
+        # The derivative of the energy by a cosine is 1/(2 - 2 cos).
         "energy_error": error * (1 + math.exp(2 * abs(shape.energy))),
         "mean_shape_error": error,
         "nc5_outside": apart,
@@ -243,7 +243,7 @@ def _head(deviations: Deviations, weight: Tensor | None) -> dict[str, Any]:
 
 
 def _decisions(deviations: Deviations) -> dict[str, Any]:
-    """Return shares of samples as intervals; samples that were not checked are open."""
+    """Return shares of samples as intervals, which unchecked samples make wider."""
     decided, agreed, right, own, seen, unsure = deviations.tally.tolist()
     total = whole = float(deviations.between.count.sum())
     if seen and not decided:  # there is no head

@@ -41,26 +41,26 @@ def collapse(
 ) -> Collapse:
     r"""Measure neural collapse (NC1 to NC5) of a classifier's features.
 
-    One pass over the data, in which features are kept; where they take more than
-    ``feature_bytes`` they are folded into sums as they come, and a second pass finds
-    which class mean is nearest. Below float64 the features of the first batch are
-    compared with those of a copy in float64, and errors cover the difference.
+    The features are kept in one pass over the data. If they take more than
+    ``feature_bytes``, they are folded into sums, and a second pass finds the nearest
+    class mean of each sample. Below float64 the features of the first batch are
+    compared with those of a float64 copy, and errors include the difference.
 
     Args:
         model: Any classifier; never changed.
         batches: Pairs (inputs, labels), or mappings with ``labels``; a list or a
             DataLoader of them.
         norm_mode: Statistics that normalisation layers use, as for :class:`Problem`.
-        layer: Name of a submodule whose output is measured; by default what enters the
+        layer: Name of a submodule whose output is measured; by default the input of the
             final linear layer, and only that is compared with the layer's weights.
-        other: Batches of other data, of which no labels are read, for NC5.
+        other: Batches of other data for NC5; their labels are not read.
         labels: ``labels(batch)``; whole numbers from 0 up, or ±1.
-        weights: ``weights(batch)``, one per label; those of 0 do not count.
+        weights: ``weights(batch)``, one per label; samples of weight 0 are ignored.
         outputs: ``outputs(model, batch)``, the logits; the model's own by default.
         centre: Centre class means at their own mean, or at that of the samples.
-        ignore_index: Label of samples that do not count.
+        ignore_index: Label of samples to ignore.
         feature_bytes: Memory that features may take.
-        max_batches: Most batches to use.
+        max_batches: Largest number of batches to use.
 
     Returns:
         The reading.
@@ -104,12 +104,12 @@ def collapse(
 
 
 class Watch:
-    """Features of one layer, as passes meet them.
+    """Hook that keeps the features of one layer in each pass.
 
     Attributes:
-        name: Whose features they are.
-        head: The linear layer that they enter, if they do.
-        classes: How many classes the outputs tell apart.
+        name: Name of the layer.
+        head: The linear layer that the features enter, if there is one.
+        classes: Number of classes of the outputs.
     """
 
     def __init__(self, name: str, head: Head | None, classes: int) -> None:
@@ -117,13 +117,13 @@ class Watch:
         self._seen: list[Tensor] = []
 
     def see(self, features: Any) -> None:
-        """Keep what a layer returned or was given."""
+        """Keep the output or the input of a layer."""
         if not isinstance(features, Tensor):
             raise MeasurementError(
                 f"{self.name!r} gives a {type(features).__name__}, wanted is one "
                 "tensor: choose a submodule that returns one"
             )
-        # What comes after may write into it.
+        # Later code may write into it.
         self._seen.append(features.detach().clone())
 
     def take(self) -> Tensor:
@@ -185,7 +185,7 @@ def _feed(
 def _noise(
     passes: ClassifierPasses, watch: Watch, layer: str | None, given: dict[str, Any]
 ) -> float:
-    """Return how far features are from exact arithmetic, root mean square in norm."""
+    """Return the rounding error of the features, root mean square in norm."""
     batch = passes.items[0]
     passes.outputs(batch)
     ours = watch.take()
@@ -199,7 +199,7 @@ def _noise(
             finer.outputs(same)
             theirs = other.take()
     except (TheodoliteError, RuntimeError, TypeError, ValueError):
-        # There is no copy: the type's own rounding, by its size.
+        # Without a copy, use the rounding of the type, scaled by the features' size.
         eps = torch.finfo(ours.dtype).eps
         return eps * float(ours.double().square().sum(-1).mean().sqrt())
     gap = (theirs.double() - ours.double()).square()
@@ -209,7 +209,7 @@ def _noise(
 def _mean_of(
     model: nn.Module, batches: Batches, layer: str | None, given: dict[str, Any]
 ) -> Tensor:
-    """Return the mean feature of other data, as one row."""
+    """Return the mean feature of other data as one row."""
     total, count = None, 0
     with (
         classifier_passes(model, batches, **given) as passes,

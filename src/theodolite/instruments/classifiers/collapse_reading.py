@@ -1,4 +1,4 @@
-"""What collapse of features comes as."""
+"""The result of a measurement of neural collapse."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -19,7 +19,7 @@ from theodolite.core import (
 class Collapse(Reading):
     r"""How far the features of a classifier have collapsed onto their class means.
 
-    $\mu_c$ are class means, $a_c = \mu_c - \mu$ the same about their centre, $w_c$ the
+    $\mu_c$ are class means, $a_c = \mu_c - \mu$ the centred means, $w_c$ the
     rows of the head; $\Sigma_W$ is the within-class covariance over samples, $\Sigma_B$
     that of the class means. In complete collapse all numbers are 0. Numbers that need a
     head are NaN for features that enter none. With two classes centred at their middle,
@@ -35,7 +35,7 @@ class Collapse(Reading):
         nc2_mean_gap: Mean of $|\cos + 1/(C-1)|$ over pairs.
         nc2_mean_simplex: Distance of the Gram matrix of the $a_c$ from that of a
             simplex, each of norm 1.
-        nc2_head_norms: The same of the $w_c$, as the next three.
+        nc2_head_norms: As ``nc2_mean_norms``, for the $w_c$; so are the next three.
         nc2_head_angles: See above.
         nc2_head_gap: See above.
         nc2_head_simplex: See above.
@@ -46,20 +46,20 @@ class Collapse(Reading):
             classifier decide differently.
         nc5_outside: Mean of $|\cos(\mu_c, \mu_{\mathrm{out}})|$, with the mean of
             features of other data; NaN without any.
-        energy: Mean of $-\ln$ of the distance of pairs of unit $a_c$, less that of a
-            simplex, which is the least there is where $C \le$ width $+ 1$.
+        energy: Mean of $-\ln$ of the distance of pairs of unit $a_c$, minus that of a
+            simplex, which is the minimum if $C \le$ width $+ 1$.
         nearest_accuracy: Share of samples nearest to the mean of their class.
-        accuracy: Share of samples that the classifier decides rightly.
+        accuracy: Share of samples that the classifier predicts correctly.
         class_weight: Samples of each class, or the sum of their weights.
         class_variance: Mean squared distance to the class mean.
         class_distance: $\|a_c\|$.
         plane: Class means on a plane, where a simplex is a regular polygon of radius 1.
-        head_plane: The head's rows on the same.
+        head_plane: The head's rows on the same plane.
         cosines: Share of pairs of $a_c$ with a cosine in each of equal bins of [-1, 1].
-        classes: Labels of the classes that came, in order.
-        samples: How many samples were read.
+        classes: Labels of the classes with samples, in order.
+        samples: Number of samples read.
         width: Length of a feature.
-        layer: Whose features they are.
+        layer: Name of the layer of the features.
     """
 
     nc1_variability: Scalar
@@ -104,7 +104,7 @@ class Collapse(Reading):
     layer: str
 
     def coordinates(self) -> dict[str, list[Any]]:
-        """Label classes by their numbers, bins by their middles."""
+        """Label classes by their numbers, bins by their midpoints."""
         bins = len(self.cosines)
         middles = (np.arange(bins) + 0.5) * 2 / bins - 1 if bins else np.zeros(0)
         return {
@@ -114,7 +114,7 @@ class Collapse(Reading):
         }
 
     def summary_lines(self) -> list[str]:
-        """Return the numbers; those of classes are named only."""
+        """Return the numbers; quantities per class are only named."""
         errors = set(self.error_of.values())
         names = [name for name, dims in self.dims.items() if name not in errors]
         scalars = [name for name in names if not self.dims[name]]

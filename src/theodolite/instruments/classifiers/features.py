@@ -1,4 +1,4 @@
-"""Features of samples as rows, with labels and weights, cut to fit a cache."""
+"""Features of samples as rows, with labels and weights, split to fit a cache."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ def rows_of(features: Any, samples: torch.Size) -> Tensor:
 
 
 def version_of(tensor: Tensor) -> int:
-    """Return a number that writing to a tensor changes."""
+    """Return a number that changes when a tensor is written to."""
     return 0 if tensor.is_inference() else tensor._version
 
 
@@ -50,7 +50,7 @@ def mean_row(features: Any, width: int) -> Tensor:
 
 
 def other_width(came: int, wanted: int) -> MeasurementError:
-    """Say that features are of another layer or size."""
+    """Return the error for features of another layer or size."""
     return MeasurementError(
         f"features of width {came} came after those of width {wanted}: use one meter a "
         "layer, and inputs of one size"
@@ -58,7 +58,7 @@ def other_width(came: int, wanted: int) -> MeasurementError:
 
 
 def not_finite() -> MeasurementError:
-    """Say that features are no numbers."""
+    """Return the error for features with NaN or infinity."""
     return MeasurementError(
         "the features hold NaN or infinity: check the data, the weights, and the dtype "
         "for overflow"
@@ -71,9 +71,9 @@ class FeatureBatch:
 
     Attributes:
         features: One row per sample, of any real type.
-        labels: Places of classes.
-        weights: Weights in float64, None for 1 each.
-        decisions: Places that the classifier decided for, None where not known.
+        labels: Indices of classes.
+        weights: Weights in float64; None if all are 1.
+        decisions: Indices of predicted classes; None if unknown.
     """
 
     features: Tensor
@@ -94,7 +94,7 @@ class FeatureBatch:
         )
 
     def renamed(self, places: Tensor) -> "FeatureBatch":
-        """Return the same with other places for classes; -1 for those left out."""
+        """Return the batch with classes renumbered; -1 for classes left out."""
         decisions = None if self.decisions is None else places[self.decisions]
         return FeatureBatch(
             features=self.features,
@@ -111,7 +111,7 @@ class FeatureBatch:
 
 
 def chunks(pieces: Sequence[FeatureBatch], size: int) -> Iterator[FeatureBatch]:
-    """Yield the samples of all pieces, so many at a time at most."""
+    """Yield the samples of all pieces, at most ``size`` at a time."""
     for piece in pieces:
         if len(piece) <= size:
             yield piece
@@ -122,13 +122,13 @@ def chunks(pieces: Sequence[FeatureBatch], size: int) -> Iterator[FeatureBatch]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Block:
-    """Samples of several pieces, whose features stay where they are.
+    """Samples of several pieces, without a copy of their features.
 
     Attributes:
         parts: The pieces.
-        labels: Places of classes, of all.
-        weights: Weights of all, None for 1 each.
-        decisions: Decisions of all, None where not known.
+        labels: Indices of classes, of all samples.
+        weights: Weights of all samples; None if all are 1.
+        decisions: Predicted classes of all samples; None if unknown.
     """
 
     parts: tuple[FeatureBatch, ...]
@@ -138,7 +138,7 @@ class Block:
 
     @classmethod
     def of(cls, parts: Sequence[FeatureBatch]) -> "Block":
-        """Join pieces that know the same of their samples."""
+        """Join pieces that have the same fields set."""
 
         def joined(name: str) -> Tensor | None:
             values = [getattr(part, name) for part in parts]
@@ -154,7 +154,7 @@ class Block:
         return self.labels.shape[0]
 
     def exact(self, samples: Tensor) -> Tensor:
-        """Return features of some samples in float64, samples in order."""
+        """Return the features of some samples in float64, in order."""
         ends = list(itertools.accumulate(len(part) for part in self.parts))
         cuts = torch.searchsorted(samples, torch.tensor(ends, device=samples.device))
         rows, start, first = [], 0, 0
@@ -166,7 +166,7 @@ class Block:
 
 
 def blocks(pieces: Sequence[FeatureBatch], size: int) -> Iterator[Block]:
-    """Yield samples about so many at a time, joining small pieces that are alike."""
+    """Yield about so many samples at a time, joining small pieces of the same kind."""
     held: list[FeatureBatch] = []
     count = 0
     for piece in chunks(pieces, size):
@@ -185,7 +185,7 @@ def _known(piece: FeatureBatch) -> tuple[bool, bool]:
 
 
 def working(dtype: torch.dtype) -> torch.dtype:
-    """Return the type to compute in: half precision has no sums worth having."""
+    """Return the type to compute in: sums in half precision are too coarse."""
     return dtype if dtype in (torch.float32, torch.float64) else torch.float32
 
 

@@ -15,8 +15,8 @@ class Head:
     """A linear classifier in float64, one row per class.
 
     Attributes:
-        weight: Weights; a single row, whose sign decides between two classes, becomes
-            two rows.
+        weight: Weights; a single row, whose sign decides between two classes, is
+            replaced by two rows.
         bias: Biases.
     """
 
@@ -25,7 +25,7 @@ class Head:
 
     @classmethod
     def of(cls, weight: Any, bias: Any = None) -> "Head":
-        """Take weights of shape (classes, width), and biases of shape (classes,)."""
+        """Make a head from weights (classes, width) and biases (classes,)."""
         rows = torch.as_tensor(weight).detach().double()
         if rows.ndim != 2 or not rows.numel() or not bool(torch.isfinite(rows).all()):
             raise MeasurementError(
@@ -45,17 +45,17 @@ class Head:
         return cls(weight=rows, bias=shift)
 
     def to(self, device: torch.device) -> "Head":
-        """Return the same where features are."""
+        """Return the head on the device of the features."""
         return Head(weight=self.weight.to(device), bias=self.bias.to(device))
 
     @property
     def classes(self) -> int:
-        """How many classes it tells apart."""
+        """Number of classes."""
         return len(self.weight)
 
 
 def decisions_of(outputs: Tensor) -> Tensor:
-    """Return the place that a classifier decides for, classes on the last axis."""
+    """Return the index of the predicted class, classes on the last axis."""
     if outputs.shape[-1] == 1:
         return (outputs[..., 0] > 0).long()
     return outputs.argmax(-1)
@@ -64,7 +64,7 @@ def decisions_of(outputs: Tensor) -> Tensor:
 def last_linear(
     model: nn.Module, forward: Callable[[], Tensor]
 ) -> tuple[str, nn.Linear]:
-    """Find the linear layer whose output is the classifier's; inside ``opened``.
+    """Return the linear layer whose output is the classifier's; inside ``opened``.
 
     Args:
         model: The classifier.
@@ -102,7 +102,7 @@ def _noting(
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    """Return whether two tensors are one, or views of one in another shape."""
+    """Return whether two tensors are the same, or views of the same in other shapes."""
     if one is other:
         return True
     return one.numel() == other.numel() and one.data_ptr() == other.data_ptr()

@@ -15,11 +15,11 @@ SampleWeights = Callable[[Batch], Any]
 
 
 class Labelling:
-    """Turns labels into places of classes; -1 and 1 are the places 0 and 1.
+    """Turns labels into indices of classes; -1 and 1 become 0 and 1.
 
     Args:
-        classes: How many classes there are; as many as labels say by default.
-        ignore_index: Label of samples that do not count.
+        classes: Number of classes; by default that of the labels.
+        ignore_index: Label of samples to ignore.
     """
 
     def __init__(self, classes: int | None, ignore_index: int | None) -> None:
@@ -33,7 +33,7 @@ class Labelling:
         self._highest = 1
 
     def read(self, labels: Any) -> tuple[Tensor, Tensor]:
-        """Return places of classes and which samples count, both flat."""
+        """Return class indices and a mask of the samples that count, both flat."""
         flat = _whole(labels).reshape(-1)
         counts = torch.ones_like(flat, dtype=torch.bool)
         if not flat.numel():
@@ -50,7 +50,7 @@ class Labelling:
         return torch.where(flat == -1, 0, flat), counts
 
     def merge(self, other: "Labelling") -> None:
-        """Take over which kind of labels another has read."""
+        """Add the kind of labels that another labelling has read."""
         self._highest = max(self._highest, other._highest)
         lowest = -1 if other._minus else 0
         self._check(lowest, self._highest, other._zero)
@@ -73,7 +73,7 @@ class Labelling:
 
 
 def labels_in(batch: Batch, pick: Labels | None) -> Any:
-    """Return the labels of a batch: what is picked, or its second part."""
+    """Return the labels of a batch: from the given function, or its second part."""
     if pick is not None:
         return pick(batch)
     if isinstance(batch, Mapping) and "labels" in batch:
@@ -104,7 +104,7 @@ def sample_weights(given: Any, like: Tensor) -> Tensor:
 
 
 def _whole(labels: Any) -> Tensor:
-    """Return labels as int64, or say why they are none."""
+    """Return labels as int64, or raise if they are not whole numbers."""
     try:
         numbers = torch.as_tensor(labels).detach()
     except (TypeError, ValueError, RuntimeError):

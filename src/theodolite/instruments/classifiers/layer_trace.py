@@ -1,8 +1,8 @@
-"""Linear layers and norms in the order in which a pass meets them, and what joins them.
+"""Linear layers and norms in execution order, and which of them are connected.
 
-This works on functions, not on modules, so that functional calls and layers applied
-twice are seen as what they are. A tensor is known again by itself and by how often it
-was written to, so that an activation in place stands between a layer and a norm.
+This works on functions, not on modules, so functional calls and layers applied twice
+are seen correctly. A tensor is identified by its identity and its version, so an
+in-place activation between a layer and a norm is noticed.
 """
 
 import weakref
@@ -33,7 +33,7 @@ _SAMPLE_NORMS = {
     torch.instance_norm: "instance norm",
     functional.rms_norm: "RMS norm",
 }
-# Scaling what enters these by a positive number scales what leaves them.
+# Scaling the input of these by a positive number scales their output.
 _HOMOGENEOUS = {functional.relu, torch.relu, Tensor.relu, functional.leaky_relu}
 
 
@@ -47,8 +47,8 @@ class LinearCall:
         bias: Its biases, or None.
         transposed: Whether weights have inputs first, in a transposed convolution.
         groups: Groups of a convolution.
-        padded: Whether zeros are put around its input.
-        after: The norm whose output it takes as it is.
+        padded: Whether its input is padded with zeros.
+        after: The norm whose output is its input, unchanged.
         uses: How often its output was used.
     """
 
@@ -70,10 +70,10 @@ class NormSeen:
         name: Name of the module.
         kind: Such as "batch norm".
         arguments: Those of a batch norm, by name.
-        place: How many batch norms took batch statistics before it; None where it took
+        place: Number of earlier batch norms that used batch statistics; None if it used
             others.
-        before: The linear layer whose output it takes as it is.
-        behind: The same, where an activation that scales with its input may stand
+        before: The linear layer whose output is its input, unchanged.
+        behind: The same, also if an activation that scales with its input is in
             between.
         uses: How often its output was used.
     """
@@ -91,7 +91,7 @@ Met = LinearCall | NormSeen
 
 
 class LayerTrace(TorchFunctionMode):
-    """Notes linear layers and norms of a pass; enter it inside of other modes.
+    """Records linear layers and norms of a pass; enter it inside of other modes.
 
     Args:
         model: The model.
@@ -99,7 +99,7 @@ class LayerTrace(TorchFunctionMode):
     Attributes:
         layers: Linear layers with weights of the model, in order.
         norms: Norms, in order.
-        modules: Modules whose weights were noted.
+        modules: Modules whose weights were recorded.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -114,7 +114,7 @@ class LayerTrace(TorchFunctionMode):
 
     @contextmanager
     def following(self, model: nn.Module) -> Iterator["LayerTrace"]:
-        """Know which module is being run."""
+        """Keep track of which module runs."""
         handles = []
         for name, module in model.named_modules():
             handles.append(module.register_forward_pre_hook(self._entering(name)))
@@ -137,7 +137,7 @@ class LayerTrace(TorchFunctionMode):
         given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
         sources = [self._source(x) for x in given]
         outputs = func(*args, **kwargs)
-        told = func not in _HOMOGENEOUS  # what takes their output counts instead
+        told = func not in _HOMOGENEOUS  # uses of their output count instead
         if told and any(isinstance(x, Tensor) for x in tree_leaves(outputs)):
             for met in {id(m): m for m, _ in filter(None, sources)}.values():
                 met.uses += 1
@@ -193,7 +193,7 @@ class LayerTrace(TorchFunctionMode):
         weight = given["weight"]
         known = isinstance(module, nn.Linear | _ConvNd)
         if not known and id(weight) not in self._own:
-            return None  # computed by the model, and no weights of its own
+            return None  # computed by the model, so not its own weights
         self.modules.add(id(module) if known else id(weight))
         groups = kwargs.get("groups", args[6] if len(args) > 6 else 1)
         padding = kwargs.get("padding", args[4] if len(args) > 4 else 0)

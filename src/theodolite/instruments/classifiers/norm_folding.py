@@ -1,9 +1,9 @@
-r"""Norms folded into the linear layers beside them.
+r"""Fold norms into the linear layers next to them.
 
-Batch norm with constant statistics is $\gamma (z - m)/\sqrt{v + \epsilon} + \beta$, so
-that with the layer before it, $z = Wx + b$, it is one layer with rows
-$\frac{\gamma_i}{\sqrt{v_i + \epsilon}} W_i$; with the layer after it, columns. What it
-shifts goes into biases and is no part of a norm.
+Batch norm with constant statistics is $\gamma (z - m)/\sqrt{v + \epsilon} + \beta$.
+With the layer before it, $z = Wx + b$, it is one layer with rows
+$\frac{\gamma_i}{\sqrt{v_i + \epsilon}} W_i$; with the layer after it, columns are
+scaled. Its shift goes into biases and does not count in a norm.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ class FoldedLayer:
     """A linear layer, with norms folded into it.
 
     Attributes:
-        name: Name of the module; a further application has a number.
+        name: Name of the module, with a number for each further application.
         raw: Its weights as a matrix in float64, one row per output channel.
         matrix: The same with norms folded in.
-        folded: Whether any was.
-        invariance: 2 where each row may be scaled without a change, since a norm of
-            channels follows; 1 where all rows together; 0 where neither is seen.
+        folded: Whether a norm was folded in.
+        invariance: 2 if each row may be scaled without a change, since a norm of
+            channels follows; 1 if only all rows together may; 0 if neither was found.
     """
 
     name: str
@@ -52,7 +52,7 @@ def fold(
         layers: Linear layers in order.
         norms: Norms in order.
         moments: Moments of the inputs of norms that used batch statistics, in order.
-        mode: Which statistics those were.
+        mode: Statistics that those norms used.
         several: Whether there are several batches.
     """
     made = dict(zip(map(id, layers), _named(layers), strict=True))
@@ -78,7 +78,7 @@ def fold(
 def _target(
     norm: NormSeen, layers: Sequence[LinearCall], mode: NormMode, several: bool
 ) -> tuple[LinearCall | None, str]:
-    """Return the layer to fold a norm into, and a word on it; or why there is none."""
+    """Return the layer to fold a norm into, and a note; or None, and the reason."""
     if norm.kind != "batch norm":
         return None, "it has statistics of its own for each sample"
     if norm.place is not None and mode.by_batch and several:
@@ -128,7 +128,7 @@ def _matrix(layer: LinearCall) -> Tensor:
 
 
 def _by_input(layer: LinearCall, matrix: Tensor, scale: Tensor) -> Tensor:
-    """Scale columns by the channel that they take."""
+    """Scale columns by the input channel that they read."""
     rows, columns = matrix.shape
     groups = layer.groups
     inner = scale.reshape(groups, -1)  # channels of each group
@@ -140,6 +140,6 @@ def _by_input(layer: LinearCall, matrix: Tensor, scale: Tensor) -> Tensor:
 
 
 def product_of(norms: Sequence[float]) -> float:
-    """Return the logarithm of a product, minus infinity where a factor is 0."""
+    """Return the logarithm of a product, minus infinity if a factor is 0."""
     logs = torch.tensor([float(norm) for norm in norms], dtype=torch.float64).log()
     return float(logs.sum()) if len(logs) else 0.0

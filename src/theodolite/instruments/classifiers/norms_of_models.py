@@ -24,7 +24,7 @@ from .layer_trace import LayerTrace
 from .norm_folding import FoldedLayer, fold, product_of
 from .norms_reading import ClassifierNorms, Margins, margins_of
 
-# Samples on which the scale of each layer is tried, by choice.
+# Samples on which doubling of each layer is tried, by choice.
 _FEW = 32
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -45,26 +45,26 @@ def classifier_norms(
 ) -> ClassifierNorms:
     r"""Measure $\rho_k$, $\rho$, $V_k$, and the normalised margins of all samples.
 
-    Batch norms are folded into the linear layer before them, else into the one after
-    them, where they take constant statistics or those of one batch, and the layer's
-    output goes nowhere else; ``notes`` says of each norm what became of it. A norm that
-    is not folded stays a part of the network: then $f$ is normalised by the raw weights
-    beside it.
+    Batch norms are folded into the linear layer before them, else into the one after.
+    That needs constant statistics, or those of one batch, and a layer output that is
+    used nowhere else; ``notes`` says for each norm what was done. A norm that is not
+    folded stays a part of the network: then $f$ is normalised by the raw weights next
+    to it.
 
     Args:
         model: Any classifier; never changed.
         batches: Pairs (inputs, labels), or mappings with ``labels``; a list or a
             DataLoader of them.
-        norm_mode: Statistics that normalisation layers use, as for :class:`Problem`.
-            In ``batch`` mode with several batches there is no one set of them, and
+        norm_mode: Statistics that normalisation layers use, as for :class:`Problem`. In
+            ``batch`` mode each batch has its own statistics, so with several batches
             nothing is folded.
         labels: ``labels(batch)``; whole numbers from 0 up, or ±1.
-        weights: ``weights(batch)``, one per label; those of 0 do not count.
+        weights: ``weights(batch)``, one per label; samples of weight 0 are ignored.
         outputs: ``outputs(model, batch)``; the model's own by default.
-        ignore_index: Label of samples that do not count.
-        directions: Keep $V_k$ too, as matrices in float64.
-        scales: Whether to double each layer alone and compare the outputs.
-        max_batches: Most batches to use.
+        ignore_index: Label of samples to ignore.
+        directions: Whether to return $V_k$ too, as matrices in float64.
+        scales: Whether to double each layer on its own and compare the outputs.
+        max_batches: Largest number of batches to use.
 
     Returns:
         The reading.
@@ -132,7 +132,7 @@ def _layers(passes: ClassifierPasses) -> tuple[list[FoldedLayer], list[str], lis
 
 
 def _inside(owner: str, trace: LayerTrace, model: nn.Module) -> bool:
-    """Return whether a module is part of a recorded layer, as parametrisations are."""
+    """Return whether a module is inside a recorded layer, as parametrisations are."""
     parts = owner.split(".")
     paths = [".".join(parts[:end]) for end in range(len(parts))]
     return any(id(model.get_submodule(path)) in trace.modules for path in paths)
@@ -178,7 +178,7 @@ def _margins(
 def _trials(
     passes: ClassifierPasses, layers: list[FoldedLayer]
 ) -> dict[str, tuple[float, float]]:
-    """Double the weights of one layer after the other, and compare outputs."""
+    """Double the weights of each layer in turn, and compare outputs."""
     batch = passes.items[0]
     if (samples := samples_in(batch)) is not None and samples > _FEW:
         batch = slice_batch(batch, 0, _FEW)
@@ -199,7 +199,7 @@ def _trials(
 
 
 def _weights(model: nn.Module, layers: list[FoldedLayer]) -> dict[str, nn.Parameter]:
-    """Return the parameters that are the weights of layers, by the layer's name."""
+    """Return the parameters that are weights of layers, by the layer's name."""
     modules, weights = dict(model.named_modules()), {}
     for layer in layers:
         module = modules.get("" if layer.name == "(model)" else layer.name)
@@ -210,7 +210,7 @@ def _weights(model: nn.Module, layers: list[FoldedLayer]) -> dict[str, nn.Parame
 
 
 def _noise(passes: ClassifierPasses, given: dict[str, Any]) -> float:
-    """Return how far an output is from exact arithmetic, on the first batch."""
+    """Return the error of an output against exact arithmetic, on the first batch."""
     batch = passes.items[0]
     ours = passes.outputs(batch)
     eps = torch.finfo(ours.dtype).eps

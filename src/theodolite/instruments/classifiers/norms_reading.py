@@ -41,7 +41,7 @@ class Margins:
 
     @classmethod
     def joined(cls, parts: Sequence["Margins"]) -> "Margins":
-        """Return those of all samples."""
+        """Return the margins of all samples together."""
         names = ("own", "margin", "labels", "weights")
         whole = {n: torch.cat([getattr(part, n) for part in parts]) for n in names}
         return cls(
@@ -84,7 +84,7 @@ def margins_of(outputs: Tensor, labels: Tensor, weights: Tensor) -> Margins:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassifierNorms(Reading):
-    r"""Norms of a classifier's layers, and its outputs over their product.
+    r"""Norms of a classifier's layers, and its outputs divided by their product.
 
     A layer is a linear or convolutional one as it is applied, so that one applied twice
     counts twice; $W_k$ are its weights, one row per output channel, with batch norms
@@ -96,36 +96,36 @@ class ClassifierNorms(Reading):
         layer_norms: $\rho_k$.
         raw_norms: The same without norms folded in.
         row_norms: Norms of the rows of $W_k$, all layers one after the other.
-        row_layers: To which layer a row belongs.
+        row_layers: Index of the layer that each row belongs to.
         rho: $\rho$, infinite where it overflows.
         log_rho: $\ln\rho$.
         log_rho_raw: $\ln$ of the product of the raw norms.
-        log_rho_varying: $\ln$ of the product over layers in which no scale is without
-            effect: the convention $\rho_k = 1$ for layers that a norm follows.
+        log_rho_varying: $\ln$ of the product over layers whose scale has an effect: the
+            convention $\rho_k = 1$ for layers that a norm follows.
         folded: Whether a norm was folded into a layer.
-        invariance: 2 where every row, 1 where all rows together may be scaled by a
+        invariance: 2 if every row, 1 if only all rows together may be scaled by a
             positive number with no change except by $\epsilon$ (a norm follows, whose
-            statistics move along; with the bias where an activation stands between), 0
-            where neither is seen.
-        scaled_off: $\|g(2W_k) - g\|/\|g\|$ on some samples: 0 where the scale of a
-            layer is without effect under this norm mode. NaN where it was not tried.
-        doubled_off: $\|g(2W_k) - 2g\|/\|g\|$: 0 where outputs scale with the layer.
-        f: Outputs over $\rho$, that of the own class where there are several.
-        margins: $y f$ for one output, $y = \pm 1$; else the output of the own class
-            less the largest other one, over $\rho$.
+            statistics scale too; with an activation in between, the bias is scaled as
+            well); 0 if neither was found.
+        scaled_off: $\|g(2W_k) - g\|/\|g\|$ on some samples: 0 if the scale of a layer
+            has no effect under this norm mode. NaN if it was not tried.
+        doubled_off: $\|g(2W_k) - 2g\|/\|g\|$: 0 if outputs scale with the layer.
+        f: Outputs divided by $\rho$; with several, the output of the sample's class.
+        margins: $y f$ for one output, $y = \pm 1$; else the output of the sample's
+            class minus the largest other one, divided by $\rho$.
         labels: Classes of the samples, from 0 up.
         equilibrium: $\sum \langle y, f\rangle / \sum \|f\|^2$, with $y$ = ±1 or
             one-hot: the $\rho$ at which the square loss is least along it.
-        equilibrium_ratio: That over $\rho$: 1 where $\rho$ is in equilibrium without
+        equilibrium_ratio: That divided by $\rho$: 1 in equilibrium without
             weight decay, $1 + \lambda/\sum\|f\|^2$ with it.
         mean_margin: Mean of the margins.
         least_margin: Smallest margin.
         error_rate: Share of samples with a margin of 0 or less.
         separable: Whether all margins are positive.
-        average_separable: Whether their sum is.
-        names: Layers in order.
-        notes: What became of each norm.
-        left_out: Parameters of two or more axes that are in no such layer.
+        average_separable: Whether the sum of margins is positive.
+        names: Names of the layers in order.
+        notes: For each norm, whether and where it was folded.
+        left_out: Parameters of two or more axes that belong to no such layer.
         directions: $V_k$, if requested.
     """
 
@@ -171,7 +171,7 @@ class ClassifierNorms(Reading):
         return coordinates
 
     def summary_lines(self) -> list[str]:
-        """Return the numbers, and what was not folded or left out."""
+        """Return the numbers, and which norms and parameters were left out."""
         errors = set(self.error_of.values())
         names = [name for name in self.dims if name not in errors]
         brief = ("row_layers", "labels", "separable", "average_separable")

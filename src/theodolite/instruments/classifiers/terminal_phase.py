@@ -1,4 +1,4 @@
-"""When a training separates its data: zero training error, and the terminal phase."""
+"""When training separates the data: zero training error, and the terminal phase."""
 
 import math
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from theodolite.core import (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TerminalPhase(Reading):
-    r"""Separability along a training, and when its error vanished.
+    r"""Separability during training, and the step at which the error became zero.
 
     Nothing is known between two measured steps. So a time may be too late by the
     distance to the previous step, which is its error. A time is infinite if its event
@@ -70,7 +70,7 @@ class TerminalPhase(Reading):
 
 @dataclass(frozen=True)
 class _Look:
-    """Margins at one step: how many, how many of 0 or less, their least and sum."""
+    """Margins at one step: their number, how many are ≤ 0, their minimum and sum."""
 
     count: float
     wrong: float
@@ -87,9 +87,9 @@ class _Look:
 
 
 class InterpolationMeter:
-    """Follows margins along a training; of each step four numbers are kept.
+    """Follows margins during training; it keeps four numbers per step.
 
-    Batches of one step add up, in any order; so do meters of several processes.
+    Batches of one step add up in any order; so do the meters of several processes.
 
     Args:
         tolerance: Error rate that counts as zero.
@@ -114,19 +114,19 @@ class InterpolationMeter:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all steps."""
+        """Discard all steps."""
         self._looks: dict[float, _Look] = {}
         self._watch = Stopwatch()
 
     def update(self, step: float, margins: Numbers) -> None:
-        """Take margins of samples at a step, such as those of ``classifier_norms``."""
+        """Add margins of samples at a step, such as those of ``classifier_norms``."""
         values = _margins(margins)
         errors = int((values <= 0).sum())
         look = _Look(values.size, errors, float(values.min()), float(values.sum()))
         self._add(_step(step), look)
 
     def update_errors(self, step: float, rate: float, samples: float = 1) -> None:
-        """Take the error rate of samples at a step, where margins are not known."""
+        """Add the error rate of samples at a step, if margins are unknown."""
         wrong = float(as_numbers("rate", rate, error=MeasurementError))
         count = float(as_numbers("samples", samples, error=MeasurementError))
         if not (0 <= wrong <= 1 and count > 0):
@@ -137,7 +137,7 @@ class InterpolationMeter:
         self._add(_step(step), _Look(count, wrong * count, math.nan, math.nan))
 
     def merge(self, other: Self) -> None:
-        """Take over what another meter has seen."""
+        """Add all that another meter has seen."""
         for step, look in other._looks.items():
             self._add(step, look)
 
@@ -190,11 +190,11 @@ def interpolation(
     tolerance: float = 0.0,
     norm_mode: NormMode | str = NormMode.EVAL,
 ) -> TerminalPhase:
-    """Read separability, the time of zero training error and the terminal phase.
+    """Return separability, the time of zero training error and the terminal phase.
 
     Args:
         margins: Margins of all samples, by step.
-        errors: Training error rates by step, where margins are not known.
+        errors: Training error rates by step, if margins are unknown.
         tolerance: Error rate that counts as zero.
         norm_mode: Statistics that normalisation layers used.
 
@@ -214,7 +214,7 @@ def interpolation(
 
 
 def _first(steps: np.ndarray, met: np.ndarray) -> tuple[float, float]:
-    """Return the first step at which something holds, and how late it may be."""
+    """Return the first step at which a condition holds, and how late it may be."""
     if not met.any():
         return math.inf, math.inf
     place = int(np.argmax(met))

@@ -1,13 +1,13 @@
 """Instruments of the loss Hessian.
 
 - ``dense``, ``spectra``: the whole matrix and its eigenvalues, for small models.
-- ``extremes``, ``sharpness``: eigenvalues at the ends, at a point and along training.
+- ``extremes``, ``sharpness``: extreme eigenvalues, at one point and during training.
 - ``density``, ``indices``, ``conditions``: the distribution of all eigenvalues, how
-  many are negative, how far they spread.
-- ``traces``, ``diagonals``: from random vectors.
+  many are negative, the condition number.
+- ``traces``, ``diagonals``: trace and diagonal, from random vectors.
 - ``blockwise``: any of these for each part of a model.
-- ``model_instruments``: makes an instrument of models from a function of operators;
+- ``model_instruments``: lets a function of operators take models too;
   forecasts the memory of a search for eigenvalues.
 
-May touch: ``solvers`` and what stands before it. Start reading at ``traces``.
+May import: ``solvers`` and packages before it. Start reading at ``traces``.
 """

@@ -1,4 +1,4 @@
-"""One instrument on every block of parameters: by layer, or as named."""
+"""Run one instrument on every block of parameters: one per layer, or as named."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ class Blocks(Reading, Generic[R]):
         return len(self.blocks)
 
     def stack(self, quantity: str) -> np.ndarray:
-        """Return one quantity, blocks first; NaN where one is shorter than others."""
+        """Return one quantity, blocks first; shorter blocks are padded with NaN."""
         parts = [np.asarray(getattr(r, quantity), float) for r in self.readings]
         shape = np.max([part.shape for part in parts], axis=0).astype(int)
         stacked = np.full((len(parts), *shape), np.nan)
@@ -104,7 +104,7 @@ def by_block(
         batches: The module's data, read once for all blocks.
         per: A block for each submodule with own parameters, or for each
             parameter; those that hold no numbers are left out.
-        blocks: Names of parameters by names of blocks, in place of ``per``.
+        blocks: Maps names of blocks to names of parameters; replaces ``per``.
         settings: Passed on to the instrument, with those of :class:`Problem`.
 
     Example:
@@ -133,7 +133,7 @@ def by_block(
     else:
         shared = partial(instrument, unwrapped(model), _read_once(batches))
         calls = [partial(shared, params=params) for params in chosen]
-    with show_progress("block"):  # whose products are not those of all blocks
+    with show_progress("block"):  # whose products differ from those of all blocks
         readings = tuple(call(**settings) for call in calls)
     return Blocks(
         blocks=tuple(names),
@@ -161,7 +161,7 @@ def _named(
     blocks: dict[str, list[str]] = {}
     for name, parameter in chosen_parameters(model, None).items():
         if not parameter.numel():
-            continue  # nothing to differentiate by
+            continue  # no parameter to differentiate by
         block = name if per == "parameter" else name.rpartition(".")[0]
         blocks.setdefault(block, []).append(name)
     return blocks

@@ -1,10 +1,10 @@
 r"""Percentile condition number of the loss Hessian, $|\lambda|_{\max}/|\lambda|_{(q)}$.
 
-Where the matrix is large, $|\lambda|_{\max}$ comes from Lanczos with its residual, and
-the percentile from stochastic quadrature: the share of eigenvalues in $[-y, y]$ has an
-interval at every $y$ (see the quadrature), and those $y$ whose interval holds $q$ are
-the interval of the percentile. That of a single rule of $m$ nodes is no narrower than
-the weight of a few of them, so a percentile below about $4/m$ may have no lower end.
+If the matrix is large, $|\lambda|_{\max}$ comes from Lanczos with its residual, and the
+percentile from stochastic quadrature. At every $y$, quadrature gives an interval for
+the share of eigenvalues in $[-y, y]$; all $y$ whose interval holds $q$ form the
+interval of the percentile. A rule of $m$ nodes resolves no less than the weight of a
+few nodes, so a percentile below about $4/m$ may have no lower end.
 """
 
 from typing import Unpack
@@ -59,7 +59,7 @@ def condition(
         batches: The module's data.
         quantile: $q$; 0 gives the ordinary condition number, of small matrices only.
         interpolation: How to read between two order statistics of a dense matrix.
-        n_probes: Random vectors, where the matrix is large.
+        n_probes: Random vectors, if the matrix is large.
         steps: Products per vector.
         max_matvecs: Products for the largest eigenvalue.
         tol: Wanted ``ratio_error`` relative to the ratio; ``status`` says whether it
@@ -165,7 +165,7 @@ def _percentile(
     least = max(floor, np.finfo(np.float64).tiny)
     points = np.geomspace(least, 1.01 * max(largest, least), _POINTS)
     band = rule.share(-points, points, level=level)
-    # Between order statistics there is one step of the distribution function.
+    # Between order statistics the distribution function has one step.
     slack = 1 / rule.size
     centre = points[min(np.searchsorted(band.centre, quantile), _POINTS - 1)]
     possible = (band.low - slack <= quantile) & (quantile <= band.high + slack)

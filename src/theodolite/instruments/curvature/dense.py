@@ -28,16 +28,16 @@ class DenseHessian(Reading):
 
     Attributes:
         matrix: Symmetrised Hessian, parameters in the model's order, row-major.
-        matrix_error: Bound on the rounding of an entry, that of the model's graph
-            included: in float32 it is measured against float64.
-        norm_error: Bound on the norm of that error, hence on any eigenvalue's; NaN
-            where nothing more is known than ``matrix_error``.
+        matrix_error: Bound on the rounding error of an entry, including the model's
+            graph; in float32 it is measured against float64.
+        norm_error: Bound on the norm of that error, hence on any eigenvalue's; NaN if
+            only ``matrix_error`` is known.
         asymmetry: Largest $|H - H^\top|$ before symmetrisation, relative to the
             largest entry.
         loss: Value of the loss.
         gradient: Its gradient.
         layout: Names and shapes of the parameters along the axes.
-        partition: Samples of each batch, a part of the loss under norm mode ``batch``.
+        partition: Samples of each batch; in norm mode ``batch`` the loss depends on it.
     """
 
     matrix: Annotated[np.ndarray, Dims("row", "column")]
@@ -92,7 +92,7 @@ def hessian(
     if isinstance(model, Hessian):
         refuse_settings("hessian", batches, settings)
         return _measured(model, chunk, matrix_bytes, watch)
-    # Rows of a matrix come in blocks, with no product to be replayed.
+    # Rows of a matrix come in blocks, so no product is replayed.
     problem = replace(problem_of(model, batches, settings), replay=False)
     chosen = chosen_parameters(unwrapped(problem.model), problem.params)
     _forecast(sum(p.numel() for p in chosen.values()), matrix_bytes)
@@ -171,14 +171,14 @@ def _second_derivatives(
 
 
 def _product(gradient: Tensor, leaves: list[nn.Parameter], vector: Tensor) -> Tensor:
-    """Multiply one vector into the Hessian."""
+    """Return the product of the Hessian with one vector."""
     return flat(pull_back([gradient], leaves, [vector]))
 
 
 def _batched_rows(
     gradient: Tensor, leaves: list[nn.Parameter], chunk: int
 ) -> Tensor | None:
-    """Return all rows, a chunk at a time, or None where torch cannot batch them."""
+    """Return all rows, a chunk at a time, or None if torch cannot batch them."""
     size, blocks = gradient.numel(), []
     for start in range(0, size, chunk):
         basis = gradient.new_zeros(min(chunk, size - start), size).detach()
@@ -226,7 +226,7 @@ def _lopsided(asymmetry: float) -> MeasurementError:
 
 
 def _forecast(size: int, matrix_bytes: int) -> None:
-    # Matrix, its transpose-sum and one temporary, in float64.
+    # The matrix, the sum with its transpose and one temporary, in float64.
     wanted = 3 * 8 * size * size
     if wanted > matrix_bytes:
         raise MeasurementError(

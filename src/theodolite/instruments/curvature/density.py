@@ -30,14 +30,14 @@ class SpectralDensity(SampledReading):
     r"""Smoothed density and distribution function of the eigenvalues.
 
     The density is that of the eigenvalues with normal noise of standard deviation
-    ``width`` added, folded back at ``ends``, the lowest and the highest node, so that
-    it is zero where no eigenvalue was seen. Bands are simultaneous: each holds at all
+    ``width`` added, reflected at ``ends``, the lowest and the highest node, so that it
+    is zero where no eigenvalue was seen. Bands are simultaneous: each holds at all
     points of the grid at once with confidence ``level``, and errors are half their
-    widths. Chance goes by inversion of a Beta distribution, exact for the distribution
-    function and matched in two moments for the density, at a level at each point that
-    was calibrated for all of them together; truncation of Lanczos by a bound for the
-    former, by what its last quarter of steps changed for the latter. Of a dense matrix
-    bands are as narrow as rounding. For one point's interval, pass a grid of one point.
+    widths. Sampling error comes from inverting a Beta distribution, exact for ``cdf``
+    and matched in two moments for the density, at a level per point that is calibrated
+    for all points together. Truncation error of Lanczos is bounded for ``cdf``, and for
+    the density it is the change in the last quarter of steps. For a dense matrix bands
+    show rounding only. For one point's interval, pass a grid of one.
 
     Attributes:
         grid: Points.
@@ -46,7 +46,7 @@ class SpectralDensity(SampledReading):
         nodes: Nodes of the quadrature, one row per probe.
         weights: Their weights; each row sums to 1.
         width: Standard deviation of the kernel.
-        ends: Where it is folded back; the density is zero beyond.
+        ends: Where it is reflected; the density is zero beyond.
         level: Confidence of a band at all points at once.
     """
 
@@ -71,7 +71,7 @@ class SpectralDensity(SampledReading):
     def smoothed(self, eigenvalues: Numbers) -> np.ndarray:
         """Return the density of known eigenvalues by the same kernel, at the grid.
 
-        What a theory says of the spectrum is compared with ``density`` by this.
+        Use it to compare a predicted spectrum with ``density``.
         """
         values = as_numbers("eigenvalues", eigenvalues, "rank", error=ConfigError)
         return Kernel(self.width, *self.ends)(self.grid, values).mean(axis=1)
@@ -103,12 +103,12 @@ def spectral_density(
     Args:
         model: Any module; or a :class:`Problem` or an operator, without ``batches``.
         batches: The module's data.
-        n_probes: Random vectors; chance falls with their root.
+        n_probes: Random vectors; sampling error falls with the root of their number.
         steps: Products per vector; resolution grows with them.
         tol: Wanted ``cdf_error``, at most; ``status`` says whether it was reached.
-        grid: Points, or how many to lay where eigenvalues are.
-        width: Standard deviation of the kernel; by default what the steps resolve,
-            without outliers.
+        grid: Points, or how many to place where eigenvalues are.
+        width: Standard deviation of the kernel; by default the resolution of the steps,
+            outliers left out.
         level: Confidence of each band, at all points at once.
         seed: Seed of the vectors.
         method: "dense", "products", or "auto": dense up to 1000 parameters if
@@ -175,7 +175,7 @@ def spectral_density(
 
 
 def rule_of(spectrum: Spectrum) -> Quadrature:
-    """Return a whole spectrum as one rule of equal weights."""
+    """Return a whole spectrum as one quadrature rule of equal weights."""
     nodes = spectrum.eigenvalues[::-1][None].copy()
     weights = np.full_like(nodes, 1 / nodes.size)
     return Quadrature(
@@ -208,7 +208,7 @@ def _bands(
     steps = (nodes <= points[:, None]).astype(np.float64)
     stairs = joint_level(steps, weights, count, level=level)
     band = rule.smooth(lambda nodes: kernel(points, nodes), level=curve)
-    # Outside of the spectrum's ends the kernel is zero, and known to be.
+    # Outside of the spectrum's ends the kernel is exactly zero.
     within = (points >= kernel.low) & (points <= kernel.high)
     slack = np.where(within | (kernel.low == kernel.high), slack, 0.0)
     low, high = np.maximum(band.low - slack, 0.0), band.high + slack

@@ -37,7 +37,7 @@ from ..solvers.sketch import Sketch, signs, sketch_of, split
 from .model_instruments import CurvatureSettings, Subject, measured
 from .spectra import Method, goes_dense, whole_matrix
 
-# Entries that are worked on in float64 at a time.
+# Entries that are processed in float64 at a time.
 _STRETCH = 2**12
 
 
@@ -45,11 +45,11 @@ _STRETCH = 2**12
 class Diagonal(SampledReading):
     """Diagonal of a symmetric operator, in the order of its parameters.
 
-    ``diagonal_error`` is the standard error of each entry (one standard deviation); an
-    interval of confidence ``level`` about one entry is ``factor`` times as wide to
-    each side, by Student's distribution. For a dense matrix the error is a bound on
-    rounding, including the model's graph, and the factor is 1. An estimate has status
-    SAMPLED; with ``tol`` it is CONVERGED or IMPRECISE.
+    ``diagonal_error`` is the standard error of each entry (one standard deviation). The
+    interval of confidence ``level`` for one entry is ± ``factor`` standard errors, by
+    Student's distribution. For a dense matrix the error is a bound on rounding,
+    including the model's graph, and the factor is 1. An estimate has status SAMPLED;
+    with ``tol`` it is CONVERGED or IMPRECISE.
 
     Attributes:
         diagonal: The entries.
@@ -85,10 +85,10 @@ def diagonal(
     Args:
         model: Any module; or a :class:`Problem` or an operator, without ``batches``.
         batches: The module's data.
-        max_matvecs: Products, all of which are spent.
+        max_matvecs: Number of products; all are used.
         tol: Wanted norm of the standard errors, relative to that of the diagonal;
             ``status`` says whether it was reached.
-        level: Confidence that ``factor`` is for.
+        level: Confidence level of ``factor``.
         seed: Seed of the vectors.
         method: "dense", "products", or "auto": dense up to 1000 parameters if
             ``max_matvecs`` is as large.
@@ -121,7 +121,7 @@ def diagonal(
         storage = storage_for(operator, basis, vectors=2 * spent[0])
         value, error, factor = _estimate(operator, spent, level, seed, storage)
         off, size = (float(np.linalg.norm(numbers)) for numbers in (error, value))
-        # The square of an estimate's norm is too large by that of its error.
+        # The squared norm of an estimate is too large by that of its error.
         precision = relative_error(off, max(size**2 - off**2, 0.0) ** 0.5)
         status = Status.of_sample(precision, tol)
         status = status if np.isfinite(size) else Status.NONFINITE
@@ -176,7 +176,7 @@ def _estimate(
 def _probes(
     operator: Operator, sketch: Sketch, n_probes: int, seed: int
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Yield signs and what is left of the products with them."""
+    """Yield random signs, and their products with the rest of the matrix."""
     for places in strides(n_probes, operator):
         probes = [signs(operator, stream(seed, "diagonal", p)) for p in places]
         rest = [sketch.rest(probe) for probe in probes]
@@ -188,7 +188,7 @@ def _probes(
 
 def _known(sketch: Sketch) -> np.ndarray:
     r"""Return the diagonal of $QZ^\top + ZQ^\top - Q(Q^\top Z)Q^\top$, $Z = HQ$."""
-    assert sketch.products is not None  # they were requested
+    assert sketch.products is not None  # the caller requested them
     q, z = sketch.directions, sketch.products
     inner, parts = q.inner(z), []
     pairs = zip(q.stretches(_STRETCH), z.stretches(_STRETCH), strict=True)

@@ -29,14 +29,14 @@ from .model_instruments import CurvatureSettings, Subject, measured
 from .spectra import Method, dense_pairs, goes_dense
 from .spectrum_end import places_of, read_end
 
-# That a leading eigenvalue was missed where the value decides or the start is warm, and
-# nothing else is said.
+# Default probability of missing a leading eigenvalue, if ``stop`` is "value" or the
+# start is warm.
 CHANCE = 0.01
 _ROUNDINGS = 32
-# What rounding does, relative to the largest eigenvalue, is measured again once a size
-# that it depends on has changed so many times, up or down: over 144 readings of
+# The rounding error, relative to the largest eigenvalue, is measured again once a size
+# that it depends on has changed by this factor, up or down: over 144 readings of
 # networks in training, and of weights and offsets that grow, none was off by more than
-# its sharp error; 24 were, by up to 17 times, with the first measurement for all.
+# its sharp error; with the first measurement for all, 24 were, by up to 17 times.
 OUTDATED = 1.25
 
 
@@ -46,14 +46,13 @@ class ExtremeEigenvalues(Reading):
 
     ``errors`` is certified for a symmetric operator: some eigenvalue lies within it,
     since it bounds $\|Hv - \lambda v\|$ for a unit vector plus the noise of a product.
-    ``sharp_errors`` is $\|Hv - \lambda v\|^2/\text{gap}$ where that is smaller; it
-    supposes that no eigenvalue between those listed was missed. Where a ``chance`` was
-    given, or the value decided when to stop, that was tested, and they fail with that
-    probability.
+    ``sharp_errors`` is $\|Hv - \lambda v\|^2/\text{gap}$ if that is smaller; it assumes
+    that no eigenvalue between those listed was missed. With ``chance``, or with
+    ``stop="value"``, this assumption is tested; it then fails with that probability.
 
-    Both errors include the rounding of the model's graph: in float32 it is measured
-    against float64 at the very vectors, one product each; or, where that is within the
-    tolerance, bounded at 95 % confidence by one product with all of them together.
+    Both errors include the rounding of the model's graph. In float32 it is measured
+    against float64 with one product per vector; if it is within the tolerance, one
+    product with all vectors together gives a bound at 95 % confidence.
 
     Assumes: a single sweep of Lanczos
     sees one copy of a repeated eigenvalue. Copies show where the basis becomes
@@ -122,7 +121,7 @@ def extreme_eigenvalues(
         ends: "both", "largest", "smallest", or "magnitude" for the largest $|\lambda|$.
         tol: Wanted $\|Hv - \lambda v\| / |\lambda|$; residuals at the level of rounding
             count as converged at any tolerance.
-        max_matvecs: Budget of products, one of which checks the residuals.
+        max_matvecs: Largest number of products, one of which checks the residuals.
         seed: Seed of the starting vector.
         stop: What must fall below ``tol``: "residual", or "value" for the relative
             ``sharp_errors``, after a test that no eigenvalue beyond was missed.
@@ -131,15 +130,15 @@ def extreme_eigenvalues(
         method: "dense", "products", or "auto": dense up to 1000 parameters if
             ``max_matvecs`` is as large.
         start: Vector to start from, such as an eigenvector of a nearby operator.
-        chance: Probability with which ``sharp_errors`` may leave out an eigenvalue
-            beyond those listed; costs as many products again, of which a second search
-            from a random direction is made. By default 1 % where the start is warm or
-            ``stop="value"``; else nothing is tested.
-        graph_error: What rounding in the graph does to a product, relative to the
-            largest eigenvalue, where that is known already; measured by default.
-        graph_error_at: Largest eigenvalue, in magnitude, of which ``graph_error`` is
-            known: it is measured again where that has grown 1.25 times, or fallen to
-            less than 0.8 times.
+        chance: Probability that ``sharp_errors`` misses an eigenvalue beyond those
+            listed. The test is a second search from a random direction, and doubles the
+            products. By default 1 % if the start is warm or ``stop="value"``; otherwise
+            nothing is tested.
+        graph_error: Rounding error of a product in the graph, relative to the largest
+            eigenvalue, if it is known; measured by default.
+        graph_error_at: Largest eigenvalue, in magnitude, at which ``graph_error`` was
+            measured. It is measured again if that has grown 1.25 times, or fallen below
+            0.8 times.
         basis_bytes: Memory limit of the basis, which is restarted to stay below it.
         basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
         settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``, and
@@ -216,7 +215,7 @@ def extreme_eigenvalues(
 def _storage(
     operator: Operator, search: Search, wish: Placement, *, tested: bool
 ) -> Storage:
-    """Return where the basis goes; refuse one that is too small before any product."""
+    """Return where the basis is kept; refuse one too small before any product."""
     ends = 2 if search.ends == "both" else 1
     if tested:  # beside the known pairs
         count = min(ends * search.k, operator.shape[1])
@@ -250,7 +249,7 @@ def _check(
 
 
 def outdated(then: float | np.ndarray | None, now: float | np.ndarray) -> bool:
-    """Whether a size has changed so much that what rounding does is unknown again."""
+    """Return whether a size changed so much that rounding must be measured again."""
     if then is None:
         return False
     alike = np.shape(then) == np.shape(now)
@@ -260,7 +259,7 @@ def outdated(then: float | np.ndarray | None, now: float | np.ndarray) -> bool:
 def _add_graph(
     operator: Operator, pairs: Pairs, eps: float, tol: float, known: float | None
 ) -> None:
-    """Note what rounding in the graph does to each pair, where it may be seen."""
+    """Add the rounding error of the graph to each pair, where it may matter."""
     if known is not None:
         pairs.graph_norms = np.full(len(pairs.values), known * pairs.scale)
         pairs.graph_shifts = pairs.graph_norms
@@ -269,7 +268,7 @@ def _add_graph(
     if not len(pairs.values) or (operator.dtype == torch.float64 and not coarse):
         return
     granted = tol * np.abs(pairs.values)
-    # A bound on all is never as low as a few roundings of a product.
+    # A bound on all vectors is never below a few roundings of a product.
     enough = np.where(granted > _ROUNDINGS * eps * pairs.scale, granted, 0.0)
     noise = eigenvalue_noise(operator, pairs.values, pairs.vectors, enough)
     if noise is not None:

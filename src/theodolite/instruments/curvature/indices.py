@@ -17,9 +17,9 @@ from ..solvers.quadrature import Quadrature, quadrature_of
 from .model_instruments import CurvatureSettings, Subject, measured
 from .spectra import Index, Method, goes_dense, whole_spectrum
 
-# Products by default. Over perceptrons the interval of one vector was 22 over its steps
-# wide, and chance added 3/sqrt(n) a vector: few vectors of many steps are best, up to
-# where keeping a basis orthogonal costs more than its products.
+# Products by default. On perceptrons the interval of one vector was 22/steps
+# wide, and sampling added 3/sqrt(n) per vector: few vectors of many steps are best,
+# until orthogonalising the basis costs more than its products.
 _PRODUCTS, _STEPS = 512, 256
 _BASIS_BYTES = 4 * 2**30
 
@@ -42,17 +42,16 @@ def index(
 ) -> Index:
     r"""Measure the fraction of negative eigenvalues of the loss Hessian.
 
-    What products buy is known beforehand: where eigenvalues run through zero, the
-    interval is about $20/\text{steps} + 3/\sqrt{n\,\text{probes}}$ wide, for $n$
-    parameters at 95 %. Steps narrow it, and more than a vector or two only where $n$ is
-    small.
+    The width of the interval is known in advance: with eigenvalues on both sides of
+    zero it is about $20/\text{steps} + 3/\sqrt{n\,\text{probes}}$ for $n$ parameters at
+    95 %. More steps make it narrower; more than two vectors help only if $n$ is small.
 
     Args:
         model: Any module; or a :class:`Problem` or an operator, without ``batches``.
         batches: The module's data.
-        n_probes: Random vectors, where the matrix is large; by default as few as make
-            512 products with the steps.
-        steps: Products per vector; 256 by default, or as many as 4 GiB hold.
+        n_probes: Random vectors, if the matrix is large; by default as many as make 512
+            products with the steps.
+        steps: Products per vector; 256 by default, or as many as fit in 4 GiB.
         tol: Wanted ``index_error``; ``status`` says whether it was reached.
         rounding: Size below which an eigenvalue has no sign. By default the error of a
             dense eigensolver; for products $100\,\varepsilon\,\|H\|$, ten times their
@@ -117,7 +116,7 @@ def index(
 def _spent(
     operator: Operator, n_probes: int | None, steps: int | None
 ) -> tuple[int, int]:
-    """Return how many vectors take how many steps."""
+    """Return the number of vectors, and the steps of each."""
     if n_probes is not None:
         check_count("n_probes", n_probes)
     if steps is not None:
@@ -130,10 +129,10 @@ def _spent(
 
 
 def rounding_of(rule: Quadrature, operator: Operator) -> float:
-    r"""Return the size below which an eigenvalue is not distinguishable from zero."""
-    # Tens of the noise of one product for what a whole run adds up to. A node that has
-    # converged to zero is placed only by boundaries well away of its residual: a
-    # thousandfold, for a leak of a thousandth.
+    r"""Return the size below which an eigenvalue cannot be told from zero."""
+    # Tens of times the noise of one product, since a whole run adds it up. A node that
+    # converged to zero is resolved only by boundaries far from its residual: a
+    # thousand times as far, for a leak of a thousandth.
     eps = torch.finfo(operator.dtype).eps
     floor = max(100 * eps * rule.scale, 10 * rule.noise)
     if operator.dtype != torch.float64:

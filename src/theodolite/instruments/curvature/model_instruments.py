@@ -1,4 +1,4 @@
-"""Instruments of operators that take models too, and the memory they will take."""
+"""Let instruments of operators take models too, and forecast their memory."""
 
 import inspect
 import reprlib
@@ -24,20 +24,20 @@ from ..solvers.checks import check_count, check_level
 from ..solvers.eigenpairs import Ends, least_basis
 
 Curvature = Callable[..., ParameterOperator]
-# What instruments measure.
+# Accepted subjects of an instrument.
 Subject = nn.Module | Problem | Operator
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class CurvatureSettings(LossSettings, total=False):
-    """Settings of :class:`Problem`, and the operator that is made from it."""
+    """Settings of :class:`Problem`, and the class of the operator made from it."""
 
     operator: Curvature
 
 
 def checked_curvature(operator: Any) -> Curvature:
-    """Return what makes an operator of a :class:`Problem`, or refuse it."""
+    """Return the class that makes an operator from a problem, or refuse it."""
     kind, fits = isinstance(operator, type), callable(operator)
     if isinstance(operator, type):
         fits = issubclass(operator, ParameterOperator) and operator.symmetric
@@ -51,14 +51,14 @@ def checked_curvature(operator: Any) -> Curvature:
 
 
 def named(reading: R, operator: ParameterOperator) -> R:
-    """Return a reading that names its matrix, if that is not the Hessian."""
+    """Return the reading, with the name of its matrix if that is not the Hessian."""
     if operator.title == Hessian.title or not isinstance(reading, Reading):
         return reading
     return replace(reading, method=f"{operator.title}, {reading.method}")
 
 
 def refuse_settings(name: str, *given: object) -> None:
-    """Refuse data and settings beside an operator, which was made with its own."""
+    """Refuse data and settings next to an operator, which already has its own."""
     if any(one is not None and one != {} for one in given):
         raise ConfigError(
             f"{name} of an operator takes no batches and no settings of a Problem: "
@@ -69,14 +69,14 @@ def refuse_settings(name: str, *given: object) -> None:
 def problem_for(
     model: Any, batches: Batches | None, settings: Any, seed: int | None
 ) -> Problem:
-    """Return the problem of a module with an instrument's seed, or a given problem."""
+    """Return a given problem, or the problem of a module with an instrument's seed."""
     if seed is not None and not isinstance(model, Problem):
         settings = {**settings, "seed": seed}
     return problem_of(model, batches, settings)
 
 
 def _checked(name: str, value: Any) -> Any:
-    """Return a setting, after a check if all instruments mean the same by it."""
+    """Return a setting, checked if it means the same in all instruments."""
     if name == "basis_bytes":
         return as_bytes(name, value)
     if name == "basis":
@@ -87,13 +87,13 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def measured(solve: Callable[P, R]) -> Callable[P, R]:
-    """Make an instrument of a function of an operator.
+    """Turn a function of an operator into an instrument that takes models too.
 
     The function gets an operator in place of ``model`` and never sees ``batches`` and
-    ``settings``: of these the operator is made, measured, and its graphs are freed. An
-    operator that was given is passed on as it is. ``seed`` goes to the function and,
-    for a module, to the problem; left out, it is that of a :class:`Problem` that was
-    given. A reading of any matrix but the Hessian says so in its method.
+    ``settings``: the operator is made from these, measured, and its graphs are freed. A
+    given operator is passed on unchanged. ``seed`` goes to the function and, for a
+    module, to the problem; by default it is that of a given :class:`Problem`. The
+    method of a reading names the matrix, unless it is the Hessian.
     """
     signature = spelled_out(solve, operator=Hessian)
     _, _, *taken, _ = inspect.signature(solve).parameters
@@ -129,19 +129,19 @@ def memory_forecast(
     seed: int = 0,
     **settings: Unpack[CurvatureSettings],
 ) -> MemoryForecast:
-    """Say what measuring a model's curvature will take, and where its basis fits.
+    """Return how much memory a model's curvature will take, and where its basis fits.
 
-    The graph's share is extrapolated from that of a few samples, which is built; no
-    product is made. ``print`` says all of it in one sentence.
+    The graph's memory is extrapolated from a graph of a few samples, which is built; no
+    product is computed. ``print`` shows the forecast in one sentence.
 
     Args:
         model: Any module; or a :class:`Problem` or an operator, without ``batches``.
         batches: The module's data.
-        k: How many eigenvalues at each end are sought.
-        ends: At which ends.
-        vectors: Vectors that are kept: the fewest of a search for ``k`` by default;
-            ``steps + 1`` for a density, up to a third of the products for a trace and
-            two thirds for a diagonal, where a trace can do with none.
+        k: Number of eigenvalues to find at each end.
+        ends: Which ends of the spectrum.
+        vectors: Vectors to keep: by default the fewest for a search for ``k``; ``steps
+            + 1`` for a density, up to a third of the products for a trace and two
+            thirds for a diagonal; a trace can do without any.
         seed: Seed of the model's random numbers.
         settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``, and
             ``operator``: ``Hessian``, ``GaussNewton``, ``Fisher`` or
@@ -161,8 +161,8 @@ def memory_forecast(
         raise unknown_name("end", ends, get_args(Ends))
     if vectors is None:
         sides = 2 if ends == "both" else 1
-        # The basis, its pending vector, the known pairs, and as many while
-        # it is tested that none was missed.
+        # The basis, its pending vector, the known pairs, and as many again for
+        # the test that none was missed.
         size = model.shape[1]
         vectors = min(size, least_basis(k, sides)) + 1 + 2 * min(size, sides * k)
     check_count("vectors", vectors)

@@ -1,4 +1,4 @@
-r"""Largest Hessian eigenvalues along a training run.
+r"""Largest Hessian eigenvalues during training.
 
 References:
     Cohen et al. (2021), Gradient descent on neural networks typically occurs at the
@@ -36,23 +36,23 @@ from .model_instruments import problem_for, refuse_settings
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharpnessAlong(Reading):
-    r"""Largest eigenvalues of the loss Hessian at some steps of a run.
+    r"""Largest eigenvalues of the loss Hessian at some steps of training.
 
-    ``errors`` is certified: an eigenvalue lies within it. ``sharp_errors`` is what the
-    tolerance is for, residual² over gap: the k largest lie within it. Every step brings
-    a fresh random direction and goes on until a larger eigenvalue would have shown
-    itself in it, but with probability ``chance`` a step. Both include the rounding of
-    the model's graph, which is measured at the first step, and again wherever the
-    largest eigenvalue, or the norm of any weight tensor, has since grown 1.25 times or
-    fallen to less than 0.8 times.
+    ``errors`` is certified: an eigenvalue lies within it. ``sharp_errors``, residual²
+    over gap, is compared with the tolerance: the k largest lie within it. Every step
+    searches a new random direction until a larger eigenvalue would have been found,
+    except with probability ``chance`` per step. Both include the rounding of the
+    model's graph. It is measured at the first step, and again when the largest
+    eigenvalue, or the norm of any weight tensor, has grown 1.25 times or fallen below
+    0.8 times.
 
     Attributes:
-        steps: Steps at which it was measured.
+        steps: Measured steps.
         eigenvalues: The k largest, descending, one row per step.
         residuals: $\|Hv - \lambda v\| / |\lambda|$ of each.
         errors: Certified bound on each.
         sharp_errors: Bound on each, which fails with probability ``chance``.
-        chance: Probability with which a step may have missed a larger eigenvalue.
+        chance: Probability that a step missed a larger eigenvalue.
         products: Products that each step took.
         statuses: Status of each step.
     """
@@ -72,17 +72,17 @@ class SharpnessAlong(Reading):
 
 
 class SharpnessProbe:
-    """A recorder of sharpness; call it with the step, from inside the loop.
+    """Records sharpness; call it with the step number inside the training loop.
 
     Each measurement starts from the eigenvectors of the last one, and then searches
     their complement from a random direction, so that a new largest eigenvalue is
     detected as well. Use :func:`sharpness_along` to make one.
 
     Args:
-        operator: Of the model that is trained.
+        operator: Operator of the model that is trained.
         every: Steps from one measurement to the next.
         seed: Seed of the random directions.
-        chance: Probability with which a step may miss a larger eigenvalue.
+        chance: Probability that a step misses a larger eigenvalue.
         search: Other settings of :func:`extreme_eigenvalues`.
     """
 
@@ -97,7 +97,7 @@ class SharpnessProbe:
     ) -> None:
         self._operator, self._every = operator, every
         self._search, self._chance = search, chance
-        # What rounding does, and the eigenvalue and weights of which that is known.
+        # The rounding error, and the eigenvalue and weights at which it was measured.
         self._graph_error: float | None = None
         self._graph_error_at: float | None = None
         self._weights_at: np.ndarray | None = None
@@ -106,7 +106,7 @@ class SharpnessProbe:
 
     @measuring()
     def __call__(self, step: int) -> float | None:
-        """Measure if the step is due; return the largest eigenvalue if it was."""
+        """Measure if the step is due; then return the largest eigenvalue, else None."""
         if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 0:
             raise ConfigError(f"step is {step!r}: pass a whole number from 0 up")
         if step % self._every:
@@ -114,7 +114,7 @@ class SharpnessProbe:
         weights = _sizes(self._operator.model)
         if outdated(self._weights_at, weights):
             self._graph_error = self._graph_error_at = None
-        with self._operator:  # graphs of old parameters are let go
+        with self._operator:  # frees graphs of old parameters
             reading = extreme_eigenvalues(
                 self._operator,
                 ends="largest",
@@ -135,7 +135,7 @@ class SharpnessProbe:
         return float(reading.eigenvalues[0])
 
     def _note_rounding(self, reading: ExtremeEigenvalues, weights: np.ndarray) -> None:
-        """Keep what rounding does, where it was looked into at this reading."""
+        """Keep the rounding error, if it was measured at this reading."""
         largest = float(np.abs(reading.eigenvalues).max())
         if self._graph_error is None or outdated(self._graph_error_at, largest):
             self._graph_error, self._graph_error_at = reading.graph_error, largest
@@ -191,8 +191,8 @@ def sharpness_along(
 ) -> SharpnessProbe:
     r"""Return a recorder of the largest Hessian eigenvalues during training.
 
-    The model may be trained between calls; each call measures it as it then is and
-    leaves it as found. The batches are read once, here.
+    The model may be trained between calls. Each call measures its present state and
+    leaves it unchanged. The batches are read once, here.
 
     Args:
         model: Any module; or a :class:`Problem` or a :class:`Hessian`, without
@@ -204,8 +204,8 @@ def sharpness_along(
             are residuals, and larger.
         max_matvecs: Budget of products per step.
         seed: Seed of the random directions; that of the :class:`Problem` by default.
-        chance: Probability with which a step may miss an eigenvalue that is larger by
-            more than ``sharp_errors``; smaller takes a few products more.
+        chance: Probability that a step misses an eigenvalue that is larger by more than
+            ``sharp_errors``; a smaller one takes a few more products.
         basis_bytes: Memory limit of the basis, which is restarted to stay below it.
         basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
         settings: Those of :class:`Problem`, such as ``loss`` and ``norm_mode``.
@@ -238,22 +238,22 @@ def sharpness_along(
 
 
 def _both(records: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, Any]:
-    """Join what steps say of norm layers; one that changed mode is in both."""
+    """Merge the norm layers of all steps; one that changed mode is in both modes."""
     return {
         mode: tuple(dict.fromkeys(name for one in records for name in one[mode]))
         for mode in records[0]
     }
 
 
-# Tensors whose numbers are smaller than so much of the others' are taken to have that
-# size, by choice: biases that grow from zero change no rounding at first.
+# A tensor with numbers below this share of the others' counts as that large, by
+# choice: biases that grow from zero do not change rounding at first.
 _SMALL = 0.1
 
 
 def _sizes(model: nn.Module) -> np.ndarray:
-    """Return the norm of each weight tensor: what is rounded grows with them.
+    """Return the norm of each weight tensor, with which rounding errors grow.
 
-    The norm of all would be that of the largest table, whatever the others do.
+    A norm over all tensors would show the largest one only.
     """
     held = [p.detach() for p in model.parameters() if p.is_floating_point()]
     norms = np.array([float(p.norm()) for p in held])

@@ -1,17 +1,17 @@
-r"""The kernel that turns quadrature nodes into a density, its points and its bands.
+r"""The kernel that turns quadrature nodes into a density, its grid and its bands.
 
-A normal curve of width $h$ about every node, folded back at the lowest and the highest
-node, so that nothing lies outside of the spectrum: below zero, say, of a matrix whose
-eigenvalues are not negative. Its width is what the steps resolve of the part of the
-spectrum that has not converged: eigenvalues that stand apart and have converged take a
-step each, and leave the others to a polynomial on a shorter interval.
+The kernel is a normal curve of width $h$ about every node, reflected at the lowest and
+the highest node, so that the density is zero outside of the spectrum: below zero, say,
+for a positive semidefinite matrix. Its width is the resolution of the steps on the
+unconverged part of the spectrum. Each converged outlier uses up one step, and the other
+steps act as a polynomial on a shorter interval.
 
-Bands hold at all points at once. An interval at each of many points, of confidence
-$1 - \alpha$ each, holds at all of them less often. How much less is known here: for $P$
-normal vectors the shares of the eigenvectors are Dirichlet distributed, so that whole
-curves can be drawn, with the measured rule for the spectrum. Of each drawn curve we
-take the smallest tail probability; its $\alpha$ quantile, used as the tail at every
-point, makes a band that holds at all of them with confidence $1 - \alpha$.
+Bands hold at all points at once. Pointwise intervals of confidence $1 - \alpha$ hold at
+all points together less often. How much less is known here: for $P$ normal vectors the
+shares of the eigenvectors are Dirichlet distributed, so whole curves can be drawn, with
+the measured rule as the spectrum. We take the smallest tail probability of each drawn
+curve. The $\alpha$ quantile of these, used as the tail at every point, gives a band
+that holds at all points with confidence $1 - \alpha$.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from theodolite.core import ConfigError, stream
 from ..solvers.checks import check_count
 from ..solvers.quadrature import Quadrature
 
-# Curves drawn beyond the quantile: 25 place it to a fifth of itself.
+# Curves drawn beyond the quantile: 25 give it to a fifth of its value.
 _BEYOND, _MOST = 25, 4000
 
 
@@ -35,14 +35,14 @@ def joint_level(
     level: float,
     slack: float = 1e-12,
 ) -> float:
-    r"""Return the confidence at each point that makes ``level`` at all of them.
+    r"""Return the confidence per point that gives ``level`` at all points together.
 
     Args:
         values: $f(\theta_i) \ge 0$, points along the first axis, nodes along the last.
         weights: Of the nodes; they sum to 1.
         count: Vectors times order.
         level: Confidence wanted at all points at once.
-        slack: By how much the bands are wider than chance asks.
+        slack: By how much the bands are wider than sampling error requires.
     """
     from scipy.special import betainc
 
@@ -56,7 +56,7 @@ def joint_level(
         return level
     values, centre = values[varies], centre[varies]
     curves = drawn @ values.T
-    # A smooth function is matched to a projector, as the bands are, from the curve.
+    # A smooth function is matched to a projector, as for the bands.
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = np.where(curves > 0, drawn @ (values**2).T / curves, 1.0)
     scale = np.maximum(scale, 1e-300)
@@ -72,25 +72,25 @@ def joint_level(
 # peak (coefficients fall as exp(−(2m·width/reach)²/2)); narrower, quadrature shows.
 FOLLOWED = 1e-4
 _RESOLVED = 1.5
-# A node stands still for a kernel that is a hundred times as wide as its residual.
+# A node counts as converged for a kernel a hundred times as wide as its residual.
 _STILL = 0.01
-# Beyond so many distances between quartiles an eigenvalue of a dense matrix is apart.
+# An eigenvalue of a dense matrix beyond so many interquartile ranges is an outlier.
 _APART = 3.0
-# No kernel is narrower than this part of the spectrum.
+# The narrowest kernel, as a share of the spectrum.
 _NARROWEST = 1e-3
-# Beyond the ends by rounding.
+# Rounding allowance beyond the ends.
 _ROUNDING = 1e-9
-# Widths to each side of a node that are evaluated.
+# Kernel widths evaluated to each side of a node.
 _SIDES = 4.0
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """Normal curves, folded back at the ends of the spectrum.
+    """Normal curves, reflected at the ends of the spectrum.
 
     Attributes:
         width: Their standard deviation.
-        low: Lower end, where they are folded; equal ends fold nothing.
+        low: Lower end, where they are reflected; equal ends reflect nothing.
         high: Upper end.
     """
 
@@ -100,7 +100,7 @@ class Kernel:
 
     @property
     def slack(self) -> float:
-        """By how much quadrature misses the curve at most, where it is folded."""
+        """Largest error of quadrature on the reflected curve."""
         return 2 * FOLLOWED / (self.width * np.sqrt(2 * np.pi))
 
     def __call__(self, points: np.ndarray, nodes: np.ndarray) -> np.ndarray:
@@ -126,7 +126,7 @@ class Kernel:
 def kernel_of(
     rule: Quadrature, width: float | None, steps: int, *, exact: bool
 ) -> Kernel:
-    """Return the kernel of a rule: of the width given, or of what is resolved."""
+    """Return the kernel of a rule, of the given width or of the width it resolves."""
     if width is not None and not width > 0:
         raise ConfigError(f"width is {width!r}: pass a number above 0, or None")
     if not rule.nodes.size:
@@ -136,7 +136,7 @@ def kernel_of(
         resolved = _of_spread(rule, steps) if exact else _of_residuals(rule, steps)
         width = max(resolved, _NARROWEST * (high - low))
         width = width or max(1e-3 * rule.scale, 1e-12)
-    if high > low:  # a node at the end itself lies inside, be it rounded
+    if high > low:  # a node at the end counts as inside, even if rounded
         off = _ROUNDING * (high - low) + 4 * rule.noise
         low, high = low - off, high + off
     return Kernel(float(width), low, high)
@@ -149,7 +149,7 @@ def _of_residuals(rule: Quadrature, steps: int) -> float:
         residuals = np.abs(rule.couplings) / np.sqrt(rule.weights)
     residuals = np.where(rule.weights > 0, residuals, 0.0)
     width = _RESOLVED * float(np.ptp(nodes)) / steps
-    for _ in range(4):  # a narrower kernel asks more of what stands still
+    for _ in range(4):  # for a narrower kernel fewer nodes count as converged
         moving = nodes[residuals > _STILL * width]
         if not moving.size:
             return width
@@ -160,7 +160,7 @@ def _of_residuals(rule: Quadrature, steps: int) -> float:
 
 
 def _of_spread(rule: Quadrature, steps: int) -> float:
-    """Return the width that as many steps would resolve, outliers set apart."""
+    """Return the width that as many steps would resolve, without outliers."""
     nodes = rule.nodes[0]
     first, third = np.quantile(nodes, [0.25, 0.75])
     fence = _APART * (third - first)
@@ -170,7 +170,7 @@ def _of_spread(rule: Quadrature, steps: int) -> float:
 
 
 def points_of(grid: np.ndarray | int, rule: Quadrature, kernel: Kernel) -> np.ndarray:
-    """Return the points given, or so many where the density is not zero."""
+    """Return the given points, or so many where the density is not zero."""
     if isinstance(grid, np.ndarray):
         if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all():
             raise ConfigError(
@@ -193,7 +193,7 @@ def points_of(grid: np.ndarray | int, rule: Quadrature, kernel: Kernel) -> np.nd
 def _pieces(
     nodes: np.ndarray, reach: float, low: float, high: float
 ) -> list[tuple[float, float]]:
-    """Return the intervals in which a node is near, in order."""
+    """Return the intervals near a node, in order."""
     breaks = np.flatnonzero(np.diff(nodes) > 2 * reach)
     starts = nodes[np.r_[0, breaks + 1]] - reach
     ends = nodes[np.r_[breaks, len(nodes) - 1]] + reach
@@ -204,7 +204,7 @@ def _pieces(
 
 
 def _laid(pieces: list[tuple[float, float]], count: int) -> np.ndarray:
-    """Lay points evenly into intervals, to each by its length and some at least."""
+    """Place points evenly in intervals, by length, with a minimum in each."""
     lengths = np.array([end - start for start, end in pieces])
     spare = count - 8 * len(pieces)
     numbers = 8 + np.floor(spare * lengths / lengths.sum()).astype(int)

@@ -1,4 +1,4 @@
-"""Exact spectrum of a small Hessian, and what is read off it."""
+"""Exact spectrum of a small Hessian, its condition number and its index."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Unpack, get_args
@@ -43,15 +43,15 @@ Method = Literal["auto", "dense", "products"]
 # From here on torch's solver takes about half the time of NumPy's, as the packages are
 # commonly built (MKL and OpenBLAS); below, the two are alike.
 _LARGE = 2000
-# Up to here all columns and `eigvalsh` take about a second, and there is no error of
-# estimation; beyond, both grow with the square of the size or faster.
+# Up to here all columns and `eigvalsh` take about a second, without sampling
+# error; beyond, both grow with the square of the size or faster.
 DENSE_UP_TO = 1000
 # What `Operator.dense` allows by default: order 23,170.
 _MATRIX_BYTES = 4 * 2**30
 
 
 def goes_dense(operator: Operator, method: Method, budget: int) -> bool:
-    """Return whether to form the dense matrix: on request, or if the budget allows it.
+    """Return whether to form the dense matrix: if requested, or if the budget allows.
 
     Args:
         operator: The operator; its matrix takes one product per column.
@@ -65,7 +65,7 @@ def goes_dense(operator: Operator, method: Method, budget: int) -> bool:
 
 
 def whole_matrix(operator: Operator) -> tuple[np.ndarray, RoundingNoise]:
-    """Return the symmetrised matrix and how far it is from exact arithmetic."""
+    """Return the symmetrised matrix and its distance from exact arithmetic."""
     order = operator.shape[1]
     refuse_beyond(
         8 * order**2,
@@ -80,8 +80,8 @@ def whole_matrix(operator: Operator) -> tuple[np.ndarray, RoundingNoise]:
             f"the matrix of {type(operator).__name__} holds NaN or infinity: check the "
             "data, the loss and the dtype"
         )
-    # A block that is zero up to rounding, as that of a bias before a batch norm, is
-    # no more symmetric than rounding is; its error says as much.
+    # A block that is zero up to rounding, as of a bias before a batch norm, is
+    # symmetric only up to rounding, which its error includes.
     noise, symmetric = matrix_noise(operator, matrix)
     if not symmetric:
         gap = float(np.abs(matrix - matrix.T).max(initial=0.0))
@@ -120,10 +120,10 @@ def dense_pairs(operator: Operator, k: int, ends: Ends) -> Pairs:
 class Condition(SampledReading):
     r"""Percentile condition number $|\lambda|_{\max}/|\lambda|_{(q)}$.
 
-    Of a dense matrix every error is a bound on rounding, to first order. Estimated,
-    ``ratio_low`` to ``ratio_high`` is an interval of confidence ``level``, and
-    ``ratio_error`` half its width, and likewise for ``small``; ``largest_error`` is a
-    residual bound.
+    For a dense matrix every error is a bound on rounding, to first order. For an
+    estimate, ``ratio_low`` to ``ratio_high`` is an interval of confidence ``level``,
+    and ``ratio_error`` half its width, and likewise for ``small``; ``largest_error`` is
+    a residual bound.
 
     For an estimate, ``status`` is SAMPLED; with ``tol`` it is CONVERGED or IMPRECISE.
     It is ROUNDING if the percentile is below the rounding of the matrix. The exact
@@ -154,7 +154,7 @@ class Index(SampledReading):
     ``index`` counts eigenvalues below $-\rho$, ``near_zero`` those within $\rho$ of
     zero, with $\rho$ (``rounding``) the size below which a sign is not known.
 
-    Of a dense matrix ``index_error`` is ``near_zero``: the fraction of negative
+    For a dense matrix ``index_error`` is ``near_zero``: the fraction of negative
     eigenvalues lies between ``index`` and ``index + index_error``. For an estimate,
     intervals have confidence ``level`` and errors are half their widths; the status is
     SAMPLED, and with ``tol`` it is CONVERGED or IMPRECISE.
@@ -178,8 +178,8 @@ class Index(SampledReading):
 class Spectrum(Reading):
     """All eigenvalues of the loss Hessian, descending.
 
-    ``eigenvalue_error`` bounds what rounding does to any of them, that of the model's
-    graph included: in float32 it is measured against float64, at 95 % confidence.
+    ``eigenvalue_error`` bounds the rounding error of each, including the model's
+    graph: in float32 it is measured against float64, at 95 % confidence.
     """
 
     eigenvalues: Annotated[np.ndarray, Dims("rank", error="eigenvalue_error")]
@@ -294,7 +294,7 @@ def _refuse_large(order: int, matrix_bytes: int) -> None:
 
 
 def spectrum_of(reading: DenseHessian) -> Spectrum:
-    r"""Return the spectrum of a Hessian that was measured already.
+    r"""Return the spectrum of a Hessian that is already measured.
 
     The error is that of a backward stable symmetric eigensolver, $\varepsilon n
     \|H\|_2$, plus the norm of the matrix's own error.

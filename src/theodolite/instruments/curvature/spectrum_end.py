@@ -1,4 +1,4 @@
-"""One end of a spectrum, read off pairs: values, errors, and how far to trust them."""
+"""One end of a spectrum, from eigenpairs: values, errors and statuses."""
 
 from typing import NamedTuple
 
@@ -10,14 +10,14 @@ from ..solvers.eigenpairs import Ends, Pairs, Stop, sharpened, wanted
 
 
 class End(NamedTuple):
-    """What is known of the eigenvalues at one end, in their order.
+    """The eigenvalues at one end, in order, with their errors.
 
     Attributes:
         values: The eigenvalues.
         residuals: Relative to the values.
         errors: Certified bounds.
         sharp_errors: Bounds if none was missed.
-        statuses: How each ended.
+        statuses: Status of each.
     """
 
     values: np.ndarray
@@ -28,7 +28,7 @@ class End(NamedTuple):
 
 
 def places_of(pairs: Pairs, k: int, ends: Ends) -> list[np.ndarray]:
-    """Return which pairs are the largest wanted, and which the smallest."""
+    """Return the indices of the largest wanted pairs, and of the smallest."""
     places, none = wanted(pairs.values, k, ends), np.empty(0, dtype=int)
     if ends == "smallest":
         return [none, *places]
@@ -38,12 +38,12 @@ def places_of(pairs: Pairs, k: int, ends: Ends) -> list[np.ndarray]:
 def read_end(
     pairs: Pairs, places: np.ndarray, count: int, tol: float, eps: float, stop: Stop
 ) -> End:
-    """Read one end off pairs.
+    """Return one end of the spectrum, from pairs.
 
     Args:
         pairs: The pairs.
         places: Which of them are at this end, in their order.
-        count: How many were wanted there; those that are missing are NaN.
+        count: How many were wanted; missing ones are NaN.
         tol: Wanted residual, relative to the value.
         eps: Rounding of a product.
         stop: What had to fall below ``tol``.
@@ -62,17 +62,17 @@ def read_end(
     ]
     if pairs.graph_norms is not None and pairs.graph_shifts is not None:
         moved, shift = pairs.graph_norms[places], pairs.graph_shifts[places]
-        # Of a residual (bounds + moved)² over the gap what is not in ``sharp`` yet.
+        # The part of (bounds + moved)² over the gap that is not in ``sharp`` yet.
         more = sharpened(np.sqrt(moved * (2 * bounds + moved)), gaps)
         bounds, sharp = bounds + moved, sharp + shift + np.minimum(more, moved)
-        if pairs.sharp is None:  # what was tested for misses knows of more than pairs
+        if pairs.sharp is None:  # the test for missed values knows more
             sharp = np.minimum(sharp, bounds)
         statuses = [
             Status.ROUNDING if abs(value) <= floor + off else status
             for status, value, off in zip(statuses, values, shift, strict=True)
         ]
     errors, sharp = bounds + floor, sharp + floor
-    lost = count - len(places)  # cut short before there were so many
+    lost = count - len(places)  # the search stopped before it had so many
     return End(
         values=np.append(values, np.full(lost, np.nan)),
         residuals=np.append(residuals, np.full(lost, np.inf)),

@@ -2,11 +2,11 @@ r"""Trace of the loss Hessian, by Hutch++ with a measured variance.
 
 A probe $d$, uniform on a sphere in the complement of the sketch (dimension $N$), gives
 $N\,d^\top A d/\|d\|^2$ with variance $2N(\operatorname{tr} A^2 - (\operatorname{tr}
-A)^2/N)/(N+2)$. The product $Ad$ is there anyhow, and $N\|Ad\|^2/\|d\|^2$ has mean
-$\operatorname{tr} A^2$: so the variance is measured, not read off the spread of a few
-numbers. Over flat, decaying, indefinite and stepped spectra the interval with Student's
-factor covered the truth in 95 to 99 % of trials at a nominal 95 %, the usual one with
-the sample spread in 87 to 96 %.
+A)^2/N)/(N+2)$. The product $Ad$ is already computed, and $N\|Ad\|^2/\|d\|^2$ has mean
+$\operatorname{tr} A^2$: so the variance is measured, not taken from the spread of a few
+numbers. On flat, decaying, indefinite and stepped spectra, the interval with Student's
+factor covered the truth in 95 to 99 % of trials at a nominal 95 %; the usual one with
+the sample spread did so in 87 to 96 %.
 
 References:
     Meyer, Musco, Musco and Woodruff (2021), Hutch++: optimal stochastic trace
@@ -55,7 +55,7 @@ class Trace(SampledReading):
         trace_error: Its standard error.
         trace_low: Lower end of the interval.
         trace_high: Upper end of the interval.
-        mean: Trace over the order: the mean eigenvalue.
+        mean: Trace divided by the order: the mean eigenvalue.
         mean_error: Its standard error.
         level: Confidence of the interval.
     """
@@ -90,7 +90,7 @@ def trace(
     Args:
         model: Any module; or a :class:`Problem` or an operator, without ``batches``.
         batches: The module's data.
-        max_matvecs: Products, all of which are spent.
+        max_matvecs: Number of products; all are used.
         tol: Wanted standard error, relative to the trace; ``status`` says whether it
             was reached.
         level: Confidence of the interval.
@@ -171,12 +171,12 @@ def _estimate(
     value = float(forms.mean())
     spread = max(float(squares.mean()) - value**2 / left, 0.0)
     error = np.sqrt(2 * left / (left + 2) * spread / n_probes)
-    # Rounding of the sums, where nothing is left to chance.
+    # Rounding of the sums, if nothing is estimated.
     eps = torch.finfo(operator.dtype).eps
     floor = eps * np.sqrt(operator.shape[1]) * max(sketch.scale, np.sqrt(spread))
     error = float(np.hypot(error, floor))
     factor = float(student.ppf((1 + level) / 2, n_probes - 1))
-    # Below float64 the graph is rounded as well, in no random way.
+    # Below float64 the graph is rounded as well, and not at random.
     noise = None
     if operator.dtype != torch.float64:
         noise = rounding_noise(
@@ -190,7 +190,7 @@ def _estimate(
 def _probe(
     operator: Operator, sketch: Sketch, n_probes: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return estimates of the trace of what is left, and of its square."""
+    """Return estimates of the trace of the rest of the matrix, and of its square."""
     left = operator.shape[1] - sketch.directions.capacity
     forms, squares = np.empty(n_probes), np.empty(n_probes)
     for places in strides(n_probes, operator):

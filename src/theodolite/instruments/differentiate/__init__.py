@@ -1,4 +1,4 @@
-"""Derivatives of what torch runs; this subpackage knows no model.
+"""Derivatives of torch code; this subpackage does not know about models.
 
 - ``parts``: vectors as lists of tensors, one per variable.
 - ``pullback``: pulls cotangents back through a graph, one or many at once.
@@ -10,7 +10,7 @@
 - ``elementary_norms``: norms from elementary operators, and weights of ones for norms
   that have a bias only.
 - ``model_backward``: backward passes that a model makes inside its forward pass.
-- ``custom_functions``: finds autograd functions of others in a graph.
+- ``custom_functions``: finds other people's autograd functions in a graph.
 - ``replay``: records a product once as a CUDA graph.
 
 May import: ``core``, torch, ``distributed``. Start reading at ``derivatives``.

@@ -1,9 +1,9 @@
-r"""Smooth activations whose second derivative takes two passes in every product.
+r"""Smooth activations whose second derivative takes two passes per product.
 
 An activation $f$ pulls $g$ back to $g f'(x)$, for which torch has a fused kernel. For a
-cotangent $a$ of that the second derivative is $a f'(x)$ for $g$, by the same kernel,
-and $a\,g f''(x)$ for $x$. torch takes a dozen passes for both in every product; here
-$g f''(x)$ is computed once, and kept in the place of $g$: a tenth to all of the time.
+cotangent $a$ of that, the second derivative is $a f'(x)$ for $g$, by the same kernel,
+and $a\,g f''(x)$ for $x$. torch takes a dozen passes per product. Here $g f''(x)$ is
+computed once and kept in place of $g$, in 0.1 to 1.0 times torch's time.
 
 Notation: $\varphi$ and $\sigma$ are the normal density and the logistic function.
 """
@@ -21,16 +21,16 @@ from .custom_functions import own
 from .model_backward import by_elements, inside_model_backward, is_transformed
 
 ACTIVATIONS: tuple[Callable[..., Any], ...] = (functional.gelu, functional.silu)
-# Of the approximation $\tanh(k(x + c x^3))$.
+# Constants of the approximation $\tanh(k(x + c x^3))$.
 _K, _C = sqrt(2 / pi), 0.044715
 _GELUS = ("none", "tanh")
-_FAR = 40.0  # where GELU is straight, in float64 too
+_FAR = 40.0  # beyond, GELU is linear, in float64 too
 
 
 def activation(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Tensor:
-    """Call an activation of torch, with the second derivative in two passes.
+    """Call an activation of torch, with a second derivative in two passes.
 
     Calls of tensor subclasses and the like go to torch unchanged.
     """
@@ -67,7 +67,7 @@ def _gelu_by_tanh(x: Tensor) -> Tensor:
     u = (x * (1 + _C * square)).mul_(_K)
     slope = _K * (1 + 3 * _C * square)
     bend = slope + 3 * _K * _C * square - x * u.tanh() * slope * slope
-    # 1 − T² without what cancels.
+    # 1 − T² without cancellation.
     return torch.sigmoid(2 * u).mul_(torch.sigmoid(-2 * u)).mul_(4).mul_(bend)
 
 
@@ -78,7 +78,7 @@ def _silu(x: Tensor) -> Tensor:
 
 
 _GELU, _SILU = torch.ops.aten.gelu_backward, torch.ops.aten.silu_backward
-# How each gives its value, pulls back, and bends.
+# For each activation: its value, its backward and its second derivative.
 _BY_NAME: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]]
 _BY_NAME = {
     "none": (functional.gelu, _GELU, _gelu),
@@ -106,7 +106,7 @@ class _Activated(torch.autograd.Function):
             return *by_elements(_BY_NAME[ctx.kind][0], [x], grads[0]), None
         if torch.is_grad_enabled():
             return _Pulled.apply(grads[0], x, ctx.kind), None
-        # The last pass, which may be one for many vectors at once.
+        # The last pass, which may be batched over many vectors.
         return _BY_NAME[ctx.kind][1](grads[0], x), None
 
 

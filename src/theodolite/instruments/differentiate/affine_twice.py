@@ -1,6 +1,6 @@
 r"""An affine map of each channel, $a r(x - c) + b$, with a cheap second derivative.
 
-It is what batch norm does by statistics that are given: a mean $c$, and a variance with
+This is batch norm with given statistics: a mean $c$, and a variance with
 the inverse root $r$, both constant. torch has its gradient as a fused kernel, which
 pulls $g$ back to $a r g$ for $x$, to $r \sum g(x - c)$ for $a$ and to $\sum g$ for $b$;
 with cotangents $\alpha, \alpha_a, \alpha_b$ of these the second derivative is
@@ -21,18 +21,18 @@ from .custom_functions import own
 from .elementary_norms import other_axes, wide
 from .model_backward import by_elements, inside_model_backward
 
-# Channels up to which a GPU's fused kernel leaves it idle, and numbers in each of them
-# from which that costs more than passes over memory do.
+# Number of channels up to which a GPU's fused kernel leaves it idle, and numbers
+# per channel from which that costs more than plain passes over memory.
 _FEW, _MANY = 128, 2**17
 
 
 def affine_twice(
     x: Tensor, centre: Tensor, a: Tensor, b: Tensor, variance: Tensor | None = None
 ) -> Tensor:
-    """Return a r (x − c) + b, channels on axis 1, differentiated by x, a and b.
+    """Return a r (x − c) + b, channels on axis 1, differentiable by x, a and b.
 
     Args:
-        x: What has the channels.
+        x: The input.
         centre: Their mean, c.
         a: Their slopes.
         b: Their levels.
@@ -68,7 +68,7 @@ class _Line(torch.autograd.Function):
             gradients = _by_elements(grads[0], x, centre, a, inverse)
         elif torch.is_grad_enabled():
             gradients = _LineBackward.apply(grads[0], x, centre, a, variance, inverse)
-        else:  # the last pass, which may be one for many vectors at once
+        else:  # the last pass, which may be batched over many vectors
             gradients = pulled(grads[0], x, centre, a, variance, inverse)
         for_x, for_a, for_b = gradients  # pyright: ignore
         return for_x, None, for_a, for_b, None, None
@@ -138,7 +138,7 @@ def pulled(
 def _by_elements(
     g: Tensor, x: Tensor, centre: Tensor, a: Tensor, inverse: Tensor
 ) -> list[Any]:
-    """Pull back with a graph."""
+    """Pull back by elementary operators, with a graph."""
 
     def sloped(x: Tensor, a: Tensor) -> Tensor:
         return (x - wide(centre, x)) * wide(a * inverse, x)
@@ -148,7 +148,7 @@ def _by_elements(
 
 
 def _by_passes(g: Tensor) -> bool:
-    """Return whether plain passes are quicker than the fused kernel.
+    """Return whether plain passes are faster than the fused kernel.
 
     On a GPU it has one block per channel, and few channels leave most of it idle: on an
     H200 16 channels of 2.6 million numbers each took eight times as long as passes.

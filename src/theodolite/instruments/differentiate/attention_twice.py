@@ -1,8 +1,8 @@
 r"""Attention with a cheap second derivative, in plain matrix products.
 
-torch's fused kernels have no second derivative, and that of its plain backend is put
-together from those of products and of softmax. Here it takes ten products of matrices
-and six walks over the weights of all pairs, and two such arrays are kept.
+torch's fused kernels have no second derivative, and its plain backend composes it from
+those of products and of softmax. Here it takes ten matrix products and six passes over
+the weights of all pairs, and keeps two such arrays.
 
 Notation: $P = \mathrm{softmax}(c\,q k^\top + \text{mask})$, $o = P v$. What is pulled
 back of $g$ are $P^\top g$ for $v$ and, with $E = g v^\top - \sum_j g_j o_j$ and
@@ -29,13 +29,13 @@ from .model_backward import by_elements, inside_model_backward, is_transformed
 _NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 _DEFAULTS = {"attn_mask": None, "dropout_p": 0.0, "is_causal": False, "scale": None}
 
-# Pairs on a processor from which it was 1.1 to 1.4 times as quick as torch's plain
+# Pairs on a CPU from which this was 1.1 to 1.4 times as fast as torch's plain
 # backend in float32; in float64 it was a tenth slower.
 _WORTH = 2**16
 
 
 def attention(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
-    """Call torch's attention, in plain products where these are quicker.
+    """Call torch's attention; use plain products where these are faster.
 
     Dropout, grouped queries, masks that require a gradient and invalid calls are
     left to torch.
@@ -53,7 +53,7 @@ def attention(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
 def attention_twice(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float
 ) -> Tensor:
-    """Attend, with what is added to the products (1 or more of the leading axes)."""
+    """Return attention; ``bias`` is added to the products."""
     ahead = q.shape[:-2]
     if bias is not None:
         bias = bias.expand(*ahead, *bias.shape[-2:]).reshape(-1, *bias.shape[-2:])
@@ -63,7 +63,7 @@ def attention_twice(
 
 
 def quicker(query: Tensor, key: Tensor) -> bool:
-    """Return whether this is quicker than torch's plain backend."""
+    """Return whether this is faster than torch's plain backend."""
     if query.device.type != "cpu":
         return query.device.type == "cuda"
     pairs = query.shape[:-1].numel() * key.shape[-2]
@@ -93,7 +93,7 @@ def _ordinary(given: dict[str, Any]) -> bool:
 
 
 def _spreads(mask: Tensor | None, q: Tensor, k: Tensor) -> bool:
-    """Return whether a mask has a number for each pair, or one for several."""
+    """Return whether a mask has one number per pair, or one for several."""
     if mask is None:
         return True
     whole = (*q.shape[:-1], k.shape[-2])
@@ -102,7 +102,7 @@ def _spreads(mask: Tensor | None, q: Tensor, k: Tensor) -> bool:
 
 
 def _bias(given: dict[str, Any]) -> Tensor | None:
-    """Return what is added to the products, −∞ where nothing is attended to."""
+    """Return the bias that is added to the products, −∞ where masked."""
     q, k, mask = given["query"], given["key"], given["attn_mask"]
     if given["is_causal"]:
         shape = (q.shape[-2], k.shape[-2])
@@ -117,7 +117,7 @@ def _bias(given: dict[str, Any]) -> Tensor | None:
 
 
 def _weights(q: Tensor, k: Tensor, bias: Tensor | None, scale: float) -> Tensor:
-    """Return what each row attends to; nothing where all is masked."""
+    """Return the attention weights of each row; zeros where all is masked."""
     products = (q * scale) @ k.mT
     if bias is None:
         return torch.softmax(products, -1)

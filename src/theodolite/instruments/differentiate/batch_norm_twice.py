@@ -42,17 +42,17 @@ _LAST = ("use_input_stats", "momentum", "eps")
 def instance_norm(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Tensor:
-    """Call instance norm of torch, with right derivatives of any order.
+    """Call instance norm of torch, with correct derivatives of any order.
 
     With given statistics it is an affine map, whose derivatives torch has. That call,
-    and calls of tensor subclasses and the like, go to torch, with a weight.
+    and calls with tensor subclasses and the like, go to torch, with a weight.
     """
     given = _instance_arguments(func, args, kwargs)
     if not given["use_input_stats"] or not _instance_graph(given):
         return with_weight(func, given, args, kwargs)
     if any(given.get(name) is not None for name in _RUNNING):
         with torch.no_grad():
-            func(*args, **kwargs)  # which moves the running statistics
+            func(*args, **kwargs)  # which updates the running statistics
     x: Tensor = given["input"]
     weight, bias = (
         None if given[name] is None else given[name].repeat(len(x)) for name in _AFFINE
@@ -64,7 +64,7 @@ def instance_norm(
 def _instance_arguments(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of either spelling by name."""
+    """Return the arguments of either form of the call, by name."""
     middle = (*_RUNNING, *_AFFINE)
     if func is torch.instance_norm:
         middle = (*_AFFINE, *_RUNNING)
@@ -92,8 +92,8 @@ def _instance_graph(given: Mapping[str, Any]) -> bool:
 
 
 BATCH_NORMS: tuple[Callable[..., Any], ...] = (functional.batch_norm, torch.batch_norm)
-# Numbers from which a line is quicker on a processor; with a tenth of them torch's own
-# was, by a tenth.
+# From so many numbers on, an affine map is faster on a CPU; with a tenth of them
+# torch was, by a tenth.
 _WORTH = 2**15
 _TENSORS = ("input", "running_mean", "running_var", "weight", "bias")
 
@@ -101,7 +101,7 @@ _TENSORS = ("input", "running_mean", "running_var", "weight", "bias")
 def batch_norm_arguments(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of either spelling of batch norm, by name."""
+    """Return the arguments of either form of batch norm, by name."""
     head = ("input", "running_mean", "running_var", "weight", "bias")
     if func is torch.batch_norm:
         head = ("input", "weight", "bias", "running_mean", "running_var")
@@ -115,7 +115,7 @@ def batch_norm(
 ) -> Tensor:
     """Call batch norm of torch; with given statistics, compute it as an affine map.
 
-    Calls of tensor subclasses and the like go to torch, with a weight.
+    Calls with tensor subclasses and the like go to torch, with a weight.
     """
     given = batch_norm_arguments(func, args, kwargs)
     if given["training"] or not _records_graph(given) or not quicker(given["input"]):
@@ -128,7 +128,7 @@ def batch_norm(
 
 
 def quicker(x: Tensor) -> bool:
-    """Return whether a line is quicker here than torch's double backward."""
+    """Return whether an affine map is faster here than torch's double backward."""
     if x.device.type != "cpu":
         return x.device.type == "cuda"
     return x.numel() >= _WORTH
@@ -153,7 +153,7 @@ def _records_graph(given: Mapping[str, Any]) -> bool:
 
 
 def batch_norm_twice(x: Tensor, weight: Any, bias: Any, eps: float) -> Tensor:
-    """Normalise by the input's own statistics, as batch norm in train mode does."""
+    """Normalise by the input's own statistics, as batch norm does in train mode."""
     channels = x.shape[1]
     weight = x.new_ones(channels) if weight is None else weight
     bias = x.new_zeros(channels) if bias is None else bias
@@ -180,7 +180,7 @@ class _Forward(torch.autograd.Function):
         if inside_model_backward():
             return *_by_elements(x, weight, grads[0], ctx.eps), None
         if not torch.is_grad_enabled():
-            # The last pass of a product, which may be one for many vectors at once.
+            # The last pass of a product, which may be batched over many vectors.
             return *_pull_back(grads[0], x, mean, scale, ctx.eps, weight), None
         return *_Backward.apply(grads[0], x, weight, mean, scale, ctx.eps), None
 
@@ -200,7 +200,7 @@ class _Backward(torch.autograd.Function):
         ones = torch.ones_like(mean)
         u, s, total = _pull_back(g, x, mean, scale, eps, ones)
         by = weight * scale / -(x.numel() // x.shape[1])
-        # What is needed of the channels in every product.
+        # Per-channel values that every product needs.
         kept = (by, by * scale, wide(by * s, x), wide(weight, x))
         ctx.save_for_backward(x, mean, scale, u, *kept)
         ctx.eps, ctx.ones, ctx.zeros = eps, ones, torch.zeros_like(mean)
@@ -215,7 +215,7 @@ class _Backward(torch.autograd.Function):
         a, a_weight, a_bias = cotangents
         t, across, _ = _pull_back(a, x, mean, scale, ctx.eps, ctx.ones)
         along = (a * u).sum(other_axes(x))
-        # Multiples of x̂ are lines through the mean.
+        # A multiple of x̂ is an affine map through the mean.
         for_g = line(x, mean, a_weight * scale, a_bias, ctx.ones)
         for_g = torch.addcmul(for_g, t, wide_weight)
         for_x = line(x, mean, by_x * along, ctx.zeros, ctx.ones)
@@ -235,7 +235,7 @@ def _pull_back(
 
 
 def _by_elements(x: Tensor, weight: Tensor, g: Tensor, eps: float) -> list[Any]:
-    """Pull back with a graph."""
+    """Pull back by elementary operators, with a graph."""
     axes = other_axes(x)
 
     def normed(x: Tensor, weight: Tensor) -> Tensor:

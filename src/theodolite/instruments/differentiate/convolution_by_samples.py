@@ -1,9 +1,9 @@
-r"""Convolutions in float64 on a processor, a few samples at a time.
+r"""Convolutions in float64 on a CPU, a few samples at a time.
 
-oneDNN has none in float64, and torch's own lays out what each place of the output sees,
-for all samples at once: $k^2$ times the input, in memory that is fresh at every call.
-Of a batch of 64 images of 28 by 28 with 16 channels that takes five times as long as
-the products themselves. A few samples at a time leave it in the processor's cache.
+oneDNN has none in float64. torch's own unfolds the input for all samples at once
+(im2col): $k^2$ times the input, in newly allocated memory at every call. For a batch of
+64 images of 28 by 28 with 16 channels that takes five times as long as the products
+themselves. A few samples at a time stay in the processor's cache.
 """
 
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-# Bytes laid out at once for each thread: of narrow weights all sizes up to 4 MB were
-# equally quick; of 256 channels less than the weight itself took 1.6 times as long as
-# all samples at once. Below 16 MB for all samples the allocator has the memory at hand,
-# and little is won.
+# Bytes unfolded at once per thread. For narrow weights all sizes up to 4 MB were
+# equally fast; with 256 channels, less than the weight itself took 1.6 times as long as
+# all samples at once. Below 16 MB for all samples the allocator reuses memory,
+# and little is gained.
 _AT_ONCE, _WORTH = 2**21, 2**24
 
 
 class Sliding(NamedTuple):
-    """How a convolution slides; in the order in which torch takes it."""
+    """Stride, padding and so on of a convolution, in the order of torch's arguments."""
 
     stride: list[int]
     padding: list[int]
@@ -32,7 +32,7 @@ class Sliding(NamedTuple):
 
 
 def convolved(x: Tensor, weight: Tensor, bias: Tensor | None, how: Sliding) -> Tensor:
-    """Convolve a batch, in parts where that is quicker."""
+    """Convolve a batch, in parts where that is faster."""
     count = samples_at_once(x, weight, how)
     if count >= x.shape[0]:
         return torch.convolution(x, weight, bias, *how)
@@ -43,7 +43,7 @@ def convolved(x: Tensor, weight: Tensor, bias: Tensor | None, how: Sliding) -> T
 def pulled_back(
     g: Tensor, x: Tensor, weight: Tensor, how: Sliding, wanted: Sequence[bool]
 ) -> Sequence[Tensor | None]:
-    """Return what is wanted of the cotangents of input, weight and bias."""
+    """Return the wanted cotangents of input, weight and bias."""
     count = samples_at_once(x, weight, how)
     if count >= x.shape[0]:
         return _pulled(g, x, weight, how, wanted)
@@ -57,12 +57,12 @@ def pulled_back(
 
 
 def samples_at_once(x: Tensor, weight: Tensor, how: Sliding) -> int:
-    """Return how many samples of a batch are best convolved together."""
+    """Return how many samples of a batch are fastest to convolve together."""
     samples = max(1, x.shape[0])
     if x.device.type != "cpu" or x.dtype is not torch.float64:
         return samples
-    # Dilated and transposed ones take a sample at a time anyway, and a kernel of one
-    # place lays nothing out.
+    # Dilated and transposed ones take one sample at a time anyway, and a kernel of size
+    # one unfolds nothing.
     kernel, dilated = prod(weight.shape[2:]), any(step > 1 for step in how.dilation)
     if kernel == 1 or how.transposed or dilated:
         return samples
@@ -70,7 +70,7 @@ def samples_at_once(x: Tensor, weight: Tensor, how: Sliding) -> int:
     each = x.element_size() * kernel * places * weight.shape[1]
     if samples * each <= _WORTH:
         return samples
-    # Every part reads the whole weight, and adds to all of its cotangent.
+    # Every part reads the whole weight, and adds to its whole cotangent.
     wide = weight.numel() * weight.element_size()
     return torch.get_num_threads() * max(1, _AT_ONCE // each, wide // each)
 

@@ -1,11 +1,11 @@
-r"""Convolutions whose second derivative takes standard kernels.
+r"""Convolutions whose second derivative uses standard kernels.
 
-torch's own double backward is right, but finds the change of the weight's gradient as
-a transposed, dilated convolution, for which libraries have no quick kernel: one Hessian
-product of a deep network comes to four or five gradients of it on a CUDA device, where
-two are the limit. A convolution $y = x * w + b$ is bilinear, and so is what it pulls
-back, $g_x = B_x(g, w)$, $g_w = B_w(g, x)$, $g_b = \sum g$. For cotangents
-$a_x, a_w, a_b$ of these three,
+torch's own double backward is right, but computes the change of the weight's gradient
+as a transposed, dilated convolution, for which libraries have no fast kernel: one
+Hessian product of a deep network costs four or five gradients on a CUDA device, where
+two are the limit. A convolution $y = x * w + b$ is bilinear, and so are its pull-backs
+$g_x = B_x(g, w)$, $g_w = B_w(g, x)$, $g_b = \sum g$. For cotangents $a_x, a_w, a_b$ of
+these three,
 
 - for $g$: $a_x * w + a_b + x * a_w$, two convolutions forwards;
 - for $x$: $B_x(g, a_w)$ and for $w$: $B_w(g, a_x)$, the two halves of one backward
@@ -34,8 +34,8 @@ _FORWARDS = (*_NAMES, "dilation", "groups")
 _TRANSPOSED = (*_NAMES, "output_padding", "groups", "dilation")
 _GENERAL = (*_NAMES, "dilation", "transposed", "output_padding", "groups")
 _BY_ONE = ("stride", "dilation")
-# The operators that are replaced, with how many axes they slide along and what their
-# arguments are called in order.
+# The operators that are replaced: number of axes that they slide along, and names of
+# their arguments in order.
 CONVOLUTIONS: dict[Any, tuple[int | None, tuple[str, ...]]] = {
     torch.conv1d: (1, _FORWARDS),
     torch.conv2d: (2, _FORWARDS),
@@ -45,17 +45,17 @@ CONVOLUTIONS: dict[Any, tuple[int | None, tuple[str, ...]]] = {
     torch.conv_transpose3d: (3, _TRANSPOSED),
     torch.convolution: (None, _GENERAL),
 }
-# Products on a CPU from which ours is quicker in float64, by a tenth to a half on one
-# and two axes; in float32 oneDNN's double backward is as quick or quicker.
+# Products on a CPU from which ours is faster in float64, by a tenth to a half on one
+# and two axes; in float32 oneDNN's double backward is as fast or faster.
 _WORTH = 2**17
 
 
 def convolution(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Tensor:
-    """Call a convolution of torch, by standard kernels where these are faster.
+    """Call a convolution of torch; use standard kernels where these are faster.
 
-    All other calls, also invalid ones, go to torch unchanged: those of tensor
+    All other calls, also invalid ones, go to torch unchanged: those with tensor
     subclasses, for instance.
     """
     axes, names = CONVOLUTIONS[func]
@@ -77,7 +77,7 @@ def convolution(
 def convolution_twice(
     x: Tensor, weight: Tensor, bias: Tensor | None, how: Sliding
 ) -> Tensor:
-    """Convolve a batch, differentiable as often as one likes by standard kernels."""
+    """Convolve a batch; derivatives of any order use standard kernels."""
     if torch.is_autocast_enabled(x.device.type):
         kind = torch.get_autocast_dtype(x.device.type)
         parts = (x, weight, bias)
@@ -88,7 +88,7 @@ def convolution_twice(
 
 
 def quicker(x: Tensor, weight: Tensor, how: Sliding) -> bool:
-    """Return whether standard kernels are quicker here than torch's double backward."""
+    """Return whether standard kernels are faster here than torch's double backward."""
     if x.device.type != "cpu":
         return x.device.type == "cuda"
     places = x.numel() // max(1, x.shape[1 - (x.ndim == weight.ndim - 1)])
@@ -99,7 +99,7 @@ def quicker(x: Tensor, weight: Tensor, how: Sliding) -> bool:
 
 
 def _ordinary(given: dict[str, Any], axes: int | None) -> bool:
-    """Return whether a call is one of plain tensors that fit together."""
+    """Return whether a call has plain tensors that fit together."""
     wanted = ("input", "weight", "bias")
     tensors: list[Any] = [given[n] for n in wanted if given.get(n) is not None]
     plain = all(type(tensor) in (Tensor, torch.nn.Parameter) for tensor in tensors)
@@ -118,7 +118,7 @@ def _ordinary(given: dict[str, Any], axes: int | None) -> bool:
 def _padded(
     x: Tensor, given: dict[str, Any], axes: int
 ) -> tuple[Tensor, Sliding | None]:
-    """Return the input and how it is slid over, with padding given by name laid out."""
+    """Return the input and its sliding settings, with named padding made explicit."""
     padding = given.get("padding", 0)
     named = isinstance(padding, str)
     try:
@@ -127,13 +127,13 @@ def _padded(
         laid = _wide(0 if named else padding, axes)
         groups = index(given.get("groups", 1))
     except TypeError:
-        return x, None  # torch says what is wrong with it
+        return x, None  # torch reports what is wrong with it
     if named and padding != "valid":
         if padding != "same" or stride != [1] * axes:
             return x, None
         kernel = given["weight"].shape[2:]
         total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
-        # What is odd goes to the far side.
+        # The odd one goes to the far side.
         far = [side for t in reversed(total) for side in (0, t % 2)]
         x = functional.pad(x, far) if any(far) else x
         laid = [t // 2 for t in total]
@@ -152,7 +152,7 @@ def _wide(value: Any, axes: int) -> list[int]:
 
 
 def _convolve(x: Tensor, weight: Tensor, bias: Tensor | None, how: Sliding) -> Tensor:
-    if torch.is_grad_enabled():  # and what needs no graph gets none
+    if torch.is_grad_enabled():  # what needs no graph gets none
         parts = (_behind(part) for part in (x, weight, bias))
         return _Forward.apply(*parts, how)  # pyright: ignore[reportReturnType]
     return convolved(x, weight, bias, how)
@@ -165,7 +165,7 @@ def _plain(how: Sliding, x: Tensor, weight: Tensor) -> Tensor:
 def _pull_back(
     g: Tensor, x: Tensor, weight: Tensor, how: Sliding, wanted: Sequence[bool]
 ) -> Sequence[Tensor | None]:
-    """Return what is wanted of the cotangents of input, weight and bias."""
+    """Return the wanted cotangents of input, weight and bias."""
     if torch.is_grad_enabled():
         parts = (_behind(part) for part in (g, x, weight))
         pulled: Any = _Backward.apply(*parts, how, wanted)
@@ -174,7 +174,7 @@ def _pull_back(
 
 
 def _behind(part: Tensor | None) -> Tensor | None:
-    """Put a step before a leaf, since torch cannot say whether leaves are wanted."""
+    """Insert a step before a leaf, since torch cannot say whether a leaf is needed."""
     if part is None or not part.requires_grad or not part.is_leaf:
         return part
     return part.view_as(part)

@@ -1,4 +1,4 @@
-"""Autograd functions that other people wrote, found in a graph.
+"""Find autograd functions that other people wrote in a graph.
 
 torch takes the backward of a :class:`torch.autograd.Function` on trust. One that is
 marked ``once_differentiable`` ends the gradient's graph in an error node. No path leads
@@ -29,11 +29,11 @@ def own(kind: Kind) -> Kind:
 
 
 def custom_functions(outputs: Tensor, variables: Iterable[Tensor]) -> dict[Any, str]:
-    """Return the nodes and names of all functions in a graph that others wrote.
+    """Return the nodes and names of all functions in a graph that other people wrote.
 
     Args:
-        outputs: Where the graph ends.
-        variables: Tensors beyond which it is not walked.
+        outputs: Outputs of the graph.
+        variables: Tensors at which the walk stops.
     """
     nodes = _nodes([outputs], variables)
     return {node: name for node in nodes if (name := _written_by_others(node))}
@@ -44,12 +44,12 @@ def refuse_error_nodes(
     outputs: Sequence[Tensor],
     variables: Sequence[Tensor],
 ) -> None:
-    """Refuse a gradient of which torch cannot take all derivatives.
+    """Refuse a gradient if torch would leave out a part of its derivatives.
 
     Args:
         gradient: The gradient, with its graph.
-        outputs: What it is the gradient of.
-        variables: By which.
+        outputs: The outputs that it is the gradient of.
+        variables: The variables it is differentiated by.
     """
     nodes, error = _nodes([*gradient, *outputs], variables), _error_node()
     if not any(type(node) is error for node in nodes):
@@ -65,8 +65,8 @@ def refuse_error_nodes(
 
 
 def _nodes(outputs: Iterable[Tensor | None], stop: Iterable[Tensor]) -> list[Any]:
-    """Return all nodes of a graph; half a microsecond each."""
-    with torch._C.DisableTorchFunction():  # modes would be asked about every tensor
+    """Return all nodes of a graph; this takes half a microsecond each."""
+    with torch._C.DisableTorchFunction():  # modes would be called for every tensor
         seen: set[Any] = {tensor.grad_fn for tensor in stop} | {None}
         left: list[Any] = [t.grad_fn for t in outputs if t is not None]
     nodes = []
@@ -87,16 +87,16 @@ def _kind(node: Any) -> Any:
 
 
 def _written_by_others(node: Any) -> str | None:
-    """Return the name of a function that is neither torch's own operator nor ours."""
+    """Return the function's name if it is neither torch's own operator nor ours."""
     kind = _kind(node)
     if kind is not None:
         return None if kind in _OWN else kind.__name__
-    name = node.name()  # one written in C++ says so in its type
+    name = node.name()  # the type of a C++ function says so
     return name if "CppNode<" in name else None
 
 
 def _is_marked(kind: Any) -> bool:
-    """Whether a class has a backward that ``once_differentiable`` made."""
+    """Return whether ``once_differentiable`` made a backward of the class."""
     backward = getattr(kind, "backward", None)
     marked = once_differentiable(lambda ctx: None)
     return getattr(backward, "__code__", None) is marked.__code__

@@ -1,8 +1,8 @@
 """Products with first and second derivatives, from one graph that is kept.
 
-Everything is reverse mode, forwards too: a Jacobian-vector product is the derivative
-of the pulled-back cotangent by that cotangent. So operators with a second derivative in
-torch have all products, and train-mode batch norm never meets a nested transform.
+Everything is reverse mode, forward products too: a Jacobian-vector product is the
+derivative of the pulled-back cotangent by that cotangent. So any operator with a second
+derivative has all products, and train-mode batch norm is never in a nested transform.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,12 +18,12 @@ from .replay import Replay
 
 
 class Curve:
-    """A scalar whose gradient's graph is kept, for products with its Hessian.
+    """A scalar with the graph of its gradient, for products with its Hessian.
 
     Args:
         value: The scalar.
         variables: Leaves to differentiate by.
-        constant: Whether it may be that it depends on none of them.
+        constant: Whether it may depend on none of them.
     """
 
     def __init__(
@@ -45,22 +45,22 @@ class Curve:
 
     @property
     def graph(self) -> Sequence[Tensor | None]:
-        """The gradient with its graph; None where a variable plays no part."""
+        """The gradient with its graph; None for a variable without influence."""
         return self._graph
 
     @property
     def gradient(self) -> Parts:
-        """The same with zeros for None."""
+        """The gradient, with zeros in place of None."""
         return filled(self._graph, self._variables)
 
     def product(
         self, tangents: Sequence[Tensor], only: Sequence[int] | None = None
     ) -> Parts:
-        """Multiply the Hessian, or the block of the variables ``only``.
+        """Multiply by the Hessian, or by the block of the variables ``only``.
 
         Args:
             tangents: One for each variable, or for each of ``only``.
-            only: Places of the variables; all by default.
+            only: Indices of the variables; all by default.
         """
         if self._replay is not None and only is None:
             return self._replay(tangents)
@@ -69,7 +69,7 @@ class Curve:
         return pull_back([self._graph[i] for i in places], variables, tangents)
 
     def products(self, tangents: Tensor) -> Tensor:
-        """Multiply flat vectors (k, n), all at once where torch does so rightly."""
+        """Multiply flat vectors (k, n), all at once if torch does so correctly."""
         if self._joined is None:
             self._joined = torch.cat([part.reshape(-1) for part in self.gradient])
             self._batched = self._joined.requires_grad and can_batch(
@@ -86,20 +86,20 @@ class Curve:
 
     @property
     def recorded(self) -> bool:
-        """Whether products are replayed, so that nothing of the model's own runs."""
+        """Whether products are replayed, so that no code of the model runs."""
         return self._replay is not None
 
     def record(self) -> None:
-        """Have products of all variables recorded once and replayed from then on.
+        """Record the product of all variables once, and replay it from then on.
 
         Raises:
-            NotRecorded: If that cannot be; products then go on as before.
+            NotRecorded: If that is impossible; products then work as before.
         """
         self._replay = Replay(self.product, self._variables)
 
 
 class Map:
-    """A tensor whose graph is kept, for products with its Jacobian both ways."""
+    """A tensor with its graph, for products with its Jacobian in both directions."""
 
     def __init__(
         self, outputs: Tensor, variables: Sequence[Tensor], *, constant: bool = False
@@ -115,7 +115,7 @@ class Map:
         self.outputs = outputs.detach()
 
     def prepare(self) -> "Map":
-        """Build the graph that pushes forward needs, which is kept too."""
+        """Build the graph that forward products need, and keep it."""
         if self._pulled is None and not self.graph.requires_grad:
             self._pulled = [None] * len(self._variables)
         if self._pulled is None:
@@ -125,7 +125,7 @@ class Map:
         return self
 
     def push(self, tangents: Sequence[Tensor]) -> Tensor:
-        """Return the outputs' change along tangents, one for each variable."""
+        """Return the change of the outputs along tangents, one for each variable."""
         pulled = self.prepare()._pulled or []
         return pull_back(pulled, [self._cotangent], tangents)[0]
 
@@ -138,11 +138,11 @@ class Map:
         tangents: Sequence[Tensor],
         between: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> Parts:
-        """Push tangents forward and pull back what comes out.
+        """Push tangents forward, transform the result and pull it back.
 
         Args:
             tangents: One for each variable.
-            between: Makes a cotangent of the outputs and their change.
+            between: Returns a cotangent for the outputs and their change.
         """
         if between is None:
             return self.pull(self.push(tangents))

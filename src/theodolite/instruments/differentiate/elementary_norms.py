@@ -20,7 +20,7 @@ def wide(channel: Tensor, x: Tensor) -> Tensor:
 
 
 def other_axes(x: Tensor) -> list[int]:
-    """Return all axes of a tensor but that of its channels."""
+    """Return all axes of a tensor except the channel axis."""
     return [axis for axis in range(x.ndim) if axis != 1]
 
 
@@ -31,7 +31,7 @@ _GROUP_NAMES = ("input", "num_groups", "weight", "bias", "eps", "cudnn_enabled")
 def group_norm(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Tensor:
-    """Call group norm of torch, with a weight where it has a bias."""
+    """Call group norm of torch, with a weight if it has a bias."""
     given = {**dict(zip(_GROUP_NAMES, args, strict=False)), **kwargs}
     return with_weight(func, given, args, kwargs)
 
@@ -42,29 +42,29 @@ def with_weight(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> Tensor:
-    """Call a norm, with ones for a weight that is missing beside a bias.
+    """Call a norm, with a weight of ones if it has a bias and no weight.
 
     Args:
         func: The norm.
         given: All of its arguments by name.
-        args: Those that came without.
-        kwargs: Those that came with one.
+        args: Positional arguments.
+        kwargs: Keyword arguments.
     """
     x, bias = given.get("input"), given.get("bias")
     if given.get("weight") is not None or not isinstance(bias, Tensor):
         return func(*args, **kwargs)
     if not isinstance(x, Tensor):
         return func(*args, **kwargs)
-    # What does not fit torch is to complain about.
+    # torch reports arguments that do not fit.
     if tuple(bias.shape) != tuple(given.get("normalized_shape", x.shape[1:2])):
         return func(*args, **kwargs)
     return func(**{**given, "weight": torch.ones_like(bias)})
 
 
 def standardised(x: Tensor, axes: list[int], eps: float) -> Tensor:
-    """Return an input less its mean, over its deviation along some axes.
+    """Return an input minus its mean, divided by its deviation along some axes.
 
-    In float32 where it came in less, as torch's norms compute.
+    Lower precision is converted to float32, as in torch's norms.
     """
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     centred = wide - wide.mean(axes, keepdim=True)

@@ -1,6 +1,6 @@
 r"""Layer norm with a cheap second derivative.
 
-torch's own double backward is right but takes some forty operators a norm in every
+torch's own double backward is right but takes some forty operators per norm in every
 product. Here it takes half of them, most of them fused kernels.
 
 Notation: a sample's $N$ values $x$ have mean $\mu$ and inverse deviation $r$;
@@ -36,7 +36,7 @@ def layer_norm(
 ) -> Tensor:
     """Call layer norm of torch, with a cheap second derivative.
 
-    Within torch's transforms it uses elementary operators. Calls of tensor subclasses
+    Within torch's transforms it uses elementary operators. Calls with tensor subclasses
     and the like go to torch unchanged.
     """
     given = {**dict(zip(_NAMES, args, strict=False)), **kwargs}
@@ -46,7 +46,7 @@ def layer_norm(
     if not torch.is_grad_enabled() or not _plain(x, shape, weight, bias):
         return func(*args, **kwargs)
     if is_transformed():
-        with torch.no_grad():  # torch says what is wrong with it
+        with torch.no_grad():  # torch reports what is wrong with it
             like = func(*args, **kwargs)
         return _elementary(x, shape, weight, bias, given.get("eps", 1e-5)).to(
             like.dtype
@@ -60,7 +60,7 @@ def layer_norm(
 
 
 def _plain(x: Any, shape: Any, weight: Any, bias: Any) -> bool:
-    """Return whether a call is one of plain tensors."""
+    """Return whether a call has plain tensors only."""
     tensors = [part for part in (x, weight, bias) if part is not None]
     plain = all(type(part) in (Tensor, torch.nn.Parameter) for part in tensors)
     return plain and x is not None and isinstance(shape, tuple | list | torch.Size)
@@ -101,7 +101,7 @@ class _Forward(torch.autograd.Function):
             return *_by_elements(x, weight, grads[0], ctx.eps), None
         if torch.is_grad_enabled():
             return *_Backward.apply(grads[0], x, weight, mean, scale), None
-        # The last pass of a product, which may be one for many vectors at once.
+        # The last pass of a product, which may be batched over many vectors.
         return *_pull_back(grads[0], x, mean, scale, weight), None
 
 
@@ -148,7 +148,7 @@ def _pull_back(
     weight: Tensor,
     wanted: Sequence[bool] = (True, True, True),
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return r P(γ g), the sum of g x̂ and the sum of g, as far as wanted."""
+    """Return r P(γ g), the sum of g x̂ and the sum of g, those that are wanted."""
     # Only the shape of the bias is read.
     return torch.ops.aten.native_layer_norm_backward(
         g, x, weight.shape, mean, scale, weight, weight, list(wanted)
@@ -156,7 +156,7 @@ def _pull_back(
 
 
 def _by_elements(x: Tensor, weight: Tensor, g: Tensor, eps: float) -> list[Any]:
-    """Pull back with a graph; torch's own third derivative is wrong."""
+    """Pull back with a graph, since torch's third derivative is wrong."""
 
     def normed(x: Tensor, weight: Tensor) -> Tensor:
         return standardised(x, _axes(weight), eps) * weight

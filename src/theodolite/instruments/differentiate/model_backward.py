@@ -1,9 +1,9 @@
-"""Tells backward passes of instruments from those that a model makes itself.
+"""Distinguish backward passes of instruments from those that a model runs itself.
 
-Operators that are replaced have a second derivative, some of them no third, and none
-has one within torch's ``vmap``. Instruments ask for no more. A model does that
-differentiates in its forward pass, for forces or penalties on gradients: its passes go
-through elementary operators, so that all that comes after them is torch's.
+Replaced operators have a second derivative, but some have no third, and none has one
+within torch's ``vmap``. Instruments need no more. A model that differentiates in its
+forward pass, for forces or gradient penalties, does need more: its backward passes use
+elementary operators, so that all further derivatives are torch's.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,16 +20,16 @@ BACKWARD_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
     [torch.autograd.grad, torch.autograd.backward, Tensor.backward]
 )
 _here, _lock = local(), Lock()
-# Passes of models that run now. A GPU's derivatives are computed in other threads,
-# so this is one number for all threads.
+# Backward passes of models that run now. A GPU's derivatives are computed in other
+# threads, so all threads share this number.
 _theirs = [0]
-# And all that there were.
+# Their total number so far.
 _met = [0]
 
 
 @contextmanager
 def instrument_backward() -> Iterator[None]:
-    """Mark backward passes inside as an instrument's."""
+    """Mark backward passes inside as those of an instrument."""
     before = getattr(_here, "own", False)
     _here.own = True
     try:
@@ -41,7 +41,7 @@ def instrument_backward() -> Iterator[None]:
 def run_backward(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Run a backward pass, and count it if the model makes it."""
+    """Run a backward pass, and count it if the model runs it."""
     if getattr(_here, "own", False):
         return func(*args, **kwargs)
     with _lock:
@@ -55,13 +55,13 @@ def run_backward(
 
 
 class Measure:
-    """Runs a model, also one that differentiates in its pass where no graph is kept.
+    """Runs a model without a graph, even if it differentiates in its forward pass.
 
     Args:
-        run: Returns what is measured.
+        run: Returns the measured value.
 
     Attributes:
-        differentiates: Whether it passes back itself, as far as it was tried out.
+        differentiates: Whether the model ran a backward pass when it was tried out.
     """
 
     def __init__(self, run: Callable[..., Any]) -> None:
@@ -69,7 +69,7 @@ class Measure:
         self.differentiates = False
 
     def __call__(self, *given: Any) -> Any:
-        """Run it; with no graph, unless one is kept."""
+        """Run the model; return a value without a graph if grad mode is off."""
         if torch.is_grad_enabled() or not self.differentiates:
             return self._run(*given)
         with torch.enable_grad():
@@ -77,11 +77,11 @@ class Measure:
         return value.detach() if isinstance(value, Tensor) else value
 
     def try_out(self, *given: Any, begin: Callable[[], object]) -> Any:
-        """Run it, and see whether it differentiates.
+        """Run the model, and record whether it differentiates.
 
         Args:
-            given: What it is run on.
-            begin: Brings the model to the state in which it starts.
+            given: Arguments of the call.
+            begin: Resets the model to its starting state.
         """
         before = _met[0]
         begin()
@@ -90,7 +90,7 @@ class Measure:
         except RuntimeError:
             if torch.is_grad_enabled() or _met[0] == before:
                 raise
-            self.differentiates = True  # where no graph is, there is nothing to pass
+            self.differentiates = True  # its backward pass failed without a graph
             begin()
             return self(*given)
         finally:
@@ -98,16 +98,16 @@ class Measure:
 
 
 def is_transformed() -> bool:
-    """Return whether one of torch's transforms runs, which needs its own operators.
+    """Return whether one of torch's transforms runs, which needs torch's operators.
 
-    ``vmap`` and the like, or derivatives forwards.
+    These are ``vmap`` and the like, and forward-mode derivatives.
     """
     nested = torch._C._are_functorch_transforms_active()
     return nested or forward_ad._current_level >= 0
 
 
 def inside_model_backward() -> bool:
-    """Return whether a model may be in a backward pass with a graph now."""
+    """Return whether a model may be running a backward pass with a graph now."""
     return bool(_theirs[0]) and torch.is_grad_enabled()
 
 
@@ -118,7 +118,7 @@ def by_elements(
 
     Args:
         function: Computes the value from the parts.
-        parts: What it is differentiated by, where they have a graph.
+        parts: Its arguments; it is differentiated by those with a graph.
         g: The cotangent of its value.
     """
     with torch.enable_grad():

@@ -1,4 +1,4 @@
-"""Vectors in parts: one tensor a variable, in the variables' shapes."""
+"""Vectors as lists of tensors, one per variable, in the variables' shapes."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,10 +16,10 @@ def add(total: Parts, parts: Sequence[Tensor]) -> None:
 
 
 def summed(terms: Iterable[Sequence[Tensor]], like: Sequence[Tensor]) -> Parts:
-    """Return the sum of terms, which are left alone; of none, zeros as given."""
+    """Return the sum of terms, which stay unchanged; without terms, the given zeros."""
     total: Parts = []
     for count, parts in enumerate(terms):
-        if count == 1:  # the first may be somebody's own
+        if count == 1:  # the first may belong to the caller
             total = [part.clone() for part in total]
         if count:
             add(total, parts)
@@ -34,7 +34,7 @@ def zeros(like: Sequence[Tensor]) -> Parts:
 
 
 def filled(parts: Sequence[Tensor | None], variables: Sequence[Tensor]) -> Parts:
-    """Return parts with zeros for None, which autograd gives for what plays no part."""
+    """Return parts with zeros for None, which autograd gives for unused variables."""
     return [
         torch.zeros_like(variable, requires_grad=False) if part is None else part
         for part, variable in zip(parts, variables, strict=True)
@@ -43,5 +43,5 @@ def filled(parts: Sequence[Tensor | None], variables: Sequence[Tensor]) -> Parts
 
 def flat(parts: Sequence[Tensor]) -> Tensor:
     """Join parts into one vector."""
-    with torch._C.DisableTorchFunction():  # modes would be asked about every part
+    with torch._C.DisableTorchFunction():  # modes would be called for every part
         return torch.cat([part.detach().reshape(-1) for part in parts])

@@ -1,4 +1,4 @@
-"""Cotangents through a graph that is kept: one, or many at once."""
+"""Pull cotangents back through a kept graph, one or many at once."""
 
 import warnings
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from .custom_functions import refuse_error_nodes
 from .model_backward import instrument_backward
 from .parts import Parts, filled, zeros
 
-# Roundings of the largest numbers that sums which cancel may leave over; up to 5 were
-# seen, of biases in front of batch norms.
+# Roundings of the largest numbers that cancelling sums may leave; up to 5 were
+# seen, for biases before batch norms.
 _LEFT_OVER = 30
 
 
@@ -23,7 +23,7 @@ def pull_back(
     variables: Sequence[Tensor],
     cotangents: Sequence[Tensor],
 ) -> Parts:
-    """Pull cotangents back; what does not depend on a variable gives zeros.
+    """Return pulled-back cotangents, with zeros for variables without influence.
 
     The graph is kept.
     """
@@ -35,7 +35,7 @@ def pull_back(
     if not pairs:
         return zeros(variables)
     try:
-        # No graph is made, so that nothing need be replaced on the way.
+        # No graph is made, so no operator needs to be replaced.
         with torch._C.DisableTorchFunction():
             parts = torch.autograd.grad(
                 [output for output, _ in pairs],
@@ -46,7 +46,7 @@ def pull_back(
             )
     except RuntimeError as error:
         raise explained(error) from error
-    # What comes back may be a cotangent itself.
+    # The result may be one of the cotangents itself.
     whole = filled(parts, variables)
     return [part.detach() if part.requires_grad else part for part in whole]
 
@@ -58,11 +58,11 @@ def pull_back_with_graph(
     *,
     keep: bool = True,
 ) -> Sequence[Tensor | None]:
-    """Pull cotangents back as an instrument does; None where a variable plays no part.
+    """Pull cotangents back as an instrument; None for variables without influence.
 
     Args:
-        outputs: What is differentiated.
-        variables: By which.
+        outputs: Tensors to differentiate.
+        variables: Tensors to differentiate by.
         cotangents: One for each output; 1 for a scalar by default.
         keep: Whether the result has a graph, for derivatives of it.
     """
@@ -89,8 +89,8 @@ def pull_back_many(
     """Pull a block of cotangents (k, ...) back, all at once or one by one.
 
     Args:
-        outputs: What is differentiated.
-        inputs: By which.
+        outputs: Tensors to differentiate.
+        inputs: Tensors to differentiate by.
         cotangents: One per row.
         batched: Whether all go at once.
         by_rules: Whether the graph has operators that only ``vmap`` batches.
@@ -98,8 +98,8 @@ def pull_back_many(
     if not batched:
         rows = [pull_back([outputs], inputs, [given]) for given in cotangents]
         return [torch.stack(parts) for parts in zip(*rows, strict=True)]
-    with Exclusive(), warnings.catch_warnings():  # whose filters all threads share
-        # Operators without a batching rule fall back to a loop, and say so.
+    with Exclusive(), warnings.catch_warnings():  # all threads share its filters
+        # Operators without a batching rule fall back to a loop, with a warning.
         warnings.filterwarnings("ignore", message="There is a performance drop")
         parts = _pulled(outputs, inputs, cotangents, by_rules)
     return [
@@ -111,10 +111,10 @@ def pull_back_many(
 def _pulled(
     outputs: Tensor, inputs: Sequence[Tensor], cotangents: Tensor, by_rules: bool
 ) -> Sequence[Tensor | None]:
-    """Pull a block back by whichever of torch's two ways to batch is the quicker.
+    """Pull a block back by the faster of torch's two ways to batch.
 
-    ``is_grads_batched`` takes convolutions one by one; ``vmap`` has rules for them,
-    more than twice as quick in float32, but slower in float64 on a processor.
+    ``is_grads_batched`` runs convolutions one by one. ``vmap`` has rules for them, more
+    than twice as fast in float32, but slower in float64 on a CPU.
     """
 
     def pull(cotangent: Tensor, batched: bool = False) -> Sequence[Tensor | None]:
@@ -142,10 +142,10 @@ def _pulled(
 def can_batch(
     outputs: Tensor, inputs: Sequence[Tensor], *, seed: int = 0, by_rules: bool = False
 ) -> bool:
-    """Return whether torch batches the pull-back of this graph, and rightly.
+    """Return whether torch can batch the pull-back of this graph correctly.
 
-    Two random cotangents are pulled back together and alone: a batching rule that is
-    missing raises, one that is wrong differs.
+    Two random cotangents are pulled back together and separately: a missing batching
+    rule raises, a wrong one gives a different result.
     """
     noise = stream(seed, "batching").normal(size=(2, *outputs.shape))
     cotangents = torch.as_tensor(noise).to(outputs)
@@ -163,8 +163,8 @@ def can_batch(
 def all_close(result: Parts, wanted: Parts) -> bool:
     """Return whether all parts of two results agree within rounding of their type.
 
-    Some parts are nothing but what is left of sums that cancel, such as those of biases
-    in front of batch norms: rounding of the largest part is granted to each.
+    Some parts are only the remainder of cancelling sums, such as those of biases before
+    batch norms, so each part is allowed the rounding of the largest part.
     """
     largest = max(map(_size, wanted), default=0.0)
     return all(
@@ -177,8 +177,8 @@ def close(result: Tensor, wanted: Tensor, *, beside: float = 0.0) -> bool:
 
     Args:
         result: One of them.
-        wanted: The other, by whose largest number they are judged.
-        beside: Size of other numbers, whose rounding may be in both.
+        wanted: The other; its largest number sets the scale.
+        beside: Size of other numbers, whose rounding both may contain.
     """
     eps = torch.finfo(wanted.dtype).eps
     limit = eps * max(1e3 * _size(wanted), _LEFT_OVER * beside, 1e-300)
@@ -199,7 +199,7 @@ _LACKING = (
 
 
 def explained(error: RuntimeError) -> Exception:
-    """Put what autograd reports into one sentence where it is known."""
+    """Replace known error messages of autograd by one clear sentence."""
     text = str(error)
     if "modified by an inplace operation" in text:
         return MeasurementError(

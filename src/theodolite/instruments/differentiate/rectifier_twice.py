@@ -1,10 +1,10 @@
-r"""Activations of straight pieces, whose second derivative is zero between the kinks.
+r"""Piecewise linear activations, whose second derivative is zero between kinks.
 
-The rectifier $\max(x, 0)$ pulls $g$ back to $g\,[x > 0]$, which changes with $g$
-alone. torch gives zeros for the change with $x$ all the same, fills a tensor with them
-and adds it to the rest: two launches and four passes over the activations in every
-product. Of the hard sigmoid $\min(\max(x + 3, 0), 6)/6$ torch has no second derivative,
-and takes the slope 1/6 in float32 also for float64 (2.13).
+The rectifier $\max(x, 0)$ pulls $g$ back to $g\,[x > 0]$, which changes with $g$ only.
+torch still fills a tensor with zeros for the change with $x$ and adds it to the rest:
+two launches and four passes over the activations in every product. For the hard sigmoid
+$\min(\max(x + 3, 0), 6)/6$ torch has no second derivative, and uses the float32 slope
+1/6 also in float64 (2.13).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from .custom_functions import own
 from .model_backward import inside_model_backward, is_transformed
 
 _IN_PLACE: tuple[Callable[..., Any], ...] = (torch.relu_, Tensor.relu_)
-# The spellings that are replaced.
+# The functions and methods that are replaced.
 RECTIFIERS: tuple[Callable[..., Any], ...] = (
     functional.relu,
     torch.relu,
@@ -30,9 +30,9 @@ RECTIFIERS: tuple[Callable[..., Any], ...] = (
 def rectifier(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Tensor:
-    """Call a rectifier of torch, whose double backward leaves out terms that are zero.
+    """Call a rectifier of torch, with a double backward that skips zero terms.
 
-    Calls of tensor subclasses and the like go to torch unchanged.
+    Calls with tensor subclasses and the like go to torch unchanged.
     """
     given = {**dict(zip(("input", "inplace"), args, strict=False)), **kwargs}
     x, in_place = given.pop("input", None), given.pop("inplace", func in _IN_PLACE)
@@ -42,7 +42,7 @@ def rectifier(
 
 
 def hard_sigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """Call the hard sigmoid of torch, which then has all derivatives."""
+    """Call the hard sigmoid of torch, with derivatives of any order."""
     if is_transformed() and not inplace:
         return (input + 3).clamp(0, 6) / 6
     if not _ordinary(input, in_place=inplace):
@@ -70,7 +70,7 @@ def _ordinary(x: Any, *, in_place: bool) -> bool:
     if type(x) is not Tensor or not (x.requires_grad and torch.is_grad_enabled()):
         return False
     plain = x.is_floating_point() and x.layout is torch.strided
-    # torch knows what may be written to.
+    # torch knows which tensors may be written to.
     shared = in_place and (x.is_leaf or x._is_view())
     return plain and not (is_transformed() or shared)
 
@@ -107,7 +107,7 @@ class _Masked(torch.autograd.Function):
 def _masked(g: Tensor, out: Tensor) -> Tensor:
     if torch.is_grad_enabled() and not inside_model_backward():
         return _Masked.apply(g, out)  # pyright: ignore[reportReturnType]
-    return _where_above_zero(g, out)  # the last pass, be it for many vectors at once
+    return _where_above_zero(g, out)  # the last pass, for one or many vectors
 
 
 def _where_above_zero(g: Tensor, out: Tensor) -> Tensor:

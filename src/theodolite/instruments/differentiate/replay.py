@@ -1,8 +1,8 @@
 """A product recorded once as a CUDA graph, and replayed for every vector.
 
-Thousands of small kernels wait for Python and for the launch of each; a recorded
-product is launched as a whole. What it reads must stay where it is: the graph of the
-gradient that is kept, and the tensors into which vectors are copied.
+Thousands of small kernels wait for Python and for their launches; a recorded product is
+launched as a whole. All that it reads must stay at its address: the kept graph of the
+gradient, and the tensors into which vectors are copied.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,11 +36,11 @@ def recordable(device: torch.device) -> Iterator[None]:
 
 
 class Replay:
-    """A product that was recorded.
+    """A recorded product.
 
     Args:
-        product: Multiplies parts; of a graph that was built as :func:`recordable`.
-        like: Parts in their shapes.
+        product: Multiplies parts, by a graph built inside :func:`recordable`.
+        like: Parts of the same shapes.
 
     Raises:
         NotRecorded: With the reason, in words that follow "not recorded: ".
@@ -53,7 +53,7 @@ class Replay:
         self._given = [torch.ones_like(part, requires_grad=False) for part in like]
         before = torch.cuda.get_rng_state(device)
         with recordable(device):
-            product(self._given)  # libraries choose their kernels the first time
+            product(self._given)  # libraries choose their kernels on the first call
             wanted = product(self._given)
         if not torch.equal(before, torch.cuda.get_rng_state(device)):
             raise NotRecorded("the way back draws random numbers")
@@ -86,7 +86,7 @@ class Replay:
 
 
 class NotRecorded(Exception):
-    """Why a product could not be recorded."""
+    """The reason why a product could not be recorded."""
 
 
 @cache
@@ -95,7 +95,7 @@ def _stream(device: torch.device) -> torch.cuda.Stream:
 
 
 def _settle(device: torch.device) -> None:
-    """Give a device's generator back its use, which a failed record takes from it."""
+    """Make a device's generator usable again after a failed recording."""
     index = torch.cuda.current_device() if device.index is None else device.index
     generator = torch.cuda.default_generators[index]
     generator.graphsafe_set_state(generator.clone_state())

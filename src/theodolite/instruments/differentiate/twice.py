@@ -1,4 +1,4 @@
-"""Replace operators that torch differentiates twice wrongly, slowly or not at all."""
+"""Replace operators whose second derivative in torch is wrong, slow or missing."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -28,7 +28,7 @@ _DENSE = {"scale_grad_by_freq": False, "sparse": False}
 
 
 def embedding(*args: Any, **kwargs: Any) -> Tensor:
-    """Look rows up; gradients are dense, since products add and reshape them."""
+    """Return selected rows; gradients are dense, since products add them."""
     names = ("input", "weight", "padding_idx", "max_norm", "norm_type")
     given = dict(zip((*names, "scale_grad_by_freq", "sparse"), args, strict=False))
     return functional.embedding(**{**given, **kwargs, **_DENSE})
@@ -37,17 +37,17 @@ def embedding(*args: Any, **kwargs: Any) -> Tensor:
 def embedding_bag(*args: Any, **kwargs: Any) -> Tensor:
     """Reduce bags of rows; torch's own kernel has no second derivative.
 
-    Where rows are scaled as they are read (``max_norm``) torch's kernel is kept.
+    If rows are rescaled when read (``max_norm``), torch's kernel is kept.
     """
     names = ("input", "weight", "offsets", "max_norm", "norm_type")
     names += ("scale_grad_by_freq", "mode", "sparse", "per_sample_weights")
     names += ("include_last_offset", "padding_idx")
     given = {**dict(zip(names, args, strict=False)), **kwargs}
-    # The old spelling gives the weight first.
+    # The old form of the call has the weight first.
     if given.get("max_norm") is not None or given["input"].is_floating_point():
         return functional.embedding_bag(**{**given, **_DENSE})
     with torch.no_grad():
-        functional.embedding_bag(**given)  # which refuses what is mistaken
+        functional.embedding_bag(**given)  # which refuses invalid arguments
     return _reduced(given)
 
 
@@ -85,15 +85,15 @@ def _bags(given: dict[str, Any]) -> tuple[Tensor, Tensor, int]:
     return places, bags, count
 
 
-# What torch runs around code that is checkpointed without re-entering.
+# Called by torch around code under non-reentrant checkpointing.
 _GENERATOR = "_checkpoint_without_reentrant_generator"
 
 
 class _Recomputing:
-    """Has checkpointed code run as if it were not, wherever it was imported to.
+    """Makes checkpointed code run without checkpointing, wherever it was imported.
 
-    The first to enter replaces what torch's ``checkpoint`` calls, and the last to leave
-    puts it back, in any order of threads and sessions.
+    The first to enter replaces the function that torch's ``checkpoint`` calls, and the
+    last to leave restores it, in any order of threads and sessions.
     """
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ def _call_directly(function: Callable[..., Any], _: bool, *args: Any) -> Any:
 without_recomputing = _Recomputing()
 
 
-# The functions of torch that are replaced, wherever they are called.
+# The torch functions that are replaced, wherever they are called.
 REPLACED: frozenset[Callable[..., Any]] = frozenset(
     [
         *CONVOLUTIONS,
@@ -141,7 +141,7 @@ REPLACED: frozenset[Callable[..., Any]] = frozenset(
         torch._grouped_mm,  # pyright: ignore[reportPrivateImportUsage]
     ]
 )
-# Layers before which a pass may be stopped: no code that restores a state calls them.
+# Layers before which a pass may stop: no code that restores a state calls them.
 _LAYERS: frozenset[Callable[..., Any]] = REPLACED | {
     functional.linear,
     torch.matmul,
@@ -159,15 +159,15 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
 
     Weight normalisation is computed from elementary operators, because the double
     backward of the fused one fails ``gradgradcheck`` (torch 2.13: Hessians off by their
-    own size); attention takes plain products of matrices, or torch's plain backend, the
-    only one with a second derivative; convolutions take standard kernels, and batch
-    norms on given statistics few passes, where these are quicker; layer and instance
-    norms and activations take fewer operators. If the model has recurrent layers, cuDNN
-    is left out, which has no second derivative for them. Embeddings have dense
-    gradients, and bags of them second ones. Grouped matrix products, which torch
-    lacks in float64 (2.13), are computed one by one there. Nothing is recomputed:
-    activation checkpointing runs outside of what is replaced here, and its reentrant
-    form has no second derivative. Norms with a bias and no weight get one of ones.
+    own size). Attention uses plain matrix products, or torch's plain backend, the only
+    one with a second derivative. Convolutions use standard kernels, and batch norms
+    with given statistics few passes, where these are faster. Layer and instance norms
+    and activations take fewer operators. If the model has recurrent layers, cuDNN is
+    off, since it has no second derivative for them. Embeddings have dense gradients,
+    and embedding bags second ones. Grouped matrix products, which torch lacks in
+    float64 (2.13), run one by one there. Activation checkpointing is off: it recomputes
+    outside of these replacements, and its reentrant form has no second derivative.
+    Norms with a bias and no weight get a weight of ones.
     """
     recurrent = model is not None and any(
         isinstance(module, nn.RNNBase) for module in model.modules()
@@ -186,7 +186,7 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
 
 @contextmanager
 def differentiating() -> Iterator[None]:
-    """Record graphs in any mode of the caller."""
+    """Record graphs, even if the caller switched grad mode off."""
     with torch.inference_mode(False), torch.enable_grad():
         yield
 
@@ -234,7 +234,7 @@ class _Replace(TorchFunctionMode):
 
 
 def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
-    """Return g v / ‖v‖, the norm over all axes but one, or over all for dim −1."""
+    """Return g v / ‖v‖, the norm over all axes except one, or over all for dim −1."""
     if dim == -1:
         return v * (g / v.square().sum().sqrt())
     axes = [axis for axis in range(v.ndim) if axis != dim % v.ndim]
@@ -244,7 +244,7 @@ def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
 def _grouped_products(
     func: Callable[..., Tensor], a: Tensor, b: Tensor, *given: Any, **settings: Any
 ) -> Tensor:
-    """Multiply groups of matrices; in float64 one by one, of which torch has none.
+    """Multiply groups of matrices; one by one in float64, which torch lacks.
 
     Groups lie along the first axis where there are three; else ``offs`` says where they
     end: along rows of the first, columns of the second, or what is summed over.
@@ -265,7 +265,7 @@ def _grouped_products(
     products = [x @ y for x, y in zip(left, right, strict=True)]
     if a.ndim == b.ndim:
         return torch.stack(products)
-    # What lies beyond the last group is in none.
+    # Rows beyond the last group belong to none.
     if b.ndim == 3:
         return torch.cat([*products, a.new_zeros(len(a) - ends[-1], b.shape[2])])
     beyond = b.shape[1] - ends[-1]

@@ -28,7 +28,7 @@ class Notify(Protocol):
         ...
 
 
-# By process id: a fork is another process.
+# By process id, since a fork is another process.
 _notifiers: dict[int, Notify] = {}
 
 
@@ -39,7 +39,7 @@ def notify_at_exit(notify: Notify) -> None:
     _notifiers[os.getpid()] = notify
     sys.excepthook = _after(sys.excepthook)
     atexit.register(_ended)
-    # After what closes queues and pools there, whose priorities are higher.
+    # After the functions there that close queues and pools, which have higher priority.
     multiprocessing.util.Finalize(None, _ended, exitpriority=-1000)
 
 
@@ -90,7 +90,7 @@ def _after(before: Callable[..., object]) -> Callable[..., None]:
 
 
 def _ended() -> None:
-    error = sys.exc_info()[1]  # in which a child of ``multiprocessing`` ends
+    error = sys.exc_info()[1]  # how a child of ``multiprocessing`` ends
     # A child that torch started always ends by SystemExit.
     _notify(error.__context__ if isinstance(error, SystemExit) else error)
 

@@ -1,4 +1,4 @@
-"""Notice within seconds that a process of a group is gone or has failed.
+"""Detect within seconds that a process of a group is gone or has failed.
 
 In each process, a thread increments a counter in the group's store, checks that the
 counter of the next rank still moves, and reads the notes of the others: that one of
@@ -25,11 +25,11 @@ from .exit_notice import notify_at_exit
 # call holds its interpreter; it counts as lost after ``PATIENCE_S``.
 _BEAT_S = 0.5
 PATIENCE_S = 10.0
-# After a broken connection, a rank that is silent for so many seconds is the lost one.
+# After a broken connection, a rank that is silent for so many seconds counts as lost.
 _SILENCE_S = 2.0
 # A process that ends waits at most so long until the others have read its note.
 _STAY_S = 2.0
-# A turn that no process ever reaches.
+# A turn that is never reached.
 _NEVER = 2**62
 
 _heartbeats: "weakref.WeakKeyDictionary[Any, Heartbeat]" = weakref.WeakKeyDictionary()
@@ -118,7 +118,7 @@ class Heartbeat:
         rank: As given.
         size: As given.
         turn: Number of collective calls so far.
-        broken: Why no further call is possible, None while it is.
+        broken: Why no further call is possible; None while calls are possible.
         group: Weak reference to torch's group, if there is one.
         waits_since: When the present call began.
     """
@@ -128,8 +128,8 @@ class Heartbeat:
         self.turn = 0
         self.broken: str | None = None
         self.group: Callable[[], Any] | None = None
-        self._notes: list[Note] = []  # as the store has them, in its order
-        self._own_notes: list[Note] = []  # that it did not take
+        self._notes: list[Note] = []  # in the store's order
+        self._own_notes: list[Note] = []  # not accepted by the store
         self._requests: queue.SimpleQueue[Callable[[], None] | None] = (
             queue.SimpleQueue()
         )
@@ -143,7 +143,7 @@ class Heartbeat:
         self._requests.put(None)
 
     def trouble(self) -> str | None:
-        """Return why the present call cannot finish, None while it can."""
+        """Return why the present call cannot finish, None if it can."""
         for note in (*self._notes, *self._own_notes):
             if note.first <= self.turn <= note.last and note.rank != self.rank:
                 return note.reason
@@ -151,13 +151,13 @@ class Heartbeat:
 
     @property
     def unanswered(self) -> str:
-        """The message where the store does not answer."""
+        """The error message if the store does not answer."""
         return f"what {self.size} ranks share no longer answers, with its host"
 
     def give_up(self, reason: str) -> None:
         """Tell the others that this process takes no part in the next call."""
         self.turn += 1
-        self.waits_since = time.monotonic()  # one that computed may not have asked
+        self.waits_since = time.monotonic()  # while it computed, it may not have asked
         reason = f"rank {self.rank} failed: {reason}"
         self._note(Note(self.turn, self.turn, self.rank, reason))
 
@@ -209,7 +209,7 @@ class Heartbeat:
         self._thread.join(_STAY_S)
 
     def silent(self) -> list[int] | None:
-        """Return the ranks that are silent, None where the store does not answer."""
+        """Return the silent ranks, None if the store does not answer."""
         others = [rank for rank in range(self.size) if rank != self.rank]
 
         def look() -> list[int]:
@@ -228,7 +228,7 @@ class Heartbeat:
         return time.monotonic() - since > PATIENCE_S
 
     def _asked(self, call: Callable[[], Any]) -> Any:
-        """Return what a call to the store returns, None where it does not answer."""
+        """Return the result of a call to the store, None if there is no answer."""
         answers: list[Any] = []
 
         def ask() -> None:

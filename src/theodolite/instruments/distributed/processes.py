@@ -23,7 +23,7 @@ _ADVICE = "start all ranks again, once what ended it (often memory) is seen to"
 
 
 class Team:
-    """Adds up over the processes of a group; alone, it changes nothing.
+    """Sums over the processes of a group; with one process it changes nothing.
 
     Every process of the group makes the same calls in the same order, and gets the
     same numbers, bit for bit. When one of them is lost or fails, the others raise a
@@ -33,8 +33,8 @@ class Team:
         group: A process group, True for the default one, None for this process alone.
 
     Attributes:
-        rank: Place of this process among them, from 0.
-        size: How many they are.
+        rank: Rank of this process, from 0.
+        size: Number of processes.
 
     Example:
         >>> alone = Team()
@@ -45,7 +45,7 @@ class Team:
     def __init__(self, group: Any = None) -> None:
         self.rank, self.size = 0, 1
         self._group = None
-        self._device = torch.device("cpu")  # of what is sent
+        self._device = torch.device("cpu")  # of tensors that are sent
         if group is None:
             return
         self._group = _default_group() if group is True else _checked(group)
@@ -80,7 +80,7 @@ class Team:
         return float(self._reduced(values, dist.ReduceOp.MAX))
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
-        """Return a tensor of equal shape from each process, in one order."""
+        """Return one tensor per process, all of equal shape, in rank order."""
         if not self.several:
             return [tensor]
         here = self._moved(tensor).contiguous()
@@ -89,11 +89,11 @@ class Team:
         return [part.to(tensor.device) for part in parts]
 
     def concatenate(self, rows: Tensor, counts: Sequence[int] | None = None) -> Tensor:
-        """Return the rows of all processes, as many as each has, rank after rank.
+        """Return the rows of all processes, rank after rank; each may have any number.
 
         Args:
             rows: Those of this process.
-            counts: How many each has, where that is known.
+            counts: Number of rows of each process, if known.
         """
         if not self.several:
             return rows
@@ -104,7 +104,7 @@ class Team:
         return torch.cat([part[:count] for part, count in pairs])
 
     def broadcast(self, tensor: Tensor, *, source: int = 0) -> Tensor:
-        """Return the tensor of one process, whose shape and type all have."""
+        """Return the tensor of one process; all know its shape and type."""
         if not self.several:
             return tensor
         sent = self._moved(tensor).contiguous()
@@ -112,7 +112,7 @@ class Team:
         return sent.to(tensor.device)
 
     def alike(self, mark: int) -> bool:
-        """Return whether all processes gave the same whole number."""
+        """Return whether all processes gave the same integer."""
         if not self.several:
             return True
         marks = torch.tensor([mark, ~mark], dtype=torch.int64)
@@ -121,7 +121,7 @@ class Team:
 
     @contextmanager
     def reporting_errors(self) -> Iterator[None]:
-        """Tell the others if this process fails inside, so that none of them waits."""
+        """Notify the others if this process fails inside, so that none waits."""
         if not self.several:
             yield
             return
@@ -152,12 +152,12 @@ class Team:
 
 
 def as_team(given: Any) -> Team:
-    """Return the team of an argument: a team, a group, True or None."""
+    """Return the team for an argument: a team, a group, True or None."""
     return given if isinstance(given, Team) else Team(given)
 
 
 def agreed(vector: Tensor, team: Team) -> Tensor:
-    """Return the first process's vector, after a check that all have the same one.
+    """Return the first rank's vector, after a check that all ranks have the same one.
 
     On different machines, vectors of the same problem may differ by rounding. A larger
     difference is an error.
@@ -179,17 +179,17 @@ def agreed(vector: Tensor, team: Team) -> Tensor:
 
 
 class CollectiveCalls:
-    """Calls that all processes of a group make together, none of which waits for ever.
+    """Calls that all processes of a group make together; none waits for ever.
 
     Args:
-        heartbeat: That of the group, which knows of lost processes.
+        heartbeat: The group's heartbeat, which detects lost processes.
     """
 
     def __init__(self, heartbeat: Heartbeat) -> None:
         self._heartbeat = heartbeat
 
     def run(self, begin: Callable[[], Any]) -> None:
-        """Begin a call and wait for its end.
+        """Begin a call and wait until it ends.
 
         Args:
             begin: Begins a collective operation of torch; returns its work.
@@ -215,7 +215,7 @@ class CollectiveCalls:
 
     @contextmanager
     def reporting_errors(self) -> Iterator[None]:
-        """Tell the others of an error that keeps this process from its next call.
+        """Notify the others of an error that keeps this process from its next call.
 
         Of nested blocks only the innermost reports it, since an outer one may catch it.
         If all processes fail alike, each gives up one call, and they make the next one
@@ -238,7 +238,7 @@ class CollectiveCalls:
         return new
 
     def _who(self, error: RuntimeError) -> str:
-        """Return which rank a broken connection lost, or else its error message."""
+        """Return the rank that a broken connection lost, or else the error message."""
         size = self._heartbeat.size
         silent = self._heartbeat.silent()
         if (trouble := self._heartbeat.trouble()) is not None:

@@ -1,4 +1,4 @@
-"""The user's model: what is measured of it, and restoring it afterwards.
+"""The user's model: its loss and outputs, and restoring it afterwards.
 
 - ``objective``, ``losses``: batches, losses and outputs, and the chosen parameters.
 - ``reachable_state``: modules behind callables, and what modules store on themselves.

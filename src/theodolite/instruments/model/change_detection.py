@@ -9,22 +9,22 @@ from torch import Tensor, nn
 
 from .reachable_state import ReachableState
 
-# Size above which a tensor is checked alone.
+# Size above which a tensor is checked on its own.
 _SMALL = 2**16
-# Kinds of attributes that a pass may depend on: modes, rates, names of choices.
+# Types of attributes that a pass may depend on: modes, rates, names of choices.
 _SETTINGS = frozenset({bool, int, float, complex, str})
 
 
 class ChangeDetector:
-    """Values, versions and settings of a whole model, on which a derivative depends.
+    """Values, versions and settings of a whole model that its derivatives depend on.
 
     Values are compared too, since a write through ``.data`` leaves the version alone.
 
     Args:
-        reach: What the model and the code that runs with it lead to.
+        reach: State reachable from the model and the code that runs with it.
         others: Further tensors, such as data.
-        spared: Modules whose buffers do not matter, such as norms that are not to use
-            their running statistics.
+        spared: Modules whose buffers do not matter, such as norms that ignore their
+            running statistics.
     """
 
     def __init__(
@@ -36,8 +36,8 @@ class ChangeDetector:
         self._others = list(others)
         self._spared = {id(module) for module in spared}
         self._marks = self._look(reach)
-        # Held, so that what reads them by their addresses, as a recorded product does,
-        # finds something there even after they were replaced.
+        # Kept alive, so that code that reads them by address, as a recorded product,
+        # stays valid even after they were replaced.
         self._storages = [
             value.untyped_storage()
             for value in self._held(reach)
@@ -46,7 +46,7 @@ class ChangeDetector:
         self._copies = [_copied(value) for value in _gathered(self._held(reach))]
 
     def matches(self, reach: ReachableState) -> bool:
-        """Whether nothing changed since."""
+        """Return whether nothing has changed since."""
         if self._look(reach) != self._marks:
             return False
         pairs = zip(_gathered(self._held(reach)), self._copies, strict=True)

@@ -1,4 +1,4 @@
-"""Losses of any make: modules, functions of outputs and targets, and their slips."""
+"""Losses of any kind: modules, functions of outputs and targets, and common errors."""
 
 import inspect
 import traceback
@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from theodolite.core import MeasurementError, TheodoliteError
 
-# Functions that are a module with its default settings; as modules more is known of
-# them, such as which targets they leave out.
+# Functions equal to a module with default settings. More is known about modules,
+# such as which targets they ignore.
 _AS_MODULES: dict[Any, type[nn.Module]] = {
     functional.cross_entropy: nn.CrossEntropyLoss,
     functional.nll_loss: nn.NLLLoss,
@@ -90,7 +90,7 @@ def as_loss(loss: Any) -> Any:
     try:
         if loss in _AS_MODULES:
             return _AS_MODULES[loss]()
-    except TypeError:  # what has no hash is none of them
+    except TypeError:  # unhashable, so none of them
         pass
     first, second = (*_parameters(loss), "", "")[:2]
     if first in _MODELS or second in _BATCHES:
@@ -108,7 +108,7 @@ def judged(loss: nn.Module, outputs: Any, targets: Any) -> Any:
         )
     if isinstance(outputs, Tensor) and isinstance(targets, Tensor):
         spread = isinstance(loss, _BY_ELEMENTS) and outputs.shape != targets.shape
-        # On a GPU a label that is out of range ends the process's use of it.
+        # On a GPU a label out of range makes the device unusable for the process.
         if spread or (targets.is_cuda and isinstance(loss, _OF_CLASSES)):
             if reason := _misfit(loss, outputs, targets):
                 raise MeasurementError(reason)
@@ -125,15 +125,15 @@ def judged(loss: nn.Module, outputs: Any, targets: Any) -> Any:
 
 
 def _says_torch(error: BaseException) -> bool:
-    """Whether torch refused, and not the code of a user's loss."""
-    if isinstance(error, RuntimeError):  # of operators, wherever they are called
+    """Return whether torch raised the error, and not the code of a user's loss."""
+    if isinstance(error, RuntimeError):  # errors of operators, wherever they are called
         return True
     frames = list(traceback.walk_tb(error.__traceback__))
     return _TORCH in Path(frames[-1][0].f_code.co_filename).parents
 
 
 def _misfit(loss: nn.Module, outputs: Tensor, targets: Tensor) -> str:
-    """Say what is wrong with targets; nothing where that is not known."""
+    """Return what is wrong with the targets, or nothing if that is unknown."""
     if outputs.ndim and targets.ndim and len(outputs) != len(targets):
         return (
             f"{len(outputs)} outputs and {len(targets)} targets came: pass one target "
@@ -196,5 +196,5 @@ def _kind(tensor: Tensor) -> str:
 def _parameters(function: Any) -> dict[str, inspect.Parameter]:
     try:
         return dict(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # as of what is written in C
+    except (TypeError, ValueError):  # as for code written in C
         return {}

@@ -1,4 +1,4 @@
-"""The scalar that is differentiated: model, batch and loss in one."""
+"""The scalar to differentiate, from model, batch and loss."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ Outputs = Callable[[nn.Module, Batch], Any]
 Reduction = Literal["mean", "sum"]
 Weights = Callable[[Batch], Any]
 # Names of targets in batches that are mappings, those of Hugging Face first, and the
-# target that torch and they leave out.
+# target that torch and Hugging Face ignore.
 _TARGETS = ("labels", "label", "targets", "target")
 _IGNORED = -100
 
@@ -44,20 +44,20 @@ class HalfSquareLoss(nn.Module):
 
 
 def run_model(model: nn.Module, batch: Batch) -> Any:
-    """Call a model on a batch; of a pair, the first part is the inputs."""
+    """Call a model on a batch; the first part of a pair is the inputs."""
     paired = isinstance(batch, tuple | list) and len(batch) == 2
     return call_model(model, batch[0] if paired else batch)
 
 
 def evaluate(model: nn.Module, batch: Batch, loss: Loss) -> Tensor:
-    """Return the loss as a scalar tensor, be it finite or not."""
+    """Return the loss as a scalar tensor, finite or not."""
     if isinstance(loss, nn.Module):
         inputs, targets = pair_of(batch)
         return scalar_value(judged(loss, call_model(model, inputs), targets))
     try:
         return scalar_value(loss(model, batch))
     except (TypeError, AttributeError):
-        # It may be a function of outputs and targets whose arguments do not say so.
+        # It may be a function of outputs and targets with other argument names.
         value = _of_outputs(model, batch, loss)
         if value is None:
             raise
@@ -65,7 +65,7 @@ def evaluate(model: nn.Module, batch: Batch, loss: Loss) -> Tensor:
 
 
 def returned_loss(model: nn.Module, batch: Batch) -> Tensor:
-    """Return the loss that a model computes from a mapping of keyword arguments."""
+    """Return the loss that a model computes from a batch of keyword arguments."""
     named = isinstance(batch, Mapping)
     value = getattr(call_model(model, batch), "loss", None) if named else None
     if value is None:
@@ -85,7 +85,7 @@ def _of_outputs(model: nn.Module, batch: Batch, loss: Any) -> Tensor | None:
 
 
 def scalar_value(value: Any) -> Tensor:
-    """Return a loss as a scalar tensor, or say why it is none."""
+    """Return a loss as a scalar tensor, or raise if it is not one."""
     if not isinstance(value, Tensor) or value.numel() != 1:
         came = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
         raise MeasurementError(
@@ -96,7 +96,7 @@ def scalar_value(value: Any) -> Tensor:
 
 
 def checked_value(value: Any) -> Tensor:
-    """Return a loss as a finite scalar, or say why it is none."""
+    """Return a loss as a finite scalar, or raise if it is not one."""
     value = scalar_value(value)
     if not torch.isfinite(value).all():
         raise MeasurementError(
@@ -107,7 +107,7 @@ def checked_value(value: Any) -> Tensor:
 
 
 def call_model(model: nn.Module, inputs: Any) -> Any:
-    """Call a model on its inputs; a mapping is keyword arguments.
+    """Call a model on its inputs; a mapping is passed as keyword arguments.
 
     Raises:
         MeasurementError: The model does not take inputs of their kind or shape.
@@ -131,7 +131,7 @@ def call_model(model: nn.Module, inputs: Any) -> Any:
         raise
 
 
-# What torch says of sizes that do not fit.
+# Messages of torch about sizes that do not fit.
 _OF_SHAPES = re.compile(
     r"shapes cannot be multiplied|size mismatch|must match the size|channels, but got"
     r"|normalized_shape|should be the same size|is invalid for input of size"
@@ -144,7 +144,7 @@ def _shapes(inputs: Any) -> str:
 
 
 def _foreign(model: nn.Module, inputs: Any) -> str:
-    """Return what inputs are, where it is not what the parameters are."""
+    """Return the types of those inputs that do not have the parameters' dtype."""
     own = {parameter.dtype for parameter in model.parameters()}
     parts = inputs.values() if isinstance(inputs, Mapping) else [inputs]
     kinds = [
@@ -158,13 +158,13 @@ def _foreign(model: nn.Module, inputs: Any) -> str:
 
 
 def outputs_of(model: nn.Module, batch: Batch) -> Tensor:
-    """Return the model's outputs; of a pair, the first part is the inputs."""
+    """Return the model's outputs; the first part of a pair is the inputs."""
     paired = isinstance(batch, tuple | list) and len(batch) == 2
     return checked_outputs(call_model(model, batch[0] if paired else batch))
 
 
 def checked_outputs(outputs: Any) -> Tensor:
-    """Return outputs that are one tensor, or say what to do."""
+    """Return the outputs if they are one tensor, or raise with advice."""
     if not isinstance(outputs, Tensor):
         raise MeasurementError(
             f"the model returned a {type(outputs).__name__}, wanted is one tensor: "
@@ -201,23 +201,23 @@ def reduction_of(loss: Loss, stated: Reduction | None) -> Reduction:
 
 
 class Divisor:
-    """What the mean of a batch divides by, up to a constant factor.
+    """The divisor of a batch's mean, up to a constant factor.
 
-    That is the number of samples; of classes with weights or an index to ignore, the
-    weights of the targets that count; or what ``weights`` says. A custom loss may
-    count its targets or its samples: which of the two, comparing will tell.
+    That is the number of samples; with class weights or an ignored index, the total
+    weight of the targets that count; or the result of ``weights``. A custom loss may
+    divide by its targets or its samples: a comparison finds out which.
 
     Args:
         loss: The loss.
         reduction: How it combines samples.
-        weights: Says of a batch what the mean divides by.
+        weights: Returns the divisor of a batch's mean.
 
     Attributes:
         sums: Whether the loss divides by nothing.
-        known: Whether the reduction need not be compared, as torch has it.
+        known: Whether torch defines the reduction, so that no comparison is needed.
         rules: How many rules there are to choose from.
-        place: Which of them is taken.
-        shifted: Whether the first target of each sample is left out, as causal language
+        place: Index of the rule in use.
+        shifted: Whether the first target of each sample is ignored, as causal language
             models do.
     """
 
@@ -232,7 +232,7 @@ class Divisor:
         self.rules = 1 if certain or weights is not None else 2
 
     def __call__(self, batch: Batch, samples: int) -> float:
-        """Return it for a batch of so many samples."""
+        """Return the divisor for a batch of so many samples."""
         if self._weights is not None:
             return _total(self._weights(batch))
         if isinstance(self._loss, nn.CrossEntropyLoss | nn.NLLLoss):
@@ -249,11 +249,11 @@ class Divisor:
 
     @property
     def ignored(self) -> int:
-        """The target that does not count."""
+        """The target that is ignored."""
         return getattr(self._loss, "ignore_index", _IGNORED)
 
     def targets(self, batch: Batch) -> Tensor | None:
-        """Return the whole numbers of a batch that a custom loss may count."""
+        """Return the integer tensor of a batch that a custom loss may count."""
         targets = None
         if isinstance(batch, Mapping):
             targets = next((batch[key] for key in _TARGETS if key in batch), None)
@@ -274,14 +274,14 @@ def check_weights(weights: Weights | None, reduction: Reduction) -> None:
 
 
 def _as_float64(given: Any) -> Tensor:
-    """Take numbers as they are; of lists torch would make float32."""
+    """Return numbers in float64; torch would make float32 of lists."""
     if isinstance(given, Tensor):
         return given.detach().double()
     return torch.as_tensor(given, dtype=torch.float64)
 
 
 def _total(given: Any) -> float:
-    """Add up weights of samples, or take their sum as it comes."""
+    """Return the sum of sample weights, or a given sum unchanged."""
     try:
         total = float(_as_float64(given).sum())
     except (TypeError, ValueError, RuntimeError):
@@ -300,7 +300,7 @@ def chosen_parameters(
 ) -> dict[str, nn.Parameter]:
     """Return the parameters by name: all that require a gradient, or those named."""
     refuse_lazy(model)
-    # Tied parameters answer to each of their names.
+    # Tied parameters can be chosen by each of their names.
     known = dict(model.named_parameters(remove_duplicate=False))
     if names is None:
         known = dict(model.named_parameters())
@@ -328,7 +328,7 @@ def chosen_parameters(
 
 
 def refuse_lazy(model: nn.Module) -> None:
-    """Refuse a model whose lazy layers have no shape before a first batch."""
+    """Refuse a model with lazy layers that have no shape yet."""
     for name, given in (*model.named_parameters(), *model.named_buffers()):
         if is_lazy(given):
             raise MeasurementError(
@@ -338,7 +338,7 @@ def refuse_lazy(model: nn.Module) -> None:
 
 
 def pair_of(batch: Batch) -> tuple[Any, Any]:
-    """Return inputs and targets, or say that a pair was wanted."""
+    """Return inputs and targets, or raise if the batch is not a pair."""
     if not isinstance(batch, Sequence) or len(batch) != 2:
         raise MeasurementError(
             f"a batch of type {type(batch).__name__} came with a loss module, which "

@@ -49,10 +49,10 @@ def preserve_process(*, draws: bool = True) -> Iterator[None]:
 
 @contextmanager
 def measuring() -> Iterator[None]:
-    """Have no other thread measure meanwhile, and leave the caller's inference mode.
+    """Let no other thread measure meanwhile, and leave the caller's inference mode.
 
-    What is made in that mode has no gradient, and torch refuses to write to it later.
-    Also a decorator, for whole functions.
+    Tensors made in that mode have no gradient, and torch refuses later writes to them.
+    It also works as a decorator.
 
     Example:
         >>> with torch.inference_mode(), measuring():
@@ -104,7 +104,7 @@ class ProcessState:
         held: Any = warnings
         if held.filters is not self._list or self._list != self._filters:
             held.filters = self._list
-            warnings.resetwarnings()  # and with them what was decided by them
+            warnings.resetwarnings()  # and all that depends on them
             self._list[:] = self._filters
 
 
@@ -125,7 +125,7 @@ def _settings() -> tuple[Any, ...]:
 
 
 def _precision() -> _Precision:
-    """Return how coarse float32 products may be, by torch's older and newer names."""
+    """Return the precision of float32 products, by torch's older and newer names."""
     newer = [_C._get_fp32_precision_getter(*each) for each in _PRODUCTS]
     return (
         _older(_C._get_float32_matmul_precision),
@@ -135,7 +135,7 @@ def _precision() -> _Precision:
 
 
 def _older(read: Callable[[], Any]) -> Any:
-    """Return what an older name says, None where torch refuses: a newer was used."""
+    """Return the value of an older name, None if torch refuses it after a newer."""
     try:
         return read()
     except RuntimeError:
@@ -143,7 +143,7 @@ def _older(read: Callable[[], Any]) -> Any:
 
 
 def _set_precision(precision: _Precision) -> None:
-    """Set the older names first, for they set the newer ones too."""
+    """Set the older names first, since they also set the newer ones."""
     matmul, cudnn, newer = precision
     if matmul is not None:
         _C._set_float32_matmul_precision(matmul)
@@ -164,7 +164,7 @@ def _set_autocast(states: list[tuple[str, bool, torch.dtype]]) -> None:
         torch.set_autocast_dtype(device, dtype)
 
 
-# What sets each of the settings, in their order.
+# The setter of each setting, in order.
 _SET: tuple[Any, ...] = (
     torch.set_grad_enabled,
     torch.set_default_dtype,

@@ -1,4 +1,4 @@
-"""Draw the same random numbers in every pass, or notice that any are drawn."""
+"""Draw the same random numbers in every pass, or detect that any are drawn."""
 
 import random
 from typing import Any, Literal
@@ -13,16 +13,16 @@ Randomness = Literal["refuse", "fixed"]
 
 
 def check_randomness(randomness: str) -> None:
-    """Refuse an unknown way with randomness."""
+    """Refuse an unknown ``randomness`` setting."""
     if randomness not in ("refuse", "fixed"):
         raise unknown_name("randomness", randomness, ("refuse", "fixed"))
 
 
 def reseed(seed: int) -> None:
-    """Seed torch, NumPy and Python; to be undone by whoever preserves their states."""
+    """Seed torch, NumPy and Python; the caller restores their states."""
     if not 0 <= seed < 2**63:
         raise ConfigError(f"seed {seed} is not a whole number of 63 bits: try 0")
-    # Not torch.manual_seed, which would leave a seed behind for CUDA's first use.
+    # Not torch.manual_seed, which would also seed CUDA on its first use.
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed)
@@ -42,7 +42,7 @@ def random_state() -> dict[str, Any]:
 
 
 def restore_random_state(state: dict[str, Any]) -> None:
-    """Put back what :func:`random_state` returned."""
+    """Restore the states that :func:`random_state` returned."""
     torch.set_rng_state(state["torch"])
     if state["cuda"] is not None:
         torch.cuda.set_rng_state_all(state["cuda"])
@@ -62,7 +62,7 @@ def generator_state(generator: Any) -> Any:
 
 
 def restore_generator(generator: Any, state: Any) -> None:
-    """Put back what :func:`generator_state` returned."""
+    """Restore the state that :func:`generator_state` returned."""
     if isinstance(generator, np.random.Generator):
         generator.bit_generator.state = state
     elif isinstance(generator, random.Random):
@@ -72,21 +72,21 @@ def restore_generator(generator: Any, state: Any) -> None:
 
 
 class Draws:
-    """Tells whether random numbers were drawn since it was made."""
+    """Detects whether random numbers were drawn since it was made."""
 
     def __init__(self) -> None:
         self._before = random_state()
 
     def happened(self) -> bool:
-        """Compare the states with those at the start."""
+        """Return whether the states differ from those at the start."""
         return _plain(self._before) != _plain(random_state())
 
 
 def check_repeats(first: Tensor, second: Tensor) -> None:
-    """Refuse a model of which two passes from the same state and seed differ."""
+    """Refuse a model if two passes from the same state and seed differ."""
     same = first.shape == second.shape
     if same and first.numel():
-        # Kernels that add in any order differ by rounding, which is no randomness.
+        # Kernels that add in any order differ by rounding, which is not randomness.
         limit = 1e4 * torch.finfo(first.dtype).eps * float(first.abs().max())
         same = float((first - second).abs().max()) <= limit
     if not same:

@@ -1,4 +1,4 @@
-"""What code can reach: modules behind callables, and what modules keep on themselves.
+"""State that code can reach: modules behind callables, and attributes of modules.
 
 A loss may hold a teacher in a closure, a default, a partial, a global name of its own
 file, or as the owner of a method; a module may hide others in a list. And a module
@@ -29,25 +29,25 @@ _GENERATORS = (
     random.Random,
 )
 _CLOSED = (type, ModuleType, BuiltinFunctionType)
-# How a value was come by: held by a module rather than by a callable; not inside of a
-# plain object. Objects are looked into where modules and callables hold them and no
-# further, for they may lead to everything, such as a trainer does.
+# How a value was reached: held by a module rather than by a callable; not inside a
+# plain object. Objects are searched only if modules and callables hold them directly,
+# since they may lead to everything, as a trainer does.
 _OWNED, _OPEN = 1, 2
 
 
 class ReachableState:
-    """All that some roots lead to.
+    """All state that can be reached from some roots.
 
     Args:
-        roots: Modules, callables, or what holds them.
+        roots: Modules, callables, or containers of them.
 
     Attributes:
         modules: Every module, in the order found.
         containers: Dicts, lists, sets and deques that modules keep, their
             ``__dict__`` among them, also in plain objects that they hold.
-        tensors: Tensors therein.
-        arrays: NumPy arrays therein.
-        generators: Random generators therein.
+        tensors: Tensors in these.
+        arrays: NumPy arrays in these.
+        generators: Random generators in these.
 
     Example:
         >>> teacher = nn.Linear(1, 1)
@@ -61,7 +61,7 @@ class ReachableState:
         self.tensors: list[Tensor] = []
         self.arrays: list[np.ndarray] = []
         self.generators: list[Any] = []
-        self._seen: dict[int, tuple[int, Any]] = {}  # alive, so that no address repeats
+        self._seen: dict[int, tuple[int, Any]] = {}  # so that no address repeats
         self._work = [(root, _OPEN) for root in roots]
         while self._work:
             self._visit(*self._work.pop())
@@ -97,7 +97,7 @@ class ReachableState:
     def _enter(self, module: nn.Module) -> None:
         self.modules.append(module)
         self._push([vars(module)], _OWNED | _OPEN)
-        if "_modules" not in vars(module):  # as in scripted ones
+        if "_modules" not in vars(module):  # as in scripted modules
             self._push(module.children(), _OWNED | _OPEN)
 
     def _push(self, values: Iterable[Any], how: int) -> None:
@@ -112,7 +112,7 @@ class ReachableState:
 
 
 def _behind(given: Any) -> Iterator[Any]:
-    """Yield what a callable refers to."""
+    """Yield the objects that a callable refers to."""
     if isinstance(given, partial):
         yield from (given.func, given.args, given.keywords)
     elif isinstance(given, MethodType):
@@ -128,7 +128,7 @@ def _behind(given: Any) -> Iterator[Any]:
 
 
 def _globals(function: FunctionType) -> Iterator[Any]:
-    """Yield the values of global names; of functions those of the same file alone."""
+    """Yield values of global names; for functions only those of the same file."""
     scope = function.__globals__
     for name in _names(function.__code__):
         value = scope.get(name)

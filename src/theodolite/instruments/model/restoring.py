@@ -1,13 +1,13 @@
-"""Restores a model and the process, in a careful or in a light way.
+"""Restore a model and the process, by full copies or by references only.
 
 The careful way copies all values and compares them on exit; it holds for any code
 inside, and :func:`preserve` uses it. A product of an operator is
 too frequent for that: the light way keeps references only, and lends the model
 copies of its buffers to write to, so that the originals are never touched.
 
-Both bring back what modules keep in their ``__dict__``, flags and counters and lists
-too: a library that installs hooks once, and notes so, must find both or neither. And
-both hold for every module that a loss reaches, such as a teacher in a closure.
+Both restore everything in the ``__dict__`` of modules, including flags, counters and
+lists: a library that installs hooks once and sets a flag must find both or neither.
+Both cover every module that a loss reaches, such as a teacher in a closure.
 """
 
 import sys
@@ -58,7 +58,7 @@ def preserve(model: nn.Module) -> Iterator[nn.Module]:
     with Exclusive(interruptible=True):
         saved = SavedState(model, careful=True)
         try:
-            safe_point()  # an interrupt that came while values were copied
+            safe_point()  # an interrupt during the copy of values
             yield model
         finally:
             saved.restore()
@@ -79,10 +79,10 @@ def opened(
 
     Args:
         model: The model.
-        careful: Copy all values, for a model that may write to any of them.
+        careful: Whether to copy all values, for a model that may write to any of them.
         leaves: Parameters to differentiate by; all others then count as constants, so
             that graphs hold nothing for them. By default each keeps its own flag.
-        reach: What the model and all callables that run inside lead to.
+        reach: State reachable from the model and all callables that run inside.
     """
     with ExitStack() as stack:
         stack.enter_context(Exclusive())
@@ -98,14 +98,14 @@ def opened(
 
 
 class SavedState:
-    """State of a model, the random generators and the process, to be restored.
+    """State of a model, the random generators and the process, to restore later.
 
-    Only inside of ``core.Exclusive``, since other threads would change them meanwhile.
+    Use it only inside ``core.Exclusive``, since other threads could change the state.
 
     Args:
         model: The model.
-        careful: Copy values too, rather than which tensors there are alone.
-        reach: What is kept, if it is more than the model.
+        careful: Whether to copy values too, not only references to tensors.
+        reach: State to save, if it is more than the model.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class SavedState:
         self._randomness = random_state()
 
     def lend_buffers(self) -> None:
-        """Give the modules fresh copies of their buffers, with the values as found.
+        """Give the modules new copies of their buffers, with the original values.
 
         Graphs hold the copies, and stay valid when the originals come back.
         """
@@ -137,19 +137,19 @@ class SavedState:
                     module._buffers[name] = copies.pop(0)
 
     def differentiate_by(self, leaves: Iterable[Tensor]) -> None:
-        """Have these of the model alone require a gradient, and no hooks touch it."""
+        """Let only these parameters require a gradient, without gradient hooks."""
         chosen = {id(leaf) for leaf in leaves}
         for state in self._parameters:
             if id(state.parameter) in self._own:
                 state.set_leaf(id(state.parameter) in chosen)
 
     def restore(self) -> None:
-        """Bring everything back; Ctrl-C waits for it."""
+        """Restore everything; Ctrl-C waits until it is done."""
         with DelayInterrupt():
             self._process.restore()
             try:
                 self._restore_model()
-            finally:  # whatever becomes of the model
+            finally:  # even if restoring the model fails
                 restore_random_state(self._randomness)
 
     def _restore_model(self) -> None:
@@ -194,14 +194,14 @@ class _ParameterState:
 
     def set_leaf(self, required: bool) -> None:
         self.parameter.requires_grad_(required)
-        # They clip or print gradients in training; they are no part of the loss.
+        # They clip or print gradients in training; they are not part of the loss.
         if hooks := _gradient_hooks(self.parameter):
             hooks.clear()
 
     def restore(self) -> None:
         self.parameter.requires_grad_(self._flag)
         if self._values:
-            self.parameter.grad = None  # it may not fit the values that come back
+            self.parameter.grad = None  # it may not fit the restored values
         for tensor, value in self._values:
             _put_back(tensor, value)
         if self.parameter.grad is not self._grad:
@@ -237,7 +237,7 @@ def _form(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def _same_bits(tensor: Tensor, copy: Tensor) -> bool:
-    if tensor.is_meta:  # without numbers
+    if tensor.is_meta:  # without data
         return True
     with torch.no_grad():
         if tensor.is_floating_point():

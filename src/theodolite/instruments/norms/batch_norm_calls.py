@@ -1,7 +1,7 @@
-"""Watch and replace the calls of batch norm that take batch statistics.
+"""Intercept and replace calls of batch norm that use batch statistics.
 
-This works on the operator, not on modules, so that subclasses with an activation
-inside, functional calls and layers applied twice are all seen.
+This works on the operator, not on modules, so that subclasses with a built-in
+activation, functional calls and layers applied twice are all seen.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,11 +27,11 @@ class NormCall:
     """One call of batch norm in train mode.
 
     Attributes:
-        place: Calls before it in this pass.
+        place: Number of earlier calls in this pass.
         x: Its input, channels on axis 1.
         weight: Scale of each channel, or None.
         bias: Shift of each channel, or None.
-        eps: What is added to variances.
+        eps: Number added to variances.
     """
 
     place: int
@@ -41,7 +41,7 @@ class NormCall:
     eps: float
 
     def by(self, mean: Tensor, variance: Tensor) -> Tensor:
-        """Normalise by given statistics, differentiated through if they are."""
+        """Normalise by given statistics; differentiate through them if possible."""
         shape = [-1 if axis == 1 else 1 for axis in range(self.x.ndim)]
         scale = (variance + self.eps).rsqrt()
         out = (self.x - mean.reshape(shape)) * scale.reshape(shape)
@@ -52,21 +52,21 @@ class NormCall:
         return out
 
     def by_own(self) -> Tensor:
-        """Normalise by the statistics of the input, differentiated through."""
+        """Normalise by the input's own statistics, and differentiate through them."""
         return batch_norm_twice(self.x, self.weight, self.bias, self.eps)
 
 
 class BatchNormCalls(TorchFunctionMode):
-    """Hand every call of batch norm in train mode to a function.
+    """Pass every call of batch norm in train mode to a function.
 
-    Of modes that are entered inside each other the inner one takes the calls.
+    If such modes are nested, the innermost one gets the calls.
 
     Args:
         act: Returns the output of a call.
 
     Attributes:
-        calls: How many there were.
-        transformed: Whether any was inside of a transform of torch, such as ``jvp``.
+        calls: Number of calls so far.
+        transformed: Whether any call was inside a torch transform such as ``jvp``.
     """
 
     def __init__(self, act: Callable[[NormCall], Tensor]) -> None:
@@ -90,7 +90,7 @@ class BatchNormCalls(TorchFunctionMode):
             return func(*args, **kwargs)
         place, self.calls = self.calls, self.calls + 1
         self.transformed = self.transformed or is_transformed()
-        # Of inputs in half precision torch takes statistics in the weight's type.
+        # For inputs in half precision torch computes statistics in the weight's type.
         wide = x if weight is None else x.to(weight.dtype)
         call = NormCall(
             place=place, x=wide, weight=weight, bias=given["bias"], eps=given["eps"]
@@ -99,7 +99,7 @@ class BatchNormCalls(TorchFunctionMode):
 
 
 def _fit(x: Tensor, weight: Tensor | None) -> bool:
-    """Return whether torch takes an input and a weight together."""
+    """Return whether torch accepts an input and a weight together."""
     half = x.dtype in (torch.float16, torch.bfloat16)
     return weight is None or weight.dtype == x.dtype or half
 
@@ -117,7 +117,7 @@ def batch_statistics(call: NormCall) -> Tensor:
 
 
 def plain_statistics(call: NormCall) -> Tensor:
-    """Do the same by torch's own operator, of which backward passes can be batched."""
+    """Do the same by torch's own operator, whose backward passes can be batched."""
     _refuse_fewer(call, 2)
     return torch.batch_norm(
         call.x, call.weight, call.bias, None, None, True, 0.0, call.eps, False

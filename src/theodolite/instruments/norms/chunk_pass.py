@@ -23,7 +23,7 @@ class ChunkContext:
     """State shared by all chunks of one pass.
 
     Attributes:
-        opened: Returns a chunk with its data in memory, and the tensors of it.
+        opened: Returns a chunk with its data in memory, and its tensors.
         leaves: Parameters to differentiate by.
         store: Keeps the tensors that cross norms.
     """
@@ -37,13 +37,13 @@ class ChunkContext:
         return {id(leaf): place for place, leaf in enumerate(self.leaves)}
 
     def place(self, tensor: Tensor) -> int | None:
-        """Return which of the parameters a tensor is, if any."""
+        """Return the index of a tensor among the parameters, or None."""
         return self._places.get(id(tensor))
 
 
 @dataclass(kw_only=True, eq=False)
 class ChunkPass:
-    """One chunk, with what it carries across norms, by slot.
+    """One chunk, with the tensors that it carries across norms, by slot.
 
     Attributes:
         chunk: The chunk.
@@ -52,8 +52,8 @@ class ChunkPass:
         values: Tensors that cross norms.
         tangents: Their tangents.
         adjoints: Their adjoints, on the way back.
-        moving: Tangents of those.
-        output: What is measured, at the end.
+        moving: Tangents of the adjoints.
+        output: The measured value, at the end.
         change: Its tangent.
     """
 
@@ -69,18 +69,18 @@ class ChunkPass:
 
     @property
     def value(self) -> int:
-        """Slot of what is measured."""
+        """Slot of the measured value."""
         return self.segments[0].tape.value
 
     def segment_pass(
         self, place: int, before: Moments | None, after: Moments | None
     ) -> SegmentPass:
-        """Return a segment with all that it starts from.
+        """Return a segment with all tensors that it starts from.
 
         Args:
-            place: Which of the segments.
+            place: Index of the segment.
             before: Moments of the norm at its head.
-            after: Moments of the norm behind it, where they are known.
+            after: Moments of the norm after it, if they are known.
         """
         segment = self.segments[place]
         given = self._outside(segment)
@@ -98,12 +98,12 @@ class ChunkPass:
     def tangents_into(
         self, segment_pass: SegmentPass, along: Parts, moved: Tensor | None
     ) -> BySlot:
-        """Return the tangents of what a segment is differentiated by.
+        """Return the tangents of the tensors that a segment is differentiated by.
 
         Args:
             segment_pass: The segment.
             along: Tangents of the parameters.
-            moved: That of the moments at its head.
+            moved: Tangent of the moments at its head.
         """
         tangents = {}
         for slot in segment_pass.by:
@@ -117,7 +117,7 @@ class ChunkPass:
         return tangents
 
     def keep(self, segment: Segment, values: BySlot, changes: BySlot) -> None:
-        """Keep what a segment makes for later ones, and what is measured."""
+        """Keep a segment's results for later segments, and the measured value."""
         for slot in segment.outs:
             self.values[slot] = self.context.store.put(values[slot])
             if slot in changes:
@@ -140,13 +140,13 @@ class ChunkPass:
         pulled: BySlot,
         total: Parts | None,
     ) -> Tensor | None:
-        """Add what was pulled back to what is carried, and to the parameters'.
+        """Add pulled-back cotangents to the carried ones and to those of parameters.
 
         Args:
             carried: Adjoints, or their tangents.
-            segment_pass: The segment that they went through.
-            pulled: What came out, by slot.
-            total: Where the parameters' parts are added up, if they are.
+            segment_pass: The segment that they were pulled through.
+            pulled: Pulled-back cotangents, by slot.
+            total: Sum for the parameters, or None.
 
         Returns:
             The part of the moments at the segment's head.
@@ -161,7 +161,7 @@ class ChunkPass:
         return pulled.get(HEAD)
 
     def _outside(self, segment: Segment) -> BySlot:
-        """Return parameters, constants and data that a segment takes."""
+        """Return the parameters, constants and data that a segment reads."""
         tape = segment.tape
         tensors_by_slot = {
             s: tape.constants[s] for s in segment.outside if s in tape.constants
@@ -177,7 +177,7 @@ class ChunkPass:
 
 
 def taken(carried: BySlot, segment_pass: SegmentPass) -> BySlot:
-    """Take what is carried of a segment's results; it is complete by then."""
+    """Remove and return the carried values of a segment's results, complete by now."""
     segment = segment_pass.segment
     last = segment.tape.value if segment.tail is None else TAIL
     slots = (*segment.outs, last)

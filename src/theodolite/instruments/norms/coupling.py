@@ -1,4 +1,4 @@
-"""Chooses how chunks share batch statistics, within the memory there is."""
+"""Choose how chunks share batch statistics, within the available memory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,10 +22,10 @@ from .tape import NotOnTape
 from .tensor_store import TensorStore
 
 T = TypeVar("T")
-# Roundings, and nudges of all moments by some, by which values of two passes differ.
+# Tolerance for values of two passes, in roundings and in perturbations of all moments.
 _ROUNDED, _NUDGES = 1e4, 64
 Coupled = LockstepChunks | SequentialChunks
-# Errors of the model itself, rather than of its tape, come from sequential passes.
+# Errors of the model itself, not of its tape, are raised by sequential passes.
 _NO_LOCKSTEP = (NotOnTape, NotImplementedError, RuntimeError, MeasurementError)
 
 
@@ -36,7 +36,7 @@ class MemoryBudget:
     Attributes:
         device: Bytes on the device, for tensors that cross norms and one segment.
         host: Bytes on the host, for tensors that cross norms.
-        graph: What the largest chunk's whole graph takes, which is more than any one
+        graph: Bytes of the largest chunk's whole graph, which is more than any one
             segment works with.
     """
 
@@ -45,10 +45,10 @@ class MemoryBudget:
     graph: int | None = None
 
     def beside(self, computed: int) -> int:
-        """Return what is left on the device beside a segment at work.
+        """Return the bytes left on the device while a segment runs.
 
         Args:
-            computed: Bytes of what it computes.
+            computed: Bytes of the tensors that it computes.
         """
         return max(self.device - at_work(computed, self.graph), 0)
 
@@ -58,12 +58,12 @@ class Coupling:
     """How chunks that share batch statistics are combined.
 
     Attributes:
-        run: Runs the model on a chunk and returns what is measured.
-        opened: Returns a chunk with its data in memory, and the tensors of it.
+        run: Runs the model on a chunk and returns the measured value.
+        opened: Returns a chunk with its data in memory, and its tensors.
         leaves: Parameters to differentiate by.
         room: Memory for the tensors that cross norms.
-        check: Returns what was measured, or raises if it cannot be used.
-        obstacles: Why the last chunks do not go in lockstep.
+        check: Returns the measured value, or raises if it cannot be used.
+        obstacles: Why the last chunks could not run in lockstep.
     """
 
     run: Callable[[Any], Tensor]
@@ -74,11 +74,11 @@ class Coupling:
     obstacles: list[str] = field(default_factory=list, init=False)
 
     def of(self, chunks: Sequence[Any], team: Team) -> Coupled:
-        """Return the chunks in lockstep where that is possible, else sequential.
+        """Return the chunks in lockstep if possible, else sequential.
 
         Args:
-            chunks: Those that are held here.
-            team: Who else holds chunks, and goes the same way.
+            chunks: Chunks that this process holds.
+            team: Processes that hold the other chunks and use the same strategy.
         """
         self.obstacles.clear()
         return self._lockstep(chunks, team) or SequentialChunks(
@@ -93,8 +93,8 @@ class Coupling:
         """Return the moments of all calls, without derivatives.
 
         Args:
-            chunks: Those that are held here.
-            team: Who else holds chunks, and goes the same way.
+            chunks: Chunks that this process holds.
+            team: Processes that hold the other chunks and use the same strategy.
         """
         lockstep = self._tried(lambda: self._opened_lockstep(chunks, team))
         if lockstep is not None and lockstep.carried_bytes[1] > self._left(lockstep):
@@ -116,7 +116,7 @@ class Coupling:
     ) -> bool:
         """Return whether plain passes at these moments give the same values.
 
-        Tapes are those of passes at the chunks' own moments, and a path may
+        Tapes were recorded at the chunks' own moments, and the path of a pass may
         depend on these in ways that the tape does not show.
         """
         for value, chunk in zip(values, chunks, strict=True):
@@ -126,7 +126,7 @@ class Coupling:
                 plain.abs().max()
             ):
                 continue
-            # Where losses are tiny, they are the rounding of what is not.
+            # If losses are tiny, they are rounding errors of larger numbers.
             moved = self._passed(chunk, [_nudged(known) for known in lockstep.known])
             if not gap <= _NUDGES * float((moved - plain).abs().max()):
                 return self._differing("values")
@@ -166,7 +166,7 @@ class Coupling:
         return lockstep
 
     def _cut(self, chunks: Sequence[Any], team: Team) -> LockstepChunks | None:
-        """Return the chunks cut at their norms, None where that takes too much."""
+        """Return the chunks cut at their norms, None if that takes too much memory."""
         lockstep = self._opened_lockstep(chunks, team)
         carried, adjoints = lockstep.carried_bytes
         left = self._left(lockstep)
@@ -183,7 +183,7 @@ class Coupling:
     def _measured_moments(
         self, lockstep: LockstepChunks, team: Team
     ) -> list[Tensor] | None:
-        # Where others wait for this process it cannot turn back.
+        # If others wait for this process, it cannot change the strategy.
         if team.several:
             return lockstep.find_moments()
         return self._tried(lockstep.find_moments)
@@ -201,7 +201,7 @@ class Coupling:
         return self.room.beside(lockstep.computed_bytes)
 
     def _store(self, carried: int, adjoints: int, left: int) -> TensorStore | None:
-        """Return where to keep what is carried, None where it fits nowhere."""
+        """Return where to keep carried tensors, None if they fit nowhere."""
         if carried + adjoints <= left:
             return TensorStore()
         fits = adjoints <= left and carried <= self.room.host
@@ -210,9 +210,9 @@ class Coupling:
     def _right(
         self, lockstep: LockstepChunks, place: int, chunks: Sequence[Any]
     ) -> bool:
-        """Compare the derivatives of one chunk with those of a plain pass.
+        """Return whether one chunk's derivatives agree with those of a plain pass.
 
-        Its moments move the others', whose own parts are held.
+        Its moments change those of all chunks; the parts of other chunks are constant.
         """
         value, gradient = self._plain(lockstep, chunks[place])
         alone, tangents = lockstep.alone(place), _directions(self.leaves)
@@ -244,7 +244,7 @@ class Coupling:
 
 
 def _nudged(known: Moments) -> Moments:
-    """Return moments that are off by a few roundings."""
+    """Return moments that are changed by a few roundings."""
     factor = 1 + 8 * torch.finfo(known.mean.dtype).eps
     return replace(known, mean=known.mean * factor, variance=known.variance * factor)
 
@@ -254,7 +254,7 @@ def _size(leaves: Sequence[Tensor]) -> float:
 
 
 def _near(result: Tensor, wanted: Tensor, scale: float) -> bool:
-    """Return whether derivatives agree, which rounding may take across a kink."""
+    """Return whether derivatives agree, within a tolerance that allows for kinks."""
     limit = 10 * torch.finfo(wanted.dtype).eps ** 0.5 * scale
     return float((result - wanted).abs().max()) <= limit
 

@@ -1,4 +1,4 @@
-r"""Batch statistics over chunks that never are in memory together.
+r"""Batch statistics over chunks that are never in memory together.
 
 The two moments of every batch-norm call are separate variables, $s_k = S_k(\theta,
 s_{<k})$, sums over samples. Given $s$ the chunks are independent, so the loss
@@ -9,9 +9,9 @@ $\ell(\theta, s(\theta))$ follow from two triangular systems, with $A = \partial
 - tangents, first call to last: $\sigma_k = S_{k,\theta} v + \sum_{j<k} A_{kj}\sigma_j$;
 - adjoints, last call to first: $\beta_k = b_k + \sum_{j>k} A_{jk}^\top \beta_j$.
 
-Each takes one pass over the data a call: memory of one chunk, time that grows with the
-number of calls. A Hessian-vector product of a net with ten calls takes some fifty
-gradients; ``lockstep`` takes about five, and memory for what crosses the norms.
+Each takes one pass over the data per call: memory of one chunk, and time that grows
+with the number of calls. A Hessian-vector product of a net with ten calls costs about
+fifty gradients; ``lockstep`` costs about five, and memory for tensors that cross norms.
 
 Notation: a call's moments are $m = E[x]$ and $q = E[(x - c)^2]$ with $c$ the mean's
 number held constant, so that the variance $q - (m - c)^2$ cancels nothing.
@@ -63,8 +63,8 @@ def merged_over(team: Team, moments: Sequence[Moments]) -> Moments | None:
     """Return the moments of all sets, those of other processes included.
 
     Args:
-        team: Who else has sets of the same call.
-        moments: Moments of each set here; none where no call was met.
+        team: Processes that have other sets of the same call.
+        moments: Moments of each set here; empty if there was no call.
     """
     ends = team.largest(not moments), team.largest(bool(moments))
     if ends == (1.0, 0.0):
@@ -81,7 +81,7 @@ def merged_over(team: Team, moments: Sequence[Moments]) -> Moments | None:
 
 
 class Reached(BaseException):
-    """A pass came to the call it was meant to reach; no model should catch it."""
+    """Raised when a pass reaches a given call; no model should catch it."""
 
 
 def moments_of(x: Tensor) -> Moments:
@@ -99,7 +99,7 @@ class FullStatistics:
 
     Args:
         chunks: Pieces of the data.
-        run: Runs the model on a chunk and returns what is measured.
+        run: Runs the model on a chunk and returns the measured value.
         team: Who else holds chunks; sums over chunks go over all of them, except that
             of :meth:`pull`, which is this process's share.
     """
@@ -117,7 +117,7 @@ class FullStatistics:
                 self.known.append(moments)
 
     def variables(self) -> Parts:
-        """Return the moments as fresh leaves, one of shape (2, channels) a call."""
+        """Return the moments as new leaves, one of shape (2, channels) per call."""
         return [
             torch.stack([moments.mean, moments.variance]).requires_grad_()
             for moments in self.known
@@ -148,7 +148,7 @@ class FullStatistics:
         return changes
 
     def solve(self, source: Source) -> Parts:
-        r"""Return the adjoints $\beta$ of cotangents on what a source gives."""
+        r"""Return the adjoints $\beta$ of cotangents on the outputs of a source."""
         solved = zeros(self.variables())
         for place in reversed(range(len(self.known))):
             for chunk in self._chunks:
@@ -157,21 +157,21 @@ class FullStatistics:
         return solved
 
     def pull(self, leaves: Parts, source: Source) -> Parts:
-        """Pull cotangents back to the parameters, also by way of the moments.
+        """Pull cotangents back to the parameters, directly and through the moments.
 
-        All ways go in one pass: on their own, cotangents that batch statistics hold
-        in check grow from layer to layer, and would cancel only at the end. What comes
-        back is this process's share, to be summed over the team.
+        All paths go in one pass: separately, cotangents that batch statistics keep
+        small would grow from layer to layer, and cancel only at the end. The result is
+        this process's share, to be summed over the team.
         """
         total, solved = zeros(leaves), self.solve(source)
         for chunk in self._chunks:
             add(total, self._pulled(source, chunk, leaves, solved))
         return total
 
-    # A chunk's graph goes with the function that builds it, before the next is built.
+    # A chunk's graph is freed when the function returns, before the next is built.
 
     def _adjoint(self, source: Source, chunk: Any, place: int, solved: Parts) -> Tensor:
-        """Return a chunk's part of the adjoint of a call, those after it given."""
+        """Return a chunk's part of a call's adjoint, given those of later calls."""
         variables = self.variables()
         outputs, cotangents, shares = source(chunk, variables)
         later = slice(place + 1, None)
@@ -184,12 +184,12 @@ class FullStatistics:
     def _pulled(
         self, source: Source, chunk: Any, leaves: Parts, solved: Parts
     ) -> Parts:
-        """Return a chunk's part of what is pulled back, all adjoints given."""
+        """Return a chunk's part of the pulled-back cotangents, given all adjoints."""
         outputs, cotangents, shares = source(chunk, self.variables())
         return pull_back([*outputs, *shares], leaves, [*cotangents, *solved])
 
     def _next(self) -> Moments | None:
-        """Find the moments of the first call that is not known, or None at the end."""
+        """Return the moments of the first unknown call, or None at the end."""
         moments: list[Moments] = []
 
         def act(call: NormCall) -> Tensor:
@@ -240,10 +240,10 @@ def frozen_statistics(
     team: Team | None = None,
     find: Callable[[Sequence[Any], Team], list[Moments]] | None = None,
 ) -> dict[nn.Module, Moments]:
-    """Return the moments over all chunks of every layer that is applied.
+    """Return the moments over all chunks of every norm layer that is called.
 
     Args:
-        norms: Layers whose statistics are wanted.
+        norms: Layers whose statistics to return.
         chunks: Pieces of the data.
         run: Runs the model on a chunk.
         team: Who else holds chunks.
@@ -251,7 +251,7 @@ def frozen_statistics(
     """
     team = team or Team()
     order: list[nn.Module] = []
-    # Instance norms have statistics of each sample: there is nothing to freeze.
+    # Instance norms have statistics per sample: nothing can be frozen.
     handles = [
         norm.register_forward_pre_hook(lambda module, _: order.append(module))
         for norm in norms
@@ -281,7 +281,7 @@ def _known(
     team: Team,
     find: Callable[[Sequence[Any], Team], list[Moments]] | None,
 ) -> list[Moments]:
-    """Find all moments, in one pass where there is one chunk."""
+    """Return all moments, in one pass if there is one chunk."""
     if len(chunks) > 1 or team.several:
         if find is not None:
             return find(chunks, team)

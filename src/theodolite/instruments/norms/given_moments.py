@@ -4,7 +4,7 @@ Notation: with $c$ the mean's number, held constant, the moments of a call are
 $m = E[x - c]$, which is 0, and $q = E[(x - c)^2]$; the variance $q - m^2$ cancels
 nothing. They are kept as one tensor of shape (2, channels).
 
-Both functions use one, $a(x - c) + b$ channel by channel.
+Both functions use the affine map $a(x - c) + b$, channel by channel.
 """
 
 from typing import Any
@@ -23,9 +23,9 @@ def as_variable(moments: Moments) -> Tensor:
 
 
 def shares_of(x: Tensor, moments: Moments) -> Tensor:
-    """Return what an input of batch norm adds to the moments of all the data.
+    """Return the share of an input of batch norm in the moments of all the data.
 
-    For its derivatives only: the number is known from all chunks, and here it is 0.
+    Only its derivatives are used: its value is known from all chunks, and is 0 here.
     """
     return _Shares.apply(x, moments.mean, moments.count)  # pyright: ignore
 
@@ -33,7 +33,7 @@ def shares_of(x: Tensor, moments: Moments) -> Tensor:
 def normalised(
     x: Tensor, variable: Tensor, moments: Moments, weight: Any, bias: Any, eps: float
 ) -> Tensor:
-    """Normalise an input by moments, differentiated through both."""
+    """Normalise an input by moments, and differentiate through both."""
     weight = torch.ones_like(moments.mean) if weight is None else weight
     bias = torch.zeros_like(moments.mean) if bias is None else bias
     scale, level = _Scale.apply(variable, weight, bias, eps)  # pyright: ignore
@@ -42,7 +42,7 @@ def normalised(
 
 @own
 class _Scale(torch.autograd.Function):
-    """From moments to the line that normalises: a = γ r and b = β − m a.
+    """The affine map of given moments: a = γ r and b = β − m a.
 
     With r the inverse deviation, whose change is −r³ (q' − 2 m m') / 2.
     """
@@ -88,7 +88,7 @@ def _inverse_deviation(variable: Tensor, eps: float) -> Tensor:
 
 @own
 class _Shares(torch.autograd.Function):
-    """The sums of x − c and of its square, over the count of all values."""
+    """The sums of x − c and of its square, divided by the number of all values."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, centre: Tensor, count: int) -> Tensor:

@@ -1,4 +1,4 @@
-r"""All chunks from norm to norm together: derivatives whose price depth leaves alone.
+r"""Move all chunks from norm to norm together: the cost does not grow with depth.
 
 Given the moments $s_k$ of the batch norms the chunks $c$ are independent, and between
 two norms the pass is a function $z^c_{k+1} = F_k(\theta, z^c_k, s_k)$ with
@@ -8,9 +8,9 @@ $s_k = \sum_c S(x^c_k)$. So every chunk goes through $F_k$ before any goes on:
 - back with adjoints, $\bar s_k = \sum_c \partial_s \langle F_k, \bar z^c_{k+1}\rangle$,
   and with their tangents, which are the product.
 
-What crosses norms is kept for all chunks, and what lies between them for one at a
-time, computed again on the way back. A product with the Hessian counts four gradients:
-one forwards with tangents, three back (pass, gradient, its derivative).
+Tensors that cross norms are kept for all chunks. Those between norms are kept for one
+chunk at a time, and computed again on the way back. A product with the Hessian costs
+four gradients: one forwards with tangents, three back (pass, gradient, its derivative).
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ from .tensor_store import TensorStore
 
 
 def _unwatched(sweep: Callable[..., Any]) -> Callable[..., Any]:
-    """Switch off modes that watch torch, for all but the model's own calls."""
+    """Switch off modes that watch torch, except for the model's own calls."""
 
     @wraps(sweep)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -48,16 +48,16 @@ class LockstepChunks:
 
     Args:
         chunks: Pieces of the data.
-        run: Runs the model on a chunk and returns what is measured.
-        opened: Returns a chunk with its data in memory, and the tensors of it.
+        run: Runs the model on a chunk and returns the measured value.
+        opened: Returns a chunk with its data in memory, and its tensors.
         leaves: Parameters to differentiate by.
         team: Who else holds chunks; what is pulled back is this process's share. None
             is waited for until moments are found.
 
     Attributes:
-        known: Moments of all the data, a call each, once they are found.
+        known: Moments of all the data, one per call, once computed.
         store: Keeps the tensors that cross norms.
-        reason: Empty; says why chunks are sequential where they are.
+        reason: Empty; sequential chunks say here why.
 
     Raises:
         NotOnTape: If the passes cannot be cut at their norms.
@@ -83,7 +83,7 @@ class LockstepChunks:
             raise other_path()
         if not any(cut[-1].tape.value in cut[-1].tape.active for cut in self._cuts):
             raise NotOnTape("nothing depends on the parameters")
-        self._by_pulling: set[int] = set()  # segments that take no duals
+        self._by_pulling: set[int] = set()  # segments without forward-mode derivatives
         self.known: list[Moments] = []
 
     @property
@@ -93,7 +93,7 @@ class LockstepChunks:
 
     @property
     def carried_bytes(self) -> tuple[int, int]:
-        """What a product with the Hessian keeps for all chunks at once.
+        """Bytes that a product with the Hessian keeps for all chunks at once.
 
         Bytes of tensors and tangents, and of the adjoints at one norm and theirs.
         """
@@ -102,12 +102,12 @@ class LockstepChunks:
 
     @property
     def computed_bytes(self) -> int:
-        """What one chunk computes in a segment, where that is most."""
+        """Bytes that one chunk computes in its largest segment."""
         return max(computed_bytes(cut) for cut in self._cuts)
 
     @property
     def dependent(self) -> int:
-        """Place of the first chunk whose value depends on the parameters."""
+        """Index of the first chunk whose value depends on the parameters."""
         ends = [cut[-1].tape for cut in self._cuts]
         places = (place for place, end in enumerate(ends) if end.value in end.active)
         return next(places)
@@ -121,12 +121,12 @@ class LockstepChunks:
 
     @property
     def calls(self) -> int:
-        """How many batch norms a pass calls."""
+        """Number of batch norm calls in a pass."""
         return len(self._steps) - 1
 
     @_unwatched
     def find_moments(self) -> list[Tensor]:
-        """Find the moments of all calls; return what is measured of each chunk."""
+        """Compute the moments of all calls; return the measured value of each chunk."""
         self.known, passes = [], self._chunk_passes()
         for place in self._steps:
             moments = [
@@ -138,13 +138,13 @@ class LockstepChunks:
 
     @_unwatched
     def push(self, tangents: Parts) -> list[tuple[Tensor, Tensor]]:
-        """Return what is measured of each chunk, and its change along tangents."""
+        """Return the measured value of each chunk, and its change along tangents."""
         passes, _ = self._pushed(tangents)
         return [(chunk_pass.output, chunk_pass.change) for chunk_pass in passes]
 
     @_unwatched
     def gradient(self, weights: Sequence[float]) -> tuple[list[Tensor], Parts]:
-        """Return the losses of all chunks, and the gradient of their weighed sum."""
+        """Return the losses of all chunks, and the gradient of their weighted sum."""
         passes = self._forwards()
         total = self._back(passes, _weighed(weights, passes))
         return [chunk_pass.output for chunk_pass in passes], total
@@ -156,13 +156,13 @@ class LockstepChunks:
 
     @_unwatched
     def product(self, weights: Sequence[float], tangents: Parts) -> Parts:
-        """Multiply the Hessian of the weighed sum of all chunks' losses."""
+        """Multiply by the Hessian of the weighted sum of all chunks' losses."""
         passes, moved = self._pushed(tangents)
         return self._back(passes, _weighed(weights, passes), tangents, moved)
 
     @_unwatched
     def outputs(self) -> list[Tensor]:
-        """Return what is measured of each chunk."""
+        """Return the measured value of each chunk."""
         return [chunk_pass.output for chunk_pass in self._forwards(keep=False)]
 
     def _tape(self, chunk: Any) -> Tape:
@@ -177,7 +177,7 @@ class LockstepChunks:
         return [ChunkPass(chunk=c, segments=cut, context=context) for c, cut in pairs]
 
     def _forwards(self, *, keep: bool = True) -> list[ChunkPass]:
-        """Bring every chunk to the end; given the moments, none waits for others."""
+        """Run every chunk to the end; with known moments, none waits for others."""
         passes = self._chunk_passes()
         for chunk_pass in passes:
             for place in self._steps:
@@ -185,7 +185,7 @@ class LockstepChunks:
         return passes
 
     def _step(self, chunk_pass: ChunkPass, place: int, *, keep: bool) -> Moments | None:
-        """Take a chunk across a segment; return the moments of what it ends with."""
+        """Run a chunk through a segment; return the moments at its end."""
         segment = chunk_pass.segments[place]
         values = chunk_pass.segment_pass(place, self._known(place - 1), None).plain()
         chunk_pass.keep(segment, values, {})
@@ -194,7 +194,7 @@ class LockstepChunks:
         return None if segment.tail is None else moments_of(values[segment.tail])
 
     def _pushed(self, tangents: Parts) -> tuple[list[ChunkPass], list[Tensor | None]]:
-        """Bring all chunks to the end with tangents; return those of the moments."""
+        """Run all chunks to the end with tangents; return those of the moments."""
         passes, moved = self._chunk_passes(), cast("list[Tensor | None]", [None])
         for place in self._steps:
             changes = [self._push(m, place, tangents, moved[-1]) for m in passes]
@@ -204,7 +204,7 @@ class LockstepChunks:
     def _push(
         self, chunk_pass: ChunkPass, place: int, along: Parts, moved: Tensor | None
     ) -> Tensor | None:
-        """Take a chunk across a segment with tangents; return its shares' change."""
+        """Run a chunk through a segment with tangents; return its shares' change."""
         segment_pass = self._segment_pass(chunk_pass, place)
         tangents = chunk_pass.tangents_into(segment_pass, along, moved)
         values, changes = self._pushed_through(segment_pass, place, tangents)
@@ -228,7 +228,7 @@ class LockstepChunks:
         along: Parts | None = None,
         moved: Sequence[Tensor | None] = (),
     ) -> Parts:
-        """Sweep back to the gradient, or to its change along tangents if there are."""
+        """Return the gradient by a backward sweep; with tangents, its change."""
         total = zeros(self._leaves)
         for chunk_pass, cotangent in zip(passes, cotangents, strict=True):
             chunk_pass.adjoints[chunk_pass.value] = cotangent
@@ -250,7 +250,7 @@ class LockstepChunks:
         return total
 
     def _pull(self, chunk_pass: ChunkPass, place: int, total: Parts) -> Tensor | None:
-        """Take adjoints back across a segment; return that of the moments before it."""
+        """Pull adjoints back through a segment; return the adjoint of its moments."""
         segment_pass = self._segment_pass(chunk_pass, place)
         adjoints = segment_pass.pull(taken(chunk_pass.adjoints, segment_pass))
         chunk_pass.drop(segment_pass.segment.outs)
@@ -264,7 +264,7 @@ class LockstepChunks:
         along: Parts,
         moved: Sequence[Tensor | None],
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Do the same with tangents; return the adjoint of the moments, and its own."""
+        """Do the same with tangents; return the moments' adjoint and its tangent."""
         segment_pass = self._segment_pass(chunk_pass, place)
         adjoints, changes = segment_pass.pull_moving(
             taken(chunk_pass.adjoints, segment_pass),
@@ -293,7 +293,7 @@ class LockstepChunks:
         return merged
 
     def _summed(self, parts: Sequence[Tensor | None], call: int) -> Tensor | None:
-        """Add up what belongs to the moments of a call, over all ranks."""
+        """Return the sum of a call's tangents or adjoints over all ranks."""
         here = summed(parts)
         if not self._team.several or not 0 <= call < self.calls:
             return here
@@ -305,7 +305,7 @@ class LockstepChunks:
 
 
 def summed(parts: Sequence[Tensor | None]) -> Tensor | None:
-    """Add up the chunks' parts of what belongs to moments: tangents, adjoints."""
+    """Return the sum over chunks of tangents or adjoints of moments."""
     present = [part for part in parts if part is not None]
     return torch.stack(present).sum(0) if present else None
 

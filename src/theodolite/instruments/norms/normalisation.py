@@ -1,4 +1,4 @@
-"""Put normalisation layers into the mode that a measurement names."""
+"""Set normalisation layers to a given norm mode."""
 
 from collections.abc import Callable, Mapping
 
@@ -33,8 +33,8 @@ def apply_norm_mode(
     Args:
         model: The model to set.
         mode: Which statistics to use.
-        forward: Runs the model once on the batch; called under ``FROZEN`` or to hold.
-        team: Who else has samples that statistics are those of.
+        forward: Runs the model once on the batch; called under ``FROZEN`` or ``hold``.
+        team: Processes whose samples also count in the statistics.
         hold: Whether to hold statistics of the batch constant, as ``FROZEN`` does, in
             the layers that take them.
     """
@@ -58,7 +58,7 @@ def norm_layers(model: nn.Module) -> list[Norm]:
 
 
 def norm_mode_of(model: nn.Module, given: NormMode | str | None) -> NormMode:
-    """Return the norm mode given; ``as_is`` where none is and it makes no difference.
+    """Return the given norm mode; ``as_is`` if none is given and it does not matter.
 
     Raises:
         MeasurementError: None is given, and a batch norm is in train mode.

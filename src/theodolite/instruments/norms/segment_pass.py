@@ -22,12 +22,12 @@ BySlot = dict[int, Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentPass:
-    """A segment, with all that it starts from.
+    """A segment, with all tensors that it starts from.
 
     Attributes:
         segment: The segment.
         given: Values that it takes, parameters among them, and the moments at its head.
-        known: Numbers of the moments before and after it.
+        known: Values of the moments before and after it.
         by: Slots to differentiate by.
     """
 
@@ -44,17 +44,17 @@ class SegmentPass:
     def push(
         self, tangents: Mapping[int, Tensor], *, duals: bool
     ) -> tuple[BySlot, BySlot]:
-        """Return values and changes of what comes out.
+        """Return values and changes of the outputs.
 
         Args:
-            tangents: Changes of what goes in.
-            duals: Whether by numbers with a tangent, which some operators lack; else
-                by the derivative of a pull-back.
+            tangents: Changes of the inputs.
+            duals: Whether to use forward-mode (dual) numbers, which some operators
+                lack; else the derivative of a pull-back.
         """
         return self._by_duals(tangents) if duals else self._by_pulling(tangents)
 
     def pull(self, cotangents: Mapping[int, Tensor]) -> BySlot:
-        """Return cotangents of what goes in, of those of what comes out."""
+        """Return cotangents of the inputs, from those of the outputs."""
         return self._pulled(cotangents, self._fresh(), keep=False)[1]
 
     def pull_moving(
@@ -63,12 +63,12 @@ class SegmentPass:
         moving: Mapping[int, Tensor],
         tangents: Mapping[int, Tensor],
     ) -> tuple[BySlot, BySlot]:
-        """Return the same, and its change along tangents of everything.
+        """Return the same, and its change along tangents of all inputs and cotangents.
 
         Args:
-            cotangents: Cotangents of what comes out.
+            cotangents: Cotangents of the outputs.
             moving: Their changes.
-            tangents: Changes of what goes in.
+            tangents: Changes of the inputs.
         """
         fresh = self._fresh()
         out, pulled = self._pulled(cotangents, fresh, keep=True)
@@ -85,7 +85,7 @@ class SegmentPass:
         return self.segment.run(given, given.get(HEAD), self.known)
 
     def _fresh(self) -> BySlot:
-        """Return leaves to differentiate by; parameters are their own."""
+        """Return leaves to differentiate by; parameters are used directly."""
         return {slot: _leaf(self.given[slot]) for slot in self.by}
 
     def _pulled(

@@ -1,8 +1,8 @@
-"""A tape cut at its norms: what each segment takes, gives on, and computes.
+"""A tape cut at its norms: inputs, outputs and size of each segment.
 
-A segment starts by applying a norm, whose statistics it is handed, and ends with the
-input of the next one, or with what is measured. A tensor that goes past norms, such as
-a skip, is carried from the segment that makes it to all that use it.
+A segment starts by applying a norm, with given statistics, and ends with the input of
+the next norm, or with the measured value. A tensor that bypasses norms, such as a skip,
+is carried from the segment that makes it to all that use it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,26 +19,26 @@ from .full_statistics import Moments
 from .given_moments import normalised, shares_of
 from .tape import Call, NormOnTape, NotOnTape, Tape
 
-# What second derivatives hold at once for each byte that a segment computes: its
-# tangent, adjoint and theirs, and what operators keep. Of a ResNet-20 the peak of a
-# product in lockstep grew by less than one.
+# Memory of second derivatives for each byte that a segment computes: its
+# tangent, adjoint and theirs, and tensors saved by operators. For a ResNet-20 the peak
+# of a product in lockstep grew by less than one.
 _AT_WORK = 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Segment:
-    """What a tape calls between two norms.
+    """The calls of a tape between two norms.
 
     Attributes:
-        tape: The whole.
+        tape: The whole tape.
         head: The norm that it starts with, None at the start of the pass.
-        calls: What it calls then.
+        calls: The calls after that norm.
         tail: Slot of the next norm's input, None at the end of the pass.
-        ins: Slots that it takes of segments before it.
-        outs: Slots that it makes for segments after it.
-        copied: Slots among those taken that it writes to.
-        outside: Slots that it takes from outside: data, parameters, other constants.
-        done: Slots that no segment after it takes.
+        ins: Slots that it reads from earlier segments.
+        outs: Slots that it makes for later segments.
+        copied: Slots among ``ins`` that it writes to.
+        outside: Slots that it reads from outside: data, parameters, other constants.
+        done: Slots that no later segment reads.
     """
 
     tape: Tape
@@ -72,12 +72,12 @@ class Segment:
         moments: Tensor | None,
         known: Sequence[Moments | None],
     ) -> dict[int, Tensor]:
-        """Compute everything in it.
+        """Return all tensors that the segment computes.
 
         Args:
-            values: Tensors that it takes, by slot.
+            values: Tensors that it reads, by slot.
             moments: Statistics of the norm at its head.
-            known: Their numbers, and those of the norm after it if they are known.
+            known: Values of these, and of the next norm's if known.
 
         Returns:
             All tensors by slot; shares in the next norm's moments by slot −1.
@@ -105,7 +105,7 @@ class Segment:
 
 
 class _Ungraded:
-    """Derivatives off, those that run forwards too."""
+    """Switch derivatives off, also forward-mode ones."""
 
     def __enter__(self) -> None:
         self._modes: Any = torch.no_grad(), _set_fwd_grad_enabled(False)
@@ -149,7 +149,7 @@ def segments_of(tape: Tape) -> list[Segment]:
 
 
 def carried_bytes(cut: Sequence[Segment]) -> tuple[int, int]:
-    """Return what a chunk carries in a product with the Hessian.
+    """Return the bytes that a chunk carries in a product with the Hessian.
 
     Returns:
         Bytes of all tensors that cross norms, with their tangents; and of the adjoints
@@ -165,18 +165,18 @@ def carried_bytes(cut: Sequence[Segment]) -> tuple[int, int]:
 
 
 def at_work(computed: int, graph: int | None) -> int:
-    """Return the bytes that a segment holds in a product with the Hessian, at most.
+    """Return the peak bytes of a segment in a product with the Hessian.
 
     Args:
-        computed: Bytes of what it computes.
-        graph: Bytes of the graph of all segments of a chunk, if they are known.
+        computed: Bytes of the tensors that it computes.
+        graph: Bytes of the graph of all segments of a chunk, if known.
     """
     held = _AT_WORK * computed
     return held if graph is None else min(held, graph)
 
 
 def computed_bytes(cut: Sequence[Segment]) -> int:
-    """Return the bytes of all that a segment computes, where that is most."""
+    """Return the bytes of all tensors that the largest segment computes."""
     largest = 0
     for segment in cut:
         made = {slot for call in segment.calls for slot in call.results}
@@ -198,7 +198,7 @@ def _read(head: NormOnTape | None, calls: Iterable[Call], end: int | None) -> se
 
 
 def _makers(tape: Tape) -> Any:
-    """Return a function from a slot to the place of the segment that makes it.
+    """Return a function from a slot to the index of the segment that makes it.
 
     What comes from outside is behind them all.
     """
@@ -218,7 +218,7 @@ def _makers(tape: Tape) -> Any:
 def _copied(
     tape: Tape, place: int, made: Any, uses: Mapping[int, Sequence[int]]
 ) -> frozenset[int]:
-    """Return slots of earlier segments that calls of this one write to."""
+    """Return slots of earlier segments that this one writes to."""
     slots: set[int] = set()
     for call in tape.calls[place]:
         wanted = [

@@ -1,4 +1,4 @@
-"""Chunks one after the other: the memory of one, one pass over all of them per norm."""
+"""Process chunks one after the other: memory of one, one pass over all per norm."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,10 +17,10 @@ class SequentialChunks:
 
     Args:
         chunks: Pieces of the data.
-        run: Runs the model on a chunk and returns what is measured.
+        run: Runs the model on a chunk and returns the measured value.
         leaves: Parameters to differentiate by.
-        team: Who else holds chunks; what is pulled back is this process's share.
-        reason: Why these chunks do not go in lockstep.
+        team: Processes with the other chunks; results pulled back are local shares.
+        reason: Why these chunks cannot run in lockstep.
     """
 
     way = "sequential"
@@ -41,16 +41,16 @@ class SequentialChunks:
 
     @property
     def known(self) -> list[Moments]:
-        """Moments of all the data, a call each."""
+        """Moments of all the data, one per call."""
         return self._statistics.known
 
     def outputs(self) -> list[Tensor]:
-        """Return what is measured of each chunk."""
+        """Return the measured value of each chunk."""
         with torch.no_grad():
             return [self._forward(chunk)[0] for chunk in self._chunks]
 
     def push(self, tangents: Parts) -> list[tuple[Tensor, Tensor]]:
-        """Return what is measured of each chunk, and its change along tangents."""
+        """Return the measured value of each chunk, and its change along tangents."""
         moved = self._statistics.tangent(self._leaves, tangents)
         pairs = []
         for chunk in self._chunks:
@@ -71,7 +71,7 @@ class SequentialChunks:
         return self._statistics.pull(self._leaves, source)
 
     def gradient(self, weights: Sequence[float]) -> tuple[list[Tensor], Parts]:
-        """Return the losses of all chunks, and the gradient of their weighed sum."""
+        """Return the losses of all chunks, and the gradient of their weighted sum."""
         total, values = zeros(self._leaves), []
         for chunk, weight in zip(self._chunks, weights, strict=True):
             value, parts = self._slope(chunk, weights, weight)
@@ -80,7 +80,7 @@ class SequentialChunks:
         return values, total
 
     def product(self, weights: Sequence[float], tangents: Parts) -> Parts:
-        r"""Multiply the Hessian of the weighed sum of all chunks' losses.
+        r"""Multiply by the Hessian of the weighted sum of all chunks' losses.
 
         With multipliers $\lambda$ the gradient is that of $\psi = \ell + \lambda S$ at
         fixed moments; its change along $(v, \sigma)$ acts on parameters directly and
@@ -102,7 +102,7 @@ class SequentialChunks:
     def _slope(
         self, chunk: Any, weights: Sequence[float], weight: float
     ) -> tuple[Tensor, Parts]:
-        """Return a chunk's loss and its part of the gradient; its graph goes."""
+        """Return a chunk's loss and its part of the gradient, and free its graph."""
         variables = self._statistics.variables()
         curve, value, _ = self._curve(chunk, variables, weights, weight)
         return value, [part.detach() for part in curve.gradient[: len(self._leaves)]]
@@ -114,14 +114,14 @@ class SequentialChunks:
         value, shares = self._statistics.forward(chunk, variables)
         pairs = zip(multipliers, shares, strict=True)
         pulled = torch.stack([(m * share).sum() for m, share in pairs]).sum()
-        # Where nothing counts, leaves behind all norms play no part in a chunk.
+        # In a chunk where nothing counts, leaves after all norms have no influence.
         curve = Curve(
             weight * value + pulled, [*self._leaves, *variables], constant=weight == 0
         )
         return curve, value.detach(), shares
 
     def _solved(self, weights: Sequence[float]) -> Parts:
-        """Return the multipliers of the moments, solved for once."""
+        """Return the multipliers of the moments, computed once."""
         weight_of = dict(zip(map(id, self._chunks), weights, strict=True))
 
         def source(chunk: Any, variables: Parts) -> tuple[Parts, Parts, Parts]:

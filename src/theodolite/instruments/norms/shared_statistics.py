@@ -11,10 +11,10 @@ from .batch_norm_calls import NormCall
 
 
 def sum_over(team: Team, tensor: Tensor) -> Tensor:
-    """Return the sum over processes, differentiated as often as wanted.
+    """Return the sum over processes, differentiable any number of times.
 
-    What each of them gets depends on what all put in, so a cotangent that comes back is
-    summed as well. All must therefore pull back together, through graphs alike.
+    Each result depends on the inputs of all processes, so a cotangent is summed as
+    well. All processes must therefore pull back together, through equal graphs.
     """
     return _Sum.apply(tensor, team) if team.several else tensor  # pyright: ignore[reportReturnType]
 
@@ -38,17 +38,17 @@ class _Sum(torch.autograd.Function):
         return _Sum.apply(*args), in_dims[0]
 
 
-# Types in which sums are taken as they are.
+# Types that are summed without conversion.
 _SUMMED = (torch.float32, torch.float64)
 
 
 class SharedStatistics:
-    """Normalises by the moments of all processes, differentiated through.
+    """Normalises by the moments of all processes, and differentiates through them.
 
-    Sums are in float32 at least: coarser types do not count beyond some hundreds.
+    Sums are in float32 at least: half precision cannot count beyond some hundreds.
 
     Args:
-        team: Those whose samples count.
+        team: Processes whose samples count.
 
     Attributes:
         coupled: Whether any call was part of a graph.
@@ -68,7 +68,7 @@ class SharedStatistics:
         count = sums[-1].detach()
         mean = sums[:-1] / count
         centre = mean.detach()
-        # About the mean's own number, so that the variance cancels nothing.
+        # About the mean's own value, so that the variance does not cancel.
         squares = (x - centre.reshape(shape)).square().sum(axes)
         spread = sum_over(self._team, squares) / count
         out = call.by(mean, spread - (mean - centre).square())

@@ -1,9 +1,9 @@
-"""A pass of a model as a list of calls that can be made again, from any norm on.
+"""A pass of a model as a list of calls that can be repeated, from any norm on.
 
-What a forward computes between two batch norms cannot be run on its own, since Python
-has no way back into the middle of a function. So one pass is watched, call by call of
-torch, and the calls are kept with the places of their tensors. Custom functions of
-autograd are one call each and keep their own derivatives.
+The part of a forward pass between two batch norms cannot run on its own, since Python
+cannot re-enter the middle of a function. So one pass is recorded, call by call of
+torch, and the calls are kept with the slots of their tensors. Custom autograd functions
+are one call each and keep their own derivatives.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,24 +22,24 @@ from ..differentiate.twice import REPLACED
 from .batch_norm_calls import BatchNormCalls, NormCall
 from .value_sizes import bounds, sizing
 
-# Calls that turn values into Python objects, on which a path may hang.
+# Calls that turn values into Python objects, on which a code path may depend.
 _READS = frozenset(
     "__bool__ __float__ __int__ __index__ __complex__ __array__ __contains__ item "
     "tolist numpy is_nonzero equal allclose".split()
 )
-# Devices on which torch may cast by itself.
+# Devices with autocast.
 _CASTING = ("cpu", "cuda")
-# Kinds of functions that call no others of torch by way of Python.
+# Kinds of functions that call no other torch function through Python.
 _BUILT_IN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
 
 
 class NotOnTape(Exception):
-    """A pass does something that calls in a list would not do again."""
+    """Raised if a pass does something that a list of calls cannot repeat."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor stands among the arguments of a call."""
+    """Marks a tensor among the arguments of a call."""
 
     slot: int
 
@@ -52,12 +52,12 @@ class Call:
         function: The function.
         arguments: Arguments, with a ``Place`` for each tensor.
         names: Names of the last of them.
-        layout: How all are nested and named, where tensors are within others; they
-            are flat then.
-        results: Slot of each flat result, None where it is no tensor.
+        layout: How the arguments are nested and named, if tensors are inside others;
+            the arguments are flat then.
+        results: Slot of each flat result, None if it is not a tensor.
         moves: Slots before and after of tensors that the call writes to.
-        graded: Whether the model had derivatives on.
-        watched: Whether modes that replace operators have to see it.
+        graded: Whether grad mode was on.
+        watched: Whether modes that replace operators must see it.
     """
 
     function: Callable[..., Any]
@@ -75,7 +75,7 @@ class Call:
         return [entry.slot for entry in self.arguments if type(entry) is Place]
 
     def repeat(self, values: dict[int, Tensor]) -> None:
-        """Make the call again on other values, and note its results among them."""
+        """Repeat the call on other values, and store its results among them."""
         flat = [values[a.slot] if type(a) is Place else a for a in self.arguments]
         if self.layout is None:
             first = len(flat) - len(self.names)
@@ -106,16 +106,16 @@ class NormOnTape:
 
 @dataclass(kw_only=True)
 class Tape:
-    """What one pass called, in order.
+    """All calls of one pass, in order.
 
     Attributes:
         calls: Calls between norms, one list before each norm and one after the last.
         norms: The norms in between.
         constants: Tensors from outside by slot: parameters, buffers, others.
-        inputs: Place of a tensor of the data by slot.
-        active: Slots that depend on the parameters chosen.
+        inputs: Index of a data tensor by slot.
+        active: Slots that depend on the chosen parameters.
         bytes: Size of each slot.
-        value: Slot of what the pass returned.
+        value: Slot of the returned value.
     """
 
     calls: list[list[Call]] = field(default_factory=lambda: [[]])
@@ -133,7 +133,7 @@ class Tape:
 
 
 def record(run: Callable[[], Tensor], inputs: Sequence[Tensor]) -> Tape:
-    """Run a model once, each norm by its own statistics, and return the tape.
+    """Run a model once, each norm with its own statistics, and return the tape.
 
     Args:
         run: Makes the pass.
@@ -156,7 +156,7 @@ class _Recorder(TorchFunctionMode):
     def __init__(self, inputs: Sequence[Tensor]) -> None:
         super().__init__()
         self._tape = Tape()
-        self._alive: list[Tensor] = []  # so that no id comes back for another tensor
+        self._alive: list[Tensor] = []  # kept alive, so that no id is reused
         self._slots: dict[int, int] = {}
         self._shared: dict[int, list[Tensor]] = {}  # tensors by their storage
         self._read: set[int] = set()  # slots that calls on the tape read
@@ -176,7 +176,7 @@ class _Recorder(TorchFunctionMode):
         return self.call(func, args, kwargs or {})
 
     def call(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Make a call, and write it down unless it is a part of another."""
+        """Make a call, and record it unless it is part of another."""
         if self._inside:
             return function(*args, **kwargs)
         with torch._C.DisableTorchFunction():
@@ -201,7 +201,7 @@ class _Recorder(TorchFunctionMode):
         return out
 
     def norm(self, call: NormCall) -> Tensor:
-        """Write a norm down, and let the pass go on."""
+        """Record a norm, and continue the pass."""
         if self._inside:
             raise NotOnTape("a norm is a part of another call")
         self._inside = True
@@ -285,7 +285,7 @@ class _Recorder(TorchFunctionMode):
             raise NotOnTape("its path may depend on what statistics act on")
 
     def _leaves_out(self, written: list[Tensor], made: list[Tensor]) -> bool:
-        """Return whether a call only writes to buffers, and mark those."""
+        """Return whether a call only writes to buffers; if so, mark those."""
         slots = {self._entered(tensor): tensor for tensor in written}
         outside = slots.keys() & self._tape.outside
         if not outside:
@@ -326,7 +326,7 @@ class _Recorder(TorchFunctionMode):
         return slot
 
     def _entered(self, tensor: Tensor) -> int:
-        """Return a tensor's slot; one never seen comes from outside."""
+        """Return a tensor's slot; an unknown tensor comes from outside."""
         slot = self._slots.get(id(tensor))
         if slot is None:
             if tensor.grad_fn is not None:
@@ -349,7 +349,7 @@ class _Recorder(TorchFunctionMode):
 
 
 class _CustomFunctions:
-    """Shows recorders the custom functions of autograd, which no mode sees.
+    """Shows custom autograd functions to recorders, since no mode sees them.
 
     The first to enter replaces what ``apply`` calls and the last to leave puts it back;
     threads that record nothing notice nothing.
@@ -360,7 +360,7 @@ class _CustomFunctions:
         self._apply: Any = None
 
     def watch(self, recorder: _Recorder | None) -> None:
-        """Let a recorder see the functions that this thread applies."""
+        """Let a recorder see the autograd functions that this thread applies."""
         self._threads.recorder = recorder
 
     def __enter__(self) -> None:

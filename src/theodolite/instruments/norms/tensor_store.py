@@ -1,4 +1,4 @@
-"""Tensors kept on the device or on the host: between norms, or of whole graphs."""
+"""Tensors kept on the device or on the host: those between norms, or whole graphs."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,11 +16,11 @@ _SMALL = 2**16
 @dataclass(frozen=True, eq=False)
 class _Packed:
     kept: Tensor
-    device: torch.device | None  # where it came from, None where it stayed
-    version: int = 0  # of one that stayed
+    device: torch.device | None  # original device, None if it stayed
+    version: int = 0  # version of a tensor that stayed
 
     def check(self) -> None:
-        """Say what torch would, had it kept the tensor itself."""
+        """Raise torch's error if the tensor was changed since."""
         if self.kept._version != self.version:
             raise RuntimeError(
                 f"a tensor of shape {tuple(self.kept.shape)} that a derivative needs "
@@ -84,7 +84,7 @@ class TensorStore:
         self.host = host
 
     def put(self, tensor: Tensor) -> Tensor:
-        """Return what is kept of a tensor."""
+        """Return the stored form of a tensor."""
         tensor = tensor.detach()
         if not self.host:
             return tensor
@@ -93,5 +93,5 @@ class TensorStore:
         return kept.copy_(tensor, non_blocking=pinned)
 
     def fetch(self, kept: Tensor, device: torch.device) -> Tensor:
-        """Return a tensor from what was kept of it, on a device."""
+        """Return a tensor on a device, from its stored form."""
         return kept.to(device, non_blocking=True) if self.host else kept

@@ -1,4 +1,4 @@
-"""Calls of torch whose results have a size that depends on values.
+"""Calls of torch whose result has a size that depends on values.
 
 Python reads sizes without a call that a mode sees, and may choose its path by them.
 """
@@ -15,9 +15,9 @@ _BY_FIRST = frozenset(
     "nonzero nonzero_numpy argwhere unique unique_consecutive unique_dim _unique "
     "_unique2 bincount one_hot".split()
 )
-# Calls sized by the values of tensors after the first, where there are.
+# Calls sized by the values of later tensors, if there are any.
 _BY_OTHERS = frozenset("masked_select tensor_split".split())
-# Calls sized by numbers, in place of which tensors may stand.
+# Calls sized by numbers, which may be given as tensors.
 _BY_NUMBERS = frozenset("arange linspace zeros ones empty full".split())
 _BY_OTHER_NUMBERS = frozenset(
     "new_zeros new_ones new_empty new_full expand narrow view reshape repeat".split()
@@ -25,7 +25,7 @@ _BY_OTHER_NUMBERS = frozenset(
 
 
 def sizing(name: str, flat: Sequence[Any]) -> list[Tensor]:
-    """Return those arguments of a call on whose values the size of its result hangs.
+    """Return the arguments of a call whose values set the size of its result.
 
     Args:
         name: Name of the function.

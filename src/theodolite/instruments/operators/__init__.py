@@ -10,5 +10,5 @@
 - ``rounding_reference``: the same operator with other rounding; ``rounding_noise``
   compares with it to bound the rounding errors of products and matrices.
 
-May touch: ``passes`` and what stands before it. Start reading at ``operator``.
+May import: ``passes`` and packages before it. Start reading at ``operator``.
 """

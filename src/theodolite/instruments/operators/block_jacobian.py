@@ -1,4 +1,4 @@
-"""Jacobian of a block of any model by the activation that enters it."""
+"""Jacobian of a block's output by its input, for any model."""
 
 import copy
 from collections.abc import Callable
@@ -38,7 +38,7 @@ CHUNK = 64
 
 
 class BlockJacobian(Operator):
-    r"""Outputs of a block by its inputs, at the activations of a real batch.
+    r"""Jacobian of a block's outputs by its inputs, at the activations of a real batch.
 
     The model runs once in the norm mode; the graph between the block's two ends is
     kept and products go through it. $J^\top v$ is one backward pass and $Jv$ the
@@ -61,11 +61,11 @@ class BlockJacobian(Operator):
         norm_mode: Statistics that normalisation layers use, as for :class:`Problem`;
             ``full`` is ``batch`` here, since one batch is all the data, except over
             ranks, whose batches it joins.
-        coupled: Whether samples act on one another.
-        outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
-            does not.
+        coupled: Whether samples depend on one another.
+        outputs: ``outputs(model, batch)`` runs the model; by default it is called on
+            the inputs.
         team: Processes that hold the other samples.
-        checked: Whether samples are known not to act on one another; skips the check.
+        checked: Whether samples are known to be independent; skips the check.
 
     Attributes:
         norm_mode: As given.
@@ -73,10 +73,10 @@ class BlockJacobian(Operator):
         coupled: As given.
         team: Processes that multiply together.
         samples: Samples along the first axis of the block's input, on all ranks.
-        input_shape: Of the activation entering the block, in this process.
-        output_shape: Of the activation leaving it.
-        own: Places of this process among the rows, and among the columns.
-        across: Whether samples of several ranks act on one another.
+        input_shape: Shape of the activation entering the block, in this process.
+        output_shape: Shape of the activation leaving it.
+        own: Rows and columns that belong to this process.
+        across: Whether samples of different ranks depend on one another.
         coupling_rank: Rank by which batch statistics couple samples at most: twice
             the channels, summed over the BatchNorm layers inside, under ``batch`` and
             ``full``, and under ``as_is`` over those in train mode; else 0.
@@ -139,7 +139,7 @@ class BlockJacobian(Operator):
         if mode is NormMode.AS_IS:
             norms = [m for m in norms if m.training or m.running_mean is None]
         hold = through and bool(norms) and not self.coupled
-        # Each batch has its statistics, on every rank.
+        # Each batch has its own statistics, on every rank.
         sharing = Team() if mode.by_batch else self.team
         shared = SharedStatistics(sharing)
         joined = sharing.several and mode is NormMode.FULL and not hold
@@ -162,7 +162,7 @@ class BlockJacobian(Operator):
         self.dtype, self.device = linear.inputs.dtype, linear.inputs.device
 
     def _find_places(self) -> None:
-        """Find the places of this process among the units and samples of all."""
+        """Find which units and samples of all belong to this process."""
         samples = self.input_shape[0] if self.input_shape else 1
         here = [self._outputs.numel(), self._inputs.numel(), samples]
         counts = torch.stack(self.team.gather(torch.tensor(here)))
@@ -178,7 +178,7 @@ class BlockJacobian(Operator):
     def here(self) -> Self:
         """Return the Jacobian of the outputs of this process by its inputs.
 
-        These are all its derivatives, unless samples act ``across`` ranks.
+        These are all its derivatives, unless samples depend on those of other ranks.
         """
         if not self.team.several:
             return self
@@ -260,7 +260,7 @@ class BlockJacobian(Operator):
         return matrix
 
     def rows(self, units: Tensor) -> Tensor:
-        """Return the rows of some output units, by their numbers."""
+        """Return the rows of some output units, by their indices."""
         cotangents = torch.zeros(
             len(units), self.shape[0], dtype=self.dtype, device=self.device
         )
@@ -297,7 +297,7 @@ class BlockJacobian(Operator):
             )
 
     def _coupling(self) -> str | None:
-        """Return what couples samples here, None if nothing does.
+        """Return a message that says how samples are coupled, None if they are not.
 
         Any two samples differ in a bit of their number, so cotangents on the samples
         with that bit set, and on the others, see every pair.

@@ -1,4 +1,4 @@
-r"""Derivatives that other people wrote by hand, compared with differences.
+r"""Compare hand-written derivatives of other people with finite differences.
 
 An autograd function may break second derivatives in two ways. Its backward may lose the
 graph of the cotangent, as NumPy, ``no_grad()`` and kernels without a derivative do.
@@ -43,9 +43,9 @@ from ..differentiate.custom_functions import custom_functions
 from ..differentiate.parts import Parts, filled, flat
 from ..differentiate.pullback import pull_back, pull_back_with_graph
 
-# Steps, in parts of the size of each variable.
+# Step sizes, relative to the size of each variable.
 _STEPS = (1e-5, 1e-7, 1e-9)
-# The step away at which a gradient with held values must still be the derivative.
+# The distance at which a gradient with held values must still be the derivative.
 _AWAY = 1e-3
 # Roundings of the values that are subtracted, granted to a difference; and how closely
 # the differences must agree, in parts of their distance from the product. Both by
@@ -63,7 +63,7 @@ _TAKES_OUT = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CheckedFunction:
-    """A function that products differentiate, which may have custom derivatives.
+    """A function that products differentiate and that may have custom derivatives.
 
     Attributes:
         run: Computes it and its graph.
@@ -80,10 +80,10 @@ class CheckedFunction:
         return bool(custom_functions(self.run(), self.variables))
 
     def check(self) -> bool:
-        """Refuse wrong derivatives; differences are taken in float64 alone.
+        """Refuse wrong derivatives; finite differences are taken in float64 only.
 
         Returns:
-            Whether it depends on the variables by custom functions.
+            Whether it depends on the variables through custom functions.
         """
         outputs = self.run()
         names = set(custom_functions(outputs, self.variables).values())
@@ -169,7 +169,7 @@ class CheckedFunction:
         Args:
             along: Direction.
             product: Product with it.
-            held: Context that holds values that the model detaches, or that does not.
+            held: Context that holds values that the model detaches, or a null context.
         """
         differences: Parts = []
         sums: Parts = []
@@ -234,9 +234,9 @@ def _lost_share(node: Any) -> tuple[float, float]:
         _drawn(torch.empty(k.shape, dtype=k.dtype, device=k.device)).requires_grad_()
         for k in kinds
     ]
-    try:  # with copies, since a backward may write to what it is given
+    try:  # with copies, since a backward may write to its inputs
         returned: Any = node.apply(*(cotangent.clone() for cotangent in given))
-    except Exception:  # the product itself says why
+    except Exception:  # the product itself raises
         return 0.0, 0.0
     returned = returned if isinstance(returned, tuple) else (returned,)
     asked = zip(returned, node.needs_input_grad, strict=False)

@@ -122,7 +122,7 @@ class EmpiricalFisher(OutputCurvature):
         return parts
 
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:
-        """Multiply by the outer products of the gradients by single outputs."""
+        """Multiply by the outer products of the per-sample gradients by outputs."""
         if chunk.weight == 0:
             return torch.zeros_like(change)
         batch = chunk.batch
@@ -130,7 +130,7 @@ class EmpiricalFisher(OutputCurvature):
         leaf = outputs.detach().requires_grad_()
         value = chunk.weight * checked_value(self._output_loss(leaf, batch))
         (slope,) = torch.autograd.grad(value, leaf)
-        # Of a mean over M samples, slope holds the gradients of single ones over M.
+        # For a mean over M samples, slope holds the per-sample gradients divided by M.
         count = 1.0
         if not self._divisor.sums:
             count = self._divisor(batch, samples) / chunk.weight
@@ -187,7 +187,7 @@ def _categorical(loss: Any) -> OutputLoss:
 
     def information(outputs: Tensor, batch: Batch) -> Tensor:
         targets = pair_of(batch)[1]
-        judged(loss, outputs.detach(), targets)  # which says where they do not fit
+        judged(loss, outputs.detach(), targets)  # which raises if they do not fit
         outputs = outputs if outputs.ndim > 1 else outputs.unsqueeze(0)
         # Σ exp z has the Hessian diag(p) where z are logarithms of p; log Σ exp z has
         # diag(p) − pp^T where they are known up to a constant.

@@ -1,4 +1,4 @@
-"""The Jacobian of outputs by parameters and the tangent kernel, as operators."""
+"""The Jacobian of outputs by parameters, and the tangent kernel, as operators."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -70,7 +70,7 @@ class Jacobian(ParameterOperator):
         return set_up(self.problem, measured)
 
     def matvec(self, vector: Tensor) -> Tensor:
-        """Return the outputs' change along a vector of parameters."""
+        """Return the change of the outputs along a vector of parameters."""
         self.passes += 1
         with self._prepared.session():
             self._check_once()
@@ -88,14 +88,14 @@ class Jacobian(ParameterOperator):
             return self._summed(pulled)
 
     def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
-        """Multiply the columns of some parameters."""
+        """Multiply by the columns of some parameters."""
         return self.matvec(self._embedded(places, vector))
 
     def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
         return self._map.differentiated(chunk)
 
     def outputs(self) -> Tensor:
-        """Return the outputs of all the data, flat, as the rows go."""
+        """Return the outputs of all the data, flat, in the order of rows."""
         with self._prepared.session():
             return self._all_rows(self._map.outputs())
 
@@ -150,7 +150,7 @@ class TangentKernel(Operator):
         return self.jacobian.norm_layers
 
     def together(self) -> AbstractContextManager[None]:
-        """Open the model once for all products within; it is restored at the end."""
+        """Open the model once for all products inside; restore it at the end."""
         return self.jacobian.together()
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
@@ -158,7 +158,7 @@ class TangentKernel(Operator):
         return TangentKernel(self.jacobian._changed(change))
 
     def matvec(self, vector: Tensor) -> Tensor:
-        """Pull outputs back to parameters, and push those forward."""
+        """Pull outputs back to parameters, and push the result forward."""
         self.passes += 2
         with self.together():
             return self.jacobian.matvec(self.jacobian.rmatvec(vector))

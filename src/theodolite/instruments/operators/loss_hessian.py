@@ -24,22 +24,22 @@ from .operator import Operator
 from .parameter_operator import ParameterOperator
 from .rounding_reference import precision_ignored
 
-# Vectors multiplied at once, and the bytes of a graph and of so many vectors up to
-# which that is quicker: on one core 1.7 to 6 times below 3 MB and 8 MB, 0.8 times at
+# Vectors multiplied at once, and the largest bytes of a graph and of those vectors for
+# which that is faster: on one core 1.7 to 6 times below 3 MB and 8 MB, 0.8 times at
 # graphs of 150 MB, and 1.0 times with vectors of 26 MB.
 _AT_ONCE, _SMALL_GRAPH, _SMALL_BLOCK = 16, 2**22, 2**23
-# Fewer are multiplied one by one: of densities four at once took 0.7 to 1.1 of the
+# Fewer are multiplied one by one: for densities four at once took 0.7 to 1.1 of the
 # time, eight 0.6 to 0.9.
 _FEWEST = 8
-# Bytes of the graph of a part, where a product is taken in parts to save memory.
+# Bytes of the graph of one part, if a product is split to save memory.
 _PART = 2**25
-# How far the losses of parts and of the whole may differ, relatively: by rounding alone
-# where the one is in float64, the other in float32.
+# Largest relative difference between the losses of parts and of the whole: rounding
+# only, if one is in float64 and the other in float32.
 _SAME = torch.finfo(torch.float32).eps ** 0.5
 
 
 class Hessian(ParameterOperator):
-    r"""Second derivatives of the loss of all the data, times vectors.
+    r"""The Hessian of the loss of all the data, as products with vectors.
 
     The gradient's graph is built once and each product pulls a vector back through it:
     exact, also through batch statistics. Where graphs do not fit in memory, or
@@ -89,7 +89,7 @@ class Hessian(ParameterOperator):
         parts equals that of the whole.
         """
         if (samples := self._samples_once()) is not None:
-            with suppress(MeasurementError):  # a loss that cannot be cut
+            with suppress(MeasurementError):  # the loss cannot be split
                 parts = self._changed(change, micro_batch=samples)
                 with precision_ignored():
                     whole = self._loss()
@@ -99,7 +99,7 @@ class Hessian(ParameterOperator):
 
     @property
     def once_bytes(self) -> int | None:
-        """Peak memory of a single product, which may be taken in parts."""
+        """Peak memory of a single product, which may be split into parts."""
         samples, peak = self._samples_once(), self.forecast_bytes
         if samples is None or peak is None:
             return peak
@@ -110,7 +110,7 @@ class Hessian(ParameterOperator):
         return max((samples or 0 for samples in self.partition), default=0)
 
     def _samples_once(self) -> int | None:
-        """Return the samples per part of a single product, None to take it whole."""
+        """Return the samples per part of a single product, None for no split."""
         free = self.randomness == "refuse" and not self._prepared.norms_couple
         here = self.device.type == "cpu" and not self.team.several
         if not (free and here and self.micro_batch is None and self.forecast_bytes):
@@ -119,7 +119,7 @@ class Hessian(ParameterOperator):
         return samples if samples < self._largest else None
 
     def _loss(self) -> float:
-        """Return the loss of all the data, where no statistics are shared."""
+        """Return the loss of all the data, if no statistics are shared."""
         prepared, total = self._prepared, 0.0
         with prepared.together(), torch.no_grad():
             for chunk in (chunk for group in prepared.groups for chunk in group.chunks):
@@ -149,7 +149,7 @@ class Hessian(ParameterOperator):
 
     @property
     def at_once(self) -> int:
-        """How many products are quicker at once than one by one; 1 for none."""
+        """Number of products that are faster at once than one by one; 1 for none."""
         kept = self._retain and not self.coupled and not self._kept.offload
         alone = kept and not self.team.several and self.device.type == "cpu"
         known = self.dtype in (torch.float32, torch.float64)
@@ -267,7 +267,7 @@ class Hessian(ParameterOperator):
         return group.joint.product(group.weights, tangents)
 
     def _replayed(self, tangents: Parts) -> Parts | None:
-        """Replay all batches; the model is not opened, since none of its code runs.
+        """Replay all batches without opening the model, since none of its code runs.
 
         Meanwhile the CPU checks whether the model changed.
         """

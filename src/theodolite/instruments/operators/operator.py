@@ -40,7 +40,7 @@ class Operator(ABC):
 
     @property
     def at_once(self) -> int:
-        """How many products are faster at once than one by one; 1 for none."""
+        """Number of products that are faster at once than one by one; 1 for none."""
         return 1
 
     @abstractmethod
@@ -78,7 +78,7 @@ class Operator(ABC):
         )
 
     def rmatvec(self, vector: Tensor) -> Tensor:
-        """Multiply one flat vector into the transpose."""
+        """Multiply the transpose by one flat vector."""
         if self.symmetric:
             return self.matvec(vector)
         raise MeasurementError(
@@ -105,11 +105,11 @@ class Operator(ABC):
         return torch.stack(columns, dim=1)
 
     def together(self) -> AbstractContextManager[None]:
-        """Prepare once for all products within."""
+        """Prepare once for all products inside."""
         return nullcontext()
 
     def remade(self, change: Callable[[Any], Any]) -> "Operator | None":
-        """Return the operator of changed inputs, None where there is no model.
+        """Return the operator of changed inputs, None if there is no model.
 
         Args:
             change: Returns a changed copy of the model, a batch or a loss.
@@ -160,13 +160,13 @@ class Operator(ABC):
 
 
 def _to_numpy(tensor: Tensor) -> np.ndarray:
-    """Return an array; in float32 where NumPy lacks the type."""
+    """Return an array, in float32 if NumPy lacks the type."""
     given = tensor.detach().cpu()
     return (given.float() if given.dtype is torch.bfloat16 else given).numpy()
 
 
 def _multiplied(matrix: Tensor, vector: Tensor) -> Tensor:
-    """Multiply; in float32 where CPUs may lack products of the type."""
+    """Multiply, in float32 if the CPU may lack products of the type."""
     if matrix.dtype is torch.bfloat16 and matrix.device.type == "cpu":
         return (matrix.float() @ vector.float()).to(matrix.dtype)
     return matrix @ vector
@@ -185,11 +185,11 @@ class Transposed(Operator):
         return self._inner.together()
 
     def matvec(self, vector: Tensor) -> Tensor:
-        """Multiply into the transpose."""
+        """Multiply the transpose by a vector."""
         return self._inner.rmatvec(vector)
 
     def rmatvec(self, vector: Tensor) -> Tensor:
-        """Multiply into the original."""
+        """Multiply the original by a vector."""
         return self._inner.matvec(vector)
 
     @property
@@ -252,7 +252,7 @@ class MatrixOperator(Operator):
 
 # Numbers drawn in float64 at a time, before they are rounded and moved: 8 MiB.
 _DRAW = 2**20
-# From _LONG numbers on, each _APART of them have another generator, so that threads can
+# From _LONG numbers on, every _APART of them use another generator, so that threads can
 # draw them: a billion from one generator take 15 seconds.
 _LONG, _APART = 2**27, 2**24
 
@@ -320,7 +320,7 @@ def strides(
 
 
 def products(operator: Operator, vectors: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Multiply vectors; a single one takes no further memory."""
+    """Multiply vectors; a single one takes no additional memory."""
     if len(vectors) == 1:
         return [operator.matvec(vectors[0]).detach()]
     return operator.matvecs(torch.stack(list(vectors))).unbind()

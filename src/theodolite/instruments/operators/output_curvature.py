@@ -1,4 +1,4 @@
-"""Outputs as a function of parameters, and curvatures between two such Jacobians."""
+"""Outputs as a function of parameters, and curvature matrices between two Jacobians."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class OutputMap:
 
     Args:
         prepared: A model prepared to measure outputs.
-        maps: Where maps are kept between products.
+        maps: Cache of maps between products.
     """
 
     def __init__(self, prepared: PreparedModel, maps: GraphCache[Map]) -> None:
@@ -113,7 +113,7 @@ class OutputMap:
         return outputs
 
     def differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
-        """Return the functions that products of a chunk differentiate."""
+        """Return the functions that the products of a chunk differentiate."""
         prepared = self._prepared
         return [
             CheckedFunction(
@@ -122,7 +122,7 @@ class OutputMap:
         ]
 
     def map(self, group: Group, chunk: Chunk) -> Map:
-        """Return a chunk's outputs by the leaves, where it shares no moments."""
+        """Return the map from leaves to a chunk's outputs; it shares no moments."""
         return self._maps.graph(group, chunk, lambda: self._built(chunk))
 
     def _built(self, chunk: Chunk) -> Map:
@@ -181,7 +181,7 @@ class OutputCurvature(ParameterOperator):
         """Return outputs of model and batch, and a loss of outputs and batch."""
 
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:
-        """Multiply a change of a chunk's outputs, here by the Hessian of their loss."""
+        """Multiply a change of a chunk's outputs by the Hessian of their loss."""
         if chunk.weight == 0:
             return torch.zeros_like(change)
         leaf = outputs.detach().requires_grad_()

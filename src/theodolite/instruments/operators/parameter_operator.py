@@ -43,7 +43,7 @@ class ParameterOperator(Operator):
         norm_mode: Statistics that normalisation layers use.
         partition: Samples of each batch as given; under norm mode ``batch`` it is a
             part of the definition.
-        micro_batch: Samples per pass, where memory was saved.
+        micro_batch: Samples per pass, if data is split to save memory.
         forecast_bytes: Forecast peak memory of the largest pass, None where unknown.
         coupled: Whether batch statistics run over several passes, on any rank.
         team: Processes that hold batches; all multiply the same vectors together.
@@ -94,10 +94,10 @@ class ParameterOperator(Operator):
         return norm_layers_as_is(self._prepared.model, self.norm_mode)
 
     def together(self) -> AbstractContextManager[None]:
-        """Open the model once for all products within; it is restored at the end.
+        """Open the model once for all products inside; restore it at the end.
 
-        Only where its graphs are kept: what is run again starts as found. Ranks, which
-        may keep them or not, open it product by product, to look at it together.
+        This needs kept graphs: code that runs again must start from the original state.
+        Ranks, which may keep them or not, open the model for every product together.
         """
         kept = self._kept.keeps(self._prepared.groups) and not self.team.several
         return self._prepared.together() if kept else nullcontext()
@@ -122,7 +122,7 @@ class ParameterOperator(Operator):
                 **settings,
             )
         )
-        operator._checked = True  # as far as the original is
+        operator._checked = True  # if the original was checked
         return operator
 
     def _check_once(self) -> None:
@@ -160,7 +160,7 @@ class ParameterOperator(Operator):
         """Return the functions that products of one chunk differentiate."""
         chunks = [chunk for group in self._prepared.groups for chunk in group.chunks]
         if not chunks:
-            return []  # only other ranks hold any
+            return []  # only other ranks hold chunks
         return self._differentiated(max(chunks, key=lambda one: one.weight).held())
 
     def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
@@ -170,12 +170,12 @@ class ParameterOperator(Operator):
 
     @property
     def graphs_held(self) -> int:
-        """How many graphs are kept between products."""
+        """Number of graphs that are kept between products."""
         return len(self._kept)
 
     @property
     def way(self) -> str:
-        """How products are taken: as graphs, or over chunks that share statistics.
+        """How products are computed: by graphs, or over chunks that share statistics.
 
         ``graphs``, ``graphs on the host``, ``in step``, ``in step on the host`` or ``by
         turns``; for chunks the choice is made with the first product, and until then
@@ -189,7 +189,7 @@ class ParameterOperator(Operator):
 
     @property
     def way_reason(self) -> str:
-        """Why chunks take turns, at a pass over all of them per norm; else empty."""
+        """Why chunks are sequential, with one pass over all per norm; else empty."""
         statistics = [group.statistics for group in self._prepared.groups]
         reasons = {joint.reason for joint in statistics if joint is not None}
         return "; ".join(sorted(reasons - {""}))
@@ -206,7 +206,7 @@ class ParameterOperator(Operator):
                 f"a vector of shape {tuple(vector.shape)} came, wanted is "
                 f"({sum(self._sizes)},), one number per parameter"
             )
-        with torch._C.DisableTorchFunction():  # modes would be asked about every part
+        with torch._C.DisableTorchFunction():  # modes would be called for every part
             parts = vector.split(self._sizes)
             return {
                 name: part.view(shape)
@@ -214,7 +214,7 @@ class ParameterOperator(Operator):
             }
 
     def join(self, parts: Mapping[str, Tensor]) -> Tensor:
-        """Return the flat vector of parts by name; parts left out are zero."""
+        """Return the flat vector of named parts; missing parts are zero."""
         shapes = dict(self.layout)
         for name, part in parts.items():
             if name not in shapes:
@@ -232,7 +232,7 @@ class ParameterOperator(Operator):
         )
 
     def block(self, names: Sequence[str]) -> "Block":
-        """Return the view of some parameters, sharing this operator's graphs."""
+        """Return a view of some parameters, which shares this operator's graphs."""
         return Block(self, names)
 
     @property
@@ -255,7 +255,7 @@ class ParameterOperator(Operator):
 
     @abstractmethod
     def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
-        """Multiply the block of some parameters, given by their places."""
+        """Multiply by the block of some parameters, given by their indices."""
 
     def _forget_noise(self) -> None:
         self.noise_norm = None
@@ -268,7 +268,7 @@ class ParameterOperator(Operator):
     def changed_data(self, change: Callable[[Any], Any]) -> Any:
         """Return the batches, changed one by one."""
         items = self._prepared.items
-        # A loader's pair may be one that is refused where it is given by itself.
+        # A loader's pair may be one that is refused if given directly.
         alone = len(items) == 1 and not are_two_alike(items[0])
         return change(items[0]) if alone else ChangedBatches(items, change)
 
@@ -276,11 +276,11 @@ class ParameterOperator(Operator):
         return list(self.split(agreed(vector.detach(), self.team)).values())
 
     def _summed(self, parts: Parts) -> Tensor:
-        """Return the sum of all ranks' parts as one vector."""
+        """Return the sum over ranks as one vector."""
         return self.team.sum_(flat(parts))
 
     def _embedded(self, places: Sequence[int], vector: Tensor) -> Tensor:
-        """Return a block's vector among zeros for all other parameters."""
+        """Return a block's vector, with zeros for all other parameters."""
         cut = vector.split([self._sizes[i] for i in places])
         parts = dict(zip(places, cut, strict=True))
         return torch.cat(
@@ -296,9 +296,9 @@ class ParameterOperator(Operator):
 
 
 class Block(Operator):
-    """The part of an operator that belongs to some parameters.
+    """The part of an operator for some parameters.
 
-    Of a symmetric operator it is the diagonal block, of a Jacobian the columns.
+    For a symmetric operator it is the diagonal block, for a Jacobian the columns.
     """
 
     def __init__(self, whole: ParameterOperator, names: Sequence[str]) -> None:
@@ -326,7 +326,7 @@ class Block(Operator):
         return self._whole.norm_layers
 
     def together(self) -> AbstractContextManager[None]:
-        """Open the model once for all products within; it is restored at the end."""
+        """Open the model once for all products inside; restore it at the end."""
         return self._whole.together()
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:

@@ -34,7 +34,7 @@ class RoundingNoise:
     r"""Bounds on the error $E$ of an operator, each at 95 % confidence.
 
     Attributes:
-        rows: On the norm of each row, hence on every entry in it; empty unless asked.
+        rows: On the norm of each row, hence on each entry in it; empty by default.
         norm: On $\|E\|_F$, hence on the error of any eigenvalue.
         trace: On $|\operatorname{tr} E|$.
     """
@@ -51,7 +51,7 @@ def rounding_noise(
     *,
     rows: bool = True,
 ) -> RoundingNoise | None:
-    """Bound the error of an operator; None where it has no reference.
+    """Return a bound on the error of an operator, None if it has no reference.
 
     The reference's products are added to ``passes``.
 
@@ -138,7 +138,7 @@ class Gap:
 
 
 def _along(parts: Iterable[Tensor], vector: Tensor) -> float:
-    """Multiply a vector that comes in parts by another, in float64."""
+    """Return the float64 dot product of a vector that comes in parts with another."""
     pairs = zip(parts, vector.split(_PART), strict=True)
     sums = [part.double() @ same.to(part.device, torch.float64) for part, same in pairs]
     return float(torch.stack(sums).sum()) if sums else 0.0
@@ -186,7 +186,7 @@ def eigenvalue_noise(
     left = np.flatnonzero(norms > enough)
     if not len(left):
         return norms, forms
-    # A reference for many products may not fit where one for a single product did.
+    # A reference for many products may not fit, even if one for a single product did.
     if (
         reference := rounding_reference(operator, once=len(left) == 1) or shared
     ) is None:
@@ -250,7 +250,7 @@ def _bounded(
     *,
     rows: bool,
 ) -> RoundingNoise:
-    """Bound the error by the sum of squares and by the forms of some vectors."""
+    """Return error bounds from the squares and quadratic forms of some vectors."""
     from scipy.stats import chi2, t
 
     count, forms = len(values), np.array(values)
@@ -294,7 +294,7 @@ def matrix_noise(operator: Operator, matrix: np.ndarray) -> tuple[RoundingNoise,
     if noise is None:
         noise = _assumed_noise(operator, matrix, gap, eps)
         symmetric = bool(gap <= np.sqrt(eps) * scale)
-        # An asymmetric matrix below a rounding of 1 is all rounding.
+        # An asymmetric matrix below a rounding of 1 is rounding only.
         if not symmetric and scale <= eps:
             return _whole_entries(matrix, noise), True
         return noise, symmetric
@@ -316,7 +316,7 @@ def _assumed_noise(
 
 
 def _whole_entries(matrix: np.ndarray, noise: RoundingNoise) -> RoundingNoise:
-    """Return errors as large as the entries, on top of the given ones."""
+    """Return errors as large as the entries, added to the given ones."""
     rows = noise.rows + np.linalg.norm(matrix, axis=1)
     trace = noise.trace + float(np.abs(np.diagonal(matrix)).sum())
     return RoundingNoise(rows, float(np.linalg.norm(rows)), trace)

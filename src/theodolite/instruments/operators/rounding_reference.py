@@ -105,7 +105,7 @@ def precision_ignored() -> AbstractContextManager[None]:
     return nullcontext() if mode is None else mode._pause()
 
 
-# A perturbed copy differs by two independent roundings, or by one that happened to be
+# A perturbed copy differs by two independent roundings, or by one that happens to be
 # small: the difference counts so many times, by choice.
 _PERTURBED = 3.0
 # From so many numbers on, a GPU draws random roundings itself.
@@ -114,11 +114,11 @@ _DRAWN_ON_GPU = 2**22
 
 @dataclass(frozen=True)
 class RoundingReference:
-    """An operator to compare with, for its rounding.
+    """An operator with different rounding, to compare with.
 
     Attributes:
-        operator: Of the copy.
-        factor: The error is at most so many times the difference.
+        operator: Operator of the copy.
+        factor: The error is at most this factor times the difference.
         finer: Whether the copy is in higher precision, so that it counts as exact.
     """
 
@@ -130,7 +130,7 @@ class RoundingReference:
 def rounding_reference(
     operator: Operator, *, once: bool = False
 ) -> RoundingReference | None:
-    """Return a reference, or None where the operator's model cannot be copied.
+    """Return a reference, or None if the operator's model cannot be copied.
 
     Under a team either all processes make one or none does.
 

@@ -31,7 +31,7 @@ class Linearisation:
 
 @dataclass
 class _Seen:
-    """What the hooks met during the pass."""
+    """Tensors and modules that the hooks saw during the pass."""
 
     inputs: Tensor | None = None
     outputs: list[Tensor] = field(default_factory=list)
@@ -56,7 +56,7 @@ def linearise(
     module, are held fixed.
 
     Args:
-        model: The whole model, in the norm mode wanted.
+        model: The whole model, already in its norm mode.
         block: Name of a module, or the names of the first and the last.
         forward: Runs the model once on the batch.
         norms: BatchNorm layers that take batch statistics.
@@ -69,14 +69,14 @@ def linearise(
         )
     first, last = (named(model, name) for name in names)
     seen = _Seen()
-    # Hooks run in the order in which they came: a norm that the span starts at must
+    # Hooks run in the order of registration: a norm at the start of the span must
     # be entered before it is counted.
     first.register_forward_pre_hook(_entrance(seen, names[0]), with_kwargs=True)
     for norm in norms:
         norm.register_forward_pre_hook(_count_into(seen, ranks))
     last.register_forward_hook(_exit(seen))
     for parameter in model.parameters():
-        parameter.requires_grad_(False)  # only activations are differentiated
+        parameter.requires_grad_(False)  # only activations have derivatives
     forward()
     return _checked(seen, names)
 
@@ -148,7 +148,7 @@ def _exit(seen: _Seen) -> Callable[..., Any]:
         leaves, tree = tree_flatten(result)
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         seen.outputs = [leaf for leaf in tensors if leaf.requires_grad] or tensors[:1]
-        # Later modules may write into what they are given, so they get a copy.
+        # Later modules may write into their inputs, so they get a copy.
         given = [
             leaf.detach().clone() if isinstance(leaf, Tensor) else leaf
             for leaf in leaves

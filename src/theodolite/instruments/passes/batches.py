@@ -1,4 +1,4 @@
-"""Batches of any make: their tensors, their samples, cut and joined."""
+"""Batches of any kind: list their tensors, count, split and join their samples."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def tensors_in(batch: Batch) -> list[Tensor]:
 
 
 def samples_in(batch: Batch) -> int | None:
-    """Count the samples: the first axis all tensors share, or None if there is none.
+    """Return the number of samples: the first axis that all tensors share, or None.
 
     Example:
         >>> samples_in({"x": torch.zeros(5, 2), "y": torch.zeros(5)})
@@ -32,7 +32,7 @@ def samples_in(batch: Batch) -> int | None:
 
 
 def split_batch(batch: Batch, size: int) -> list[Batch]:
-    """Cut a batch along its samples into pieces of at most ``size``."""
+    """Split a batch along its samples into pieces of at most ``size``."""
     check_micro_batch(size)
     total = samples_in(batch)
     if total is None:
@@ -48,7 +48,7 @@ def split_batch(batch: Batch, size: int) -> list[Batch]:
 
 
 def check_micro_batch(size: int) -> None:
-    """Refuse what is no number of samples."""
+    """Refuse a value that is not a number of samples."""
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise MeasurementError(
             f"micro_batch is {size!r}: pass a whole number of samples from 1 up"
@@ -61,7 +61,7 @@ def slice_batch(batch: Batch, start: int, stop: int) -> Batch:
 
 
 def select_samples(batch: Batch, rows: Sequence[int]) -> Batch:
-    """Return the samples at some places, in copies."""
+    """Return copies of the samples at some indices."""
     return map_tensors(batch, lambda t: t[list(rows)] if t.ndim else t)
 
 
@@ -71,7 +71,7 @@ def as_float64(batch: Batch) -> Batch:
 
 
 def join_batches(batches: Sequence[Batch]) -> Batch | None:
-    """Return all samples as one batch, or None where they do not fit together.
+    """Return all samples as one batch, or None if they do not fit together.
 
     Example:
         >>> pair = torch.zeros(2, 3), torch.ones(2)
@@ -94,7 +94,7 @@ def join_batches(batches: Sequence[Batch]) -> Batch | None:
 
 
 def refuse_two_alike(batches: Batches) -> None:
-    """Refuse a list that may be a pair, or two batches of inputs.
+    """Refuse a list that may be a pair or two batches of inputs.
 
     Loaders make lists of pairs, so a list of two tensors is one, whose second part
     plays no role in outputs.
@@ -109,7 +109,7 @@ def refuse_two_alike(batches: Batches) -> None:
 
 
 def are_two_alike(batches: Batches) -> bool:
-    """Return whether a list holds two tensors of samples of one shape and type."""
+    """Return whether a list holds two sample tensors of one shape and type."""
     if not (isinstance(batches, list) and len(batches) == 2):
         return False
     if not all(isinstance(part, Tensor) for part in batches):
@@ -119,7 +119,7 @@ def are_two_alike(batches: Batches) -> bool:
 
 
 def check_devices(batches: Iterable[Batch], device: torch.device) -> None:
-    """Refuse data that lies elsewhere than the model."""
+    """Refuse data that is not on the model's device."""
     for batch in batches:
         for tensor in tensors_in(batch):
             if tensor.device != device:
@@ -144,7 +144,7 @@ def map_tensors(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 
 def _rebuilt(mapping: Mapping[Any, Any], parts: dict[Any, Any]) -> Any:
-    """Return a mapping of the same type where that takes a dict, else a dict."""
+    """Return a mapping of the same type if that accepts a dict, else a dict."""
     try:
         return type(mapping)(parts)  # pyright: ignore[reportCallIssue]
     except TypeError:

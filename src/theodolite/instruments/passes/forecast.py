@@ -1,4 +1,4 @@
-"""How much memory a graph will take before it is built, and how much work takes."""
+"""Forecast the memory of a graph before it is built, and of other work."""
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,10 +17,10 @@ from theodolite.core import ConfigError, MeasurementError, free_memory
 def live_bytes(work: Callable[[], object], known: Iterable[Tensor]) -> list[int]:
     """Return the bytes alive after each operator of some work, on any device.
 
-    What kernels take for themselves while they run is not seen.
+    Temporary memory inside kernels is not counted.
 
     Args:
-        work: What is done.
+        work: Function to run.
         known: Tensors that exist anyway, such as parameters.
 
     Example:
@@ -68,15 +68,15 @@ class _Counted(TorchDispatchMode):
         self._live -= size
 
 
-# Of the memory that is free: what a graph may take, the rest being for vectors and for
+# Share of the free memory for a graph; the rest is for vectors and for
 # the other work of the process.
 _SHARE = 0.8
-# At its peak a product holds the graph and what is on its way through it. Measured on
+# At its peak a product holds the graph and temporary tensors. Measured on
 # convolutional, recurrent and attention models on a CPU: 2.2 to 2.7 times the graph,
 # which itself was forecast within 2 %.
 _AT_PEAK = 2.7
-# The same of the bytes of tensors that are alive at the peak: for what kernels take for
-# themselves, and what an allocator cannot give out again.
+# The same, for the bytes of tensors alive at the peak: it allows for temporary memory
+# of kernels, and for fragmentation of the allocator.
 _AROUND = 1.2
 # Vectors that a step of a solver holds at its peak beside weights, basis and graph: the
 # gradient, the vector that is multiplied, the product as it comes, is added up and is
@@ -86,12 +86,12 @@ IN_FLIGHT = 6
 
 @dataclass(frozen=True)
 class Saved:
-    """What graphs keep alive.
+    """Memory that graphs keep alive.
 
     Attributes:
-        bytes: All of it.
-        fetched: What walking them reads, a tensor as often as it was saved.
-        largest: The largest tensor.
+        bytes: Total bytes.
+        fetched: Bytes read by a backward pass; a tensor counts each time it was saved.
+        largest: Bytes of the largest tensor.
     """
 
     bytes: int
@@ -100,14 +100,14 @@ class Saved:
 
 
 def saved_tensors(build: Callable[[], object], known: Iterable[Tensor]) -> Saved:
-    """Count what graphs built inside a call keep alive.
+    """Return the memory that graphs built inside a call keep alive.
 
     Args:
         build: Builds the graphs.
         known: Tensors that exist anyway, such as parameters.
     """
     owned = {tensor.untyped_storage().data_ptr() for tensor in known}
-    kept: dict[int, Tensor] = {}  # alive until the count is done, so no address repeats
+    kept: dict[int, Tensor] = {}  # kept until the count is done, so no address repeats
     fetched: list[int] = []
 
     def pack(tensor: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ def saved_tensors(build: Callable[[], object], known: Iterable[Tensor]) -> Saved
 
 
 def graph_bytes(build: Callable[[], object], known: Iterable[Tensor]) -> int:
-    """Count the bytes that graphs built inside a call keep alive."""
+    """Return the bytes that graphs built inside a call keep alive."""
     return saved_tensors(build, known).bytes
 
 
@@ -139,8 +139,8 @@ def predict_bytes(
 
     Args:
         measure: Bytes of the graph of a given number of samples.
-        samples: How many there will be.
-        at_most: Samples that there are to measure.
+        samples: Number of samples to forecast for.
+        at_most: Samples available for measuring.
 
     Example:
         >>> predict_bytes(lambda n: 100 + 10 * n, 1000)
@@ -162,8 +162,8 @@ def predict_peak(
 
     Args:
         alive: Bytes alive after each operator, for a given number of samples.
-        samples: How many there will be.
-        at_most: Samples that there are to measure.
+        samples: Number of samples to forecast for.
+        at_most: Samples available for measuring.
 
     Example:
         >>> predict_peak(lambda n: [2000, 10 * n], 1000)
@@ -181,7 +181,7 @@ def predict_peak(
 
 
 def _few(samples: int, at_most: int) -> tuple[int, int]:
-    """Return two numbers of samples to measure, hardly more than are wanted.
+    """Return two numbers of samples to measure, not many more than wanted.
 
     One alone is too few for batch norms of vectors.
     """
@@ -189,7 +189,7 @@ def _few(samples: int, at_most: int) -> tuple[int, int]:
 
 
 def available_bytes(device: torch.device) -> int:
-    """Return the memory that is free on a device, as far as the system tells."""
+    """Return the free memory of a device, as reported by the system."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -205,11 +205,11 @@ def budget(given: int | None, device: torch.device) -> int:
 
 
 def as_bytes(name: str, value: object) -> int:
-    """Return a limit of memory as a number of bytes, or say that it is none.
+    """Return a memory limit as a number of bytes, or raise if it is not one.
 
     Args:
         name: Name of the argument.
-        value: What came.
+        value: The given value.
     """
     if isinstance(value, float) and value.is_integer():  # such as 8e9
         value = int(value)
@@ -222,12 +222,12 @@ def as_bytes(name: str, value: object) -> int:
 
 
 def still_to_come(peak: int, *, held: bool) -> int:
-    """Return what a pass takes at its peak, less a graph that is held already."""
+    """Return the peak memory of a pass, minus a graph that is held already."""
     return int(peak * (1 - 1 / _AT_PEAK)) if held else peak
 
 
 def float64_bytes(parameters: int, peak: int | None) -> int:
-    """Return what products of a copy of a float32 model in float64 take.
+    """Return the memory of products of a float64 copy of a float32 model.
 
     Args:
         parameters: Numbers per vector.
@@ -237,7 +237,7 @@ def float64_bytes(parameters: int, peak: int | None) -> int:
 
 
 def refuse_beyond(wanted: int, allowed: int, what: str, advice: str) -> None:
-    """Say in one sentence that something would not fit."""
+    """Raise an error if something would not fit in memory."""
     if wanted > allowed:
         raise MeasurementError(
             f"{what} takes about {wanted / 2**30:.3g} GiB, allowed are "

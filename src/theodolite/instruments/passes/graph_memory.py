@@ -17,7 +17,7 @@ from .grouping import Chunk, Group
 from .prepared_model import PreparedModel
 from .streams import partition_of
 
-# Of the forecast from a graph's size: what products take that are counted one by one.
+# Share of the forecast from a graph's size that products take if counted one by one.
 _AT_LEAST = 0.5
 
 
@@ -37,7 +37,7 @@ class GraphMemory:
         """Return all data as one batch, if it can be joined and its graph fits.
 
         Args:
-            offload: Whether the graph is to lie on the host, where it does fit.
+            offload: Whether to keep the graph on the host, where it fits.
         """
         wanted = self.tightly(self.samples)
         fits = wanted is not None and wanted + self.copied() <= self.allowed
@@ -45,12 +45,12 @@ class GraphMemory:
 
     @property
     def samples(self) -> int:
-        """Samples of all the data, as far as they can be counted."""
+        """Number of samples of all the data that can be counted."""
         return sum(count or 0 for count in partition_of(self.prepared.items))
 
     @property
     def on_card(self) -> bool:
-        """Whether memory is taken by tensors and hardly anything else."""
+        """Whether tensors take nearly all of the memory, as on a GPU."""
         return self.prepared.device.type == "cuda"
 
     def decide(self, groups: Sequence[Group]) -> tuple[bool, int | None]:
@@ -61,9 +61,9 @@ class GraphMemory:
         """
         sizes = [chunk.samples or 0 for g in groups for chunk in g.chunks]
         if not sizes:
-            return True, None  # only what other ranks hold counts
+            return True, None  # only chunks of other ranks count
         coupled = any(group.coupled for group in groups)
-        # By turns chunks take more than their own products do.
+        # Sequential chunks take more memory than their own products.
         largest = (self.predict if coupled else self.tightly)(max(sizes))
         if largest is None:
             return True, None
@@ -81,7 +81,7 @@ class GraphMemory:
         return wanted is not None and wanted <= self.allowed
 
     def room(self, largest: int | None) -> MemoryBudget:
-        """Return the memory there is for chunks that go from norm to norm.
+        """Return the memory for chunks that run in lockstep.
 
         Args:
             largest: Bytes of the largest chunk's graph.
@@ -92,7 +92,7 @@ class GraphMemory:
         return MemoryBudget(device=self.allowed, host=host, graph=largest)
 
     def predict(self, samples: int) -> int | None:
-        """Forecast the bytes of a product; None where a batch cannot be cut."""
+        """Return the forecast bytes of a product; None if a batch cannot be split."""
         most = samples_in(self.prepared.items[0]) or 0
         if not samples or not most:
             return None
@@ -102,11 +102,11 @@ class GraphMemory:
 
         try:
             return forecast.predict_bytes(measure, samples, at_most=most)
-        except Exception:  # of a model or loss that takes no fewer than it was given
+        except Exception:  # the model or loss accepts no fewer samples
             return None
 
     def tightly(self, samples: int) -> int | None:
-        """Forecast the same, more closely where that can tell whether it fits.
+        """Return the same forecast, closer if that can decide whether it fits.
 
         On a GPU memory is what tensors take, so that those of a product of a few
         samples, all with their own statistics, are counted one by one.
@@ -119,7 +119,7 @@ class GraphMemory:
         return wanted
 
     def counted(self, samples: int) -> int | None:
-        """Forecast the same from the tensors that a few samples' product has alive."""
+        """Forecast the same from tensors alive in a product of a few samples."""
 
         def alive(count: int) -> list[int]:
             chunk, known = self._few(count)
@@ -129,23 +129,23 @@ class GraphMemory:
         try:
             most = samples_in(self.prepared.items[0]) or 1
             return forecast.predict_peak(alive, samples, at_most=most)
-        except Exception:  # of the same, or of tensors of a kind of their own
+        except Exception:  # the same error, or tensors of an unknown kind
             return None
 
     def saved(self, count: int) -> forecast.Saved:
-        """Count what the graph of a few samples keeps."""
+        """Return the memory that the graph of a few samples keeps."""
         chunk, known = self._few(count)
         return forecast.saved_tensors(lambda: self._grow(chunk), known)
 
     def copied(self) -> int:
-        """Count what batches take again where they are joined."""
+        """Return the bytes that batches take again when they are joined."""
         first = self.prepared.items[0]
         here = sum(tensor.nbytes for tensor in tensors_in(first))
         several = len(self.prepared.items) > 1
         return here * self.samples // (samples_in(first) or 1) if several else 0
 
     def _few(self, count: int) -> tuple[Chunk, list[Tensor]]:
-        """Return a few samples, and the tensors that are there anyway."""
+        """Return a few samples, and the tensors that exist anyway."""
         batch, model = self.prepared.items[0], self.prepared.model
         known = [*model.parameters(), *model.buffers(), *tensors_in(batch)]
         return Chunk(data=slice_batch(batch, 0, count)), known

@@ -1,4 +1,4 @@
-"""Cut, join and weigh the data so that its partition means what the norm mode says."""
+"""Split, join and weight the data so that its partition fits the norm mode."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,10 +18,10 @@ Mass = Callable[[Batch, int], float]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chunk:
-    """What one pass of the model takes.
+    """The data of one pass of the model.
 
     Attributes:
-        data: The data, or where in a stream it is.
+        data: The data, or its position in a stream.
         weight: Factor on its loss in the loss of all the data.
         seed: Seed of its random numbers.
     """
@@ -32,7 +32,7 @@ class Chunk:
 
     @property
     def batch(self) -> Batch:
-        """The data, loaded where it is not in memory."""
+        """The data, loaded if it is not in memory."""
         return self.data.load() if isinstance(self.data, Piece) else self.data
 
     @property
@@ -42,7 +42,7 @@ class Chunk:
         return self.data.samples if kept else samples_in(self.data)
 
     def held(self) -> "Chunk":
-        """Return the same with its data in memory."""
+        """Return the chunk with its data in memory."""
         return replace(self, data=self.batch)
 
 
@@ -51,9 +51,9 @@ class Group:
     """Chunks that share batch statistics; with one chunk, torch takes them itself.
 
     Attributes:
-        chunks: Those that are held here.
-        team: Who else holds chunks of it.
-        statistics: Theirs, where they run over several chunks, once measured.
+        chunks: Chunks that this process holds.
+        team: Processes that hold its other chunks.
+        statistics: Statistics over all chunks, if there are several, once measured.
     """
 
     chunks: tuple[Chunk, ...]
@@ -67,9 +67,9 @@ class Group:
 
     @property
     def counts(self) -> bool:
-        """Whether products take it: else its loss is 0, or 0/0.
+        """Whether products use it; otherwise its loss is 0, or 0/0.
 
-        One that others hold too does, since its statistics count.
+        A group shared with other processes always counts, for its statistics.
         """
         return self.team.several or any(chunk.weight for chunk in self.chunks)
 
@@ -80,7 +80,7 @@ class Group:
 
     @property
     def joint(self) -> Coupled:
-        """What moves the chunks together, once their statistics are measured."""
+        """The strategy that combines the chunks, once their statistics are measured."""
         if self.statistics is None:
             raise RuntimeError("statistics of several chunks before they were measured")
         return self.statistics
@@ -106,8 +106,8 @@ def group_batches(
         micro_batch: Largest number of samples per chunk.
         mass: Share of a batch in the mean of all, None for a sum.
         seed: Root of the chunks' seeds.
-        joined: Returns all data as one batch, or None if that cannot be.
-        team: Who else holds batches; those of lower ranks come before these.
+        joined: Returns all data as one batch, or None if that is impossible.
+        team: Processes with the other batches; those of lower ranks come first.
     """
     counts = team.gather(torch.tensor(len(items)))
     first = int(sum(counts[: team.rank]))
@@ -134,7 +134,7 @@ def group_batches(
 def _pieces(
     items: Sequence[Batch], micro_batch: int | None
 ) -> list[list[Batch | Piece]]:
-    """Cut every batch; of a stream, say where the pieces are."""
+    """Split every batch; for a stream, return the positions of the pieces."""
     if not isinstance(items, StreamedBatches):
         return [
             [item] if micro_batch is None else split_batch(item, micro_batch)
@@ -146,7 +146,7 @@ def _pieces(
     pieces: list[list[Batch | Piece]] = []
     for place, samples in enumerate(items.samples):
         if samples is None:
-            split_batch(items[place], micro_batch)  # which says why it cannot be cut
+            split_batch(items[place], micro_batch)  # which raises if it cannot be split
         starts = range(0, samples or 0, micro_batch)
         spans = [(start, min(start + micro_batch, samples or 0)) for start in starts]
         pieces.append([Piece(items, place, span) for span in spans])
@@ -154,7 +154,7 @@ def _pieces(
 
 
 def _weighed(sets: list[list[Chunk]], mass: Mass, team: Team) -> list[list[Chunk]]:
-    """Give each chunk its share in the mean of all."""
+    """Give each chunk its weight in the mean of all."""
     masses = [[mass_of(chunk.batch, mass) for chunk in part] for part in sets]
     here = torch.tensor(float(sum(map(sum, masses))), dtype=torch.float64)
     total = float(team.sum(here))
@@ -167,14 +167,14 @@ def _weighed(sets: list[list[Chunk]], mass: Mass, team: Team) -> list[list[Chunk
 
 
 def no_sample_counts() -> MeasurementError:
-    """Say that there is nothing to take a mean of."""
+    """Return the error for data without a sample that counts."""
     return MeasurementError(
         "no sample counts in the loss: check the targets for some that are not ignored"
     )
 
 
 def mass_of(batch: Batch, mass: Mass) -> float:
-    """Return the share of a batch in the mean of all, or say why it has none."""
+    """Return the weight of a batch in the mean of all, or raise if it has none."""
     samples = samples_in(batch)
     if samples is None:
         raise MeasurementError(

@@ -1,4 +1,4 @@
-"""Results of torch moved by one rounding, to see what a network makes of rounding."""
+"""Perturb results of torch by one rounding, to see how a network amplifies rounding."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

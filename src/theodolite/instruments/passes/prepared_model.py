@@ -1,4 +1,4 @@
-"""A model and its data, opened for passes again and again and followed in between."""
+"""A model and its data, opened for passes repeatedly and checked for changes."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @contextmanager
 def _no_recomputing() -> Iterator[None]:
-    # torch runs what it recomputes outside of the modes that replace operators.
+    # torch recomputes outside of the modes that replace operators.
     try:
         yield
     except CheckpointError as error:
@@ -57,12 +57,12 @@ def _opened(chunk: Chunk) -> tuple[Chunk, list[Tensor]]:
 
 
 class PreparedModel:
-    """A model that is run in sessions, each of which restores it.
+    """A model that runs in sessions; each session restores it.
 
     Args:
         problem: The model, its data and the settings of passes. A compiled model is
             unwrapped, and one of ``DistributedDataParallel``.
-        measured: What is differentiated.
+        measured: The quantity to differentiate.
 
     Attributes:
         problem: As given.
@@ -104,12 +104,12 @@ class PreparedModel:
         return several and self.mode in (NormMode.FULL, NormMode.FROZEN)
 
     def when_changed(self, listener: Callable[[], None]) -> None:
-        """Call a listener whenever the model has changed."""
+        """Register a listener that is called whenever the model has changed."""
         self._listeners.append(listener)
 
     @property
     def norms_couple(self) -> bool:
-        """Whether norms take batch statistics, which couple samples."""
+        """Whether norms use batch statistics, which couple samples."""
         return self._norms
 
     def settle(
@@ -122,12 +122,12 @@ class PreparedModel:
         regroup: Callable[[], tuple[list[Group], list[Chunk]]] | None = None,
         look: Callable[[], bool] | None = None,
     ) -> None:
-        """Say which passes a session makes, and whether norms couple samples.
+        """Set the passes of a session, and whether norms couple samples.
 
         Args:
             groups: Chunks of the data that share batch statistics.
             norms: Whether norms couple samples.
-            room: Memory for what chunks carry from norm to norm.
+            room: Memory for tensors that chunks carry from norm to norm.
             idle: Chunks that count only in the statistics, if norms are frozen at
                 those of all the data.
             regroup: Makes groups and idle chunks again when data or weights of samples
@@ -162,7 +162,7 @@ class PreparedModel:
         return copied
 
     def try_out(self, look: Callable[[], T]) -> T:
-        """Run the model for the first time, and notice whether it can be trusted.
+        """Run the model for the first time, and check whether it can be trusted.
 
         One that writes to tensors that are not its to write is copied as a whole for
         every session from then on.
@@ -230,7 +230,7 @@ class PreparedModel:
 
     @property
     def is_open(self) -> bool:
-        """Whether products are made within one session, which found it unchanged."""
+        """Whether a session is open, which found the model unchanged."""
         return self._open
 
     def _reach(self) -> ReachableState:
@@ -243,7 +243,7 @@ class PreparedModel:
             return known is not None and known.matches(self._reach())
 
     def _follow_together(self, reach: ReachableState) -> bool:
-        """Notice a change here or in another process, where it must be the same."""
+        """Detect a change in this or another process; all must have the same model."""
         changed = self._follow(reach)
         if not self.team.several or not self.team.largest(changed):
             return changed
@@ -253,7 +253,7 @@ class PreparedModel:
         return True
 
     def _follow(self, reach: ReachableState) -> bool:
-        """Notice that the model or the data changed, and drop what was known."""
+        """Detect that the model or the data changed, and drop cached results."""
         if self._detector is not None and self._detector.matches(reach):
             return False
         before = self.layout, self.dtype, self.device
@@ -281,7 +281,7 @@ class PreparedModel:
     def run(self, chunk: Chunk, *, check: bool = True) -> Tensor:
         """Run a chunk from the state the model was found in; only in a session.
 
-        What counts for nothing is 0 even where it was 0/0.
+        A chunk of weight 0 gives 0, even where it was 0/0.
         """
         safe_point()
         batch = chunk.batch
@@ -293,9 +293,9 @@ class PreparedModel:
         return self.check(value) if check else value
 
     def depends(self, chunk: Chunk) -> bool:
-        """Return whether what is measured depends on any parameter; only in a session.
+        """Return whether the measured value depends on any parameter; in a session.
 
-        If so, those chosen may well play no part, and derivatives by them are zero.
+        If so, the chosen ones may have no influence: their derivatives are then zero.
         """
         every = [p for p in self.model.parameters() if p.is_floating_point()]
         flags = [parameter.requires_grad for parameter in every]
@@ -308,7 +308,7 @@ class PreparedModel:
                 parameter.requires_grad_(flag)
 
     def renew(self) -> None:
-        """Bring the model to the state each pass starts from; only in a session."""
+        """Reset the model to the state each pass starts from; only in a session."""
         # No part of the pass, so modes that watch the pass must not see it.
         with torch._C.DisableTorchFunction():
             if self._saved is not None:
@@ -323,7 +323,7 @@ class PreparedModel:
         try:
             self._follow_modes()
             if self._begun and self._regroup is not None:
-                self.groups, self._idle = [], []  # and with them what was joined
+                self.groups, self._idle = [], []  # and all that was joined with them
                 self.groups, self._idle = self._regroup()
             self._begun = True
             self._measure_statistics()
@@ -335,7 +335,7 @@ class PreparedModel:
         return [module.training for module in self.model.modules()]
 
     def _follow_modes(self) -> None:
-        """Look again at modules that have changed mode, where each keeps its own."""
+        """Check again which modules have changed mode, if each keeps its own."""
         if self.mode is not NormMode.AS_IS or self._modes_now() == self._modes:
             return
         if self._look() != self._norms:
@@ -347,7 +347,7 @@ class PreparedModel:
         self._modes = self._modes_now()
 
     def _measure_statistics(self) -> None:
-        """Find what norms need to know of all the data, at these parameters."""
+        """Measure the norm statistics of all the data, at these parameters."""
         chunks = [chunk for group in self.groups for chunk in group.chunks]
         chunks += self._idle
         coupling = Coupling(

@@ -1,4 +1,4 @@
-"""One model, its data and its loss: what operators and instruments measure."""
+"""One model, its data and its loss: the input of operators and instruments."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -170,19 +170,19 @@ class Problem:
         return lambda model, batch: scalar_value(loss(outputs(model, batch), batch))
 
     def divisor(self) -> Divisor:
-        """Return what the mean of a batch divides by."""
+        """Return the divisor of a batch's mean."""
         stated = reduction_of(self.criterion, self.reduction)
         return Divisor(self.criterion, stated, self.weights)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement:
-    """What an operator differentiates of a problem, and how it makes a product.
+    """The quantity that an operator differentiates, and how it computes a product.
 
     Attributes:
-        kind: Short name of what is measured.
-        measure: Runs the model on a batch; returns what is differentiated.
-        build: Builds, of that and the leaves, the graph that products need.
+        kind: Short name of the quantity.
+        measure: Runs the model on a batch; returns the value to differentiate.
+        build: Builds the graph for products, from that value and the leaves.
         walk: Multiplies tangents by such a graph of a chunk.
         divisor: How the loss combines samples, None where there is no loss.
         check: Returns a loss, or raises if it cannot be used; None where outputs are
@@ -205,7 +205,7 @@ class Measurement:
 
     @property
     def mass(self) -> Divisor | None:
-        """Share of a batch in a mean over all, None for a sum."""
+        """Weight of a batch in a mean over all, None for a sum."""
         return None if self.divisor is None or self.divisor.sums else self.divisor
 
 
@@ -251,7 +251,7 @@ def spelled_out(function: Callable[..., Any], **more: Any) -> inspect.Signature:
 def bound(
     name: str, signature: inspect.Signature, /, *args: Any, **kwargs: Any
 ) -> dict[str, Any]:
-    """Return the arguments of a call by name, or refuse those that do not fit."""
+    """Return the arguments of a call by name, or raise if they do not fit."""
     try:
         return dict(signature.bind(*args, **kwargs).arguments)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""The cheapest way to statistics of all the data, where one graph of it does not fit.
+"""The cheapest way to use statistics of all the data, if one graph does not fit.
 
 Either the graph of all data lies on the host and comes to the device as it is walked,
 or chunks go from norm to norm together. On a CPU there is no host to offload to.
@@ -33,11 +33,11 @@ class ProductStrategy:
     """One way to compute a product where batch statistics run over all the data.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         gradients: Time of a product, in gradients of all the data, transfers apart.
         device_bytes: Memory that it takes on the device.
         host_bytes: Memory that it takes on the host.
-        moved_bytes: What a product moves between the two.
+        moved_bytes: Bytes that a product moves between the two.
     """
 
     name: str
@@ -97,19 +97,19 @@ class StrategyChoice:
     """Compares the strategies for a graph of all the data, in a session.
 
     Attributes:
-        memory: What graphs take.
+        memory: Forecasts the memory of graphs.
     """
 
     memory: GraphMemory
 
     def offloads(self) -> bool:
-        """Return whether one graph on the host is the cheapest that fits."""
+        """Return whether one graph on the host is the cheapest strategy that fits."""
         if self.memory.prepared.device.type == "cpu":
             return False
         try:
             ways = self.ways()
             way = self._machine().cheapest(ways)
-        except Exception:  # of a model or loss that takes no fewer than it was given
+        except Exception:  # the model or loss accepts no fewer samples
             return False
         return way is not None and way.name == "one graph on the host"
 
@@ -181,7 +181,7 @@ class StrategyChoice:
 
 
 def measured_seconds(work: Callable[[], object], device: torch.device) -> float:
-    """Return the time of some work the second time that it is done."""
+    """Return the time of the second run of some work."""
     work()
     _wait(device)
     start = time.perf_counter()
@@ -191,7 +191,7 @@ def measured_seconds(work: Callable[[], object], device: torch.device) -> float:
 
 
 def measured_rate(device: torch.device, *, size: int = 2**26) -> float:
-    """Return how many bytes a second go to the host and back."""
+    """Return the rate of transfers to the host and back, in bytes per second."""
     there = torch.empty(size, dtype=torch.uint8, device=device)
     here = torch.empty(size, dtype=torch.uint8, pin_memory=device.type == "cuda")
 

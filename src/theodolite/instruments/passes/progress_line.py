@@ -20,7 +20,7 @@ from ..model.process_state import measuring
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Seconds before the first word, and between two.
+# Seconds before the first update, and between two.
 _PATIENCE, _PAUSE = 5.0, 0.2
 
 
@@ -29,11 +29,11 @@ class ProgressUpdate:
     """How far a measurement is.
 
     Attributes:
-        what: Which instrument.
+        what: Name of the instrument.
         done: Products so far, or what else is counted.
         total: How many there will be, at most where ``bounded``; None if not known.
-        unit: What is counted.
-        seconds: Since it began.
+        unit: Unit of the count.
+        seconds: Seconds since it began.
         bounded: Whether it may end before ``total``.
         finished: Whether it has ended.
     """
@@ -47,7 +47,7 @@ class ProgressUpdate:
     finished: bool = False
 
     def __str__(self) -> str:
-        """Return it in words.
+        """Return the progress as a sentence.
 
         Example:
             >>> counts = {"done": 9, "total": 60, "unit": "products"}
@@ -74,7 +74,7 @@ _CURRENT: ContextVar["_Announcement | None"] = ContextVar("current", default=Non
 
 @contextmanager
 def progress(tell: bool | Tell = True, *, after: float = _PATIENCE) -> Iterator[None]:
-    """Say how progress is shown meanwhile: not at all, sooner, or to a function.
+    """Set how progress is shown inside: not at all, sooner, or by a function.
 
     Without it, a measurement that takes more than five seconds counts its products on
     one line of standard error, which is wiped at its end, where that is a terminal or
@@ -108,7 +108,7 @@ def progress(tell: bool | Tell = True, *, after: float = _PATIENCE) -> Iterator[
 def show_progress(
     what: str, *, unit: str = "products", total: int | None = None
 ) -> Iterator[None]:
-    """Count within, under this name, unless something around it does so already."""
+    """Count under this name inside, unless an outer instrument counts already."""
     if _CURRENT.get() is not None:
         with _deeper():
             yield
@@ -161,7 +161,7 @@ def expected(total: int, *, bounded: bool = False) -> None:
 
 
 class _Announcement:
-    """What is being counted, and whom to tell."""
+    """The count that is shown, and the function that shows it."""
 
     def __init__(
         self, what: str, unit: str, total: int | None, setting: _Setting

@@ -54,7 +54,7 @@ def _samples_of(batch: Batch, team: Team) -> Batch:
 
 
 def span(total: int, rank: int, size: int, what: str) -> slice:
-    """Return the places of one rank among so many, as even as can be.
+    """Return the range of one rank among so many items, as even as possible.
 
     Example:
         >>> [span(5, rank, 2, "batches") for rank in range(2)]
@@ -76,7 +76,7 @@ def span(total: int, rank: int, size: int, what: str) -> slice:
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """Return what was compiled, or spread over processes that compute gradients."""
+    """Return the original of a compiled or ``DistributedDataParallel`` model."""
     model = getattr(model, "_orig_mod", model)
     spread = isinstance(model, nn.parallel.DistributedDataParallel)
     return model.module if spread else model
@@ -92,7 +92,7 @@ def refuse_other_calls(
         kind: What is measured.
         mode: Statistics that norms use.
         chosen: Parameters by name.
-        more: What else has to be the same on all of them, as it is written.
+        more: Other settings that must be equal on all ranks, as text.
     """
     if not team.several:
         return

@@ -32,7 +32,7 @@ from .moved_results import MovedResults
 from .prepared_model import PreparedModel
 from .streams import partition_of
 
-# Samples that are measured together, how often they are drawn, and out of how many.
+# Samples measured together, how often they are drawn, and from how many.
 _FEW, _DRAWS, _POOL = 8, 2, 256
 # Times the rounding measured that samples apart may differ by. Of 48 networks, most of
 # them float32, among them inverted residuals on badly scaled running statistics, plain
@@ -41,7 +41,7 @@ _TIMES = 10.0
 # A single parameter shows its rounding by chance: its gradient must be off by so much.
 # Where rounding may do as much to all of them, the comparison is made in float64.
 _OF_ONE = 1e-2
-# Roundings that are granted to what amplifies none.
+# Roundings allowed for operations that do not amplify them.
 _LEAST = 30
 # Relative difference below which another first target changes nothing.
 _SAME = 1e-6
@@ -71,7 +71,7 @@ class Separability:
 
     @property
     def seed(self) -> int:
-        """Root of what is drawn."""
+        """Root seed of the random draws."""
         return self.prepared.problem.seed
 
     def check(self) -> None:
@@ -107,7 +107,7 @@ class Separability:
             )
 
     def _choose(self, at_most: int) -> None:
-        """Find how several batches combine; refuse a reduction that they contradict.
+        """Find how several batches combine; refuse a reduction that contradicts them.
 
         A loss may couple the samples of a batch, as contrastive ones do: that of
         several batches is then the mean of theirs, or their sum where that is stated.
@@ -117,7 +117,7 @@ class Separability:
         try:
             few = self._few(0, at_most)
             contradicted = few is not None and self._is_other(few, self.divisor)
-        except Exception:  # of a model or loss that takes no fewer than it was given
+        except Exception:  # the model or loss accepts no fewer samples
             contradicted = False
         self._agree()
         if self.prepared.team.largest(contradicted):
@@ -129,14 +129,14 @@ class Separability:
             )
 
     def _agree(self) -> None:
-        """Count by one rule on all ranks."""
+        """Make all ranks use the same rule."""
         if self.divisor is not None:
             team, divisor = self.prepared.team, self.divisor
             divisor.place = int(team.largest(divisor.place))
             divisor.shifted = team.largest(divisor.shifted) > 0
 
     def _adds_up(self, few: "_Few") -> bool:
-        """Whether parts add up to the whole, in float64 where rounding hides it."""
+        """Return whether parts add up to the whole, in float64 if rounding hides it."""
         start = 0 if self.divisor is None else self.divisor.place
         holds = self._fits(few)
         if not (holds and few.blind) or self.prepared.dtype is torch.float64:
@@ -151,7 +151,7 @@ class Separability:
             return holds
 
     def _fits(self, few: "_Few") -> bool:
-        """Whether parts add up to the whole by some rule, which is then kept."""
+        """Return whether parts add up to the whole by some rule, and keep that rule."""
         divisor = self.divisor
         if divisor is None or divisor.sums:
             return few.beyond_rounding([1.0] * len(few.parts)) <= 1
@@ -178,7 +178,7 @@ class Separability:
             divisor.sums = not divisor.sums
 
     def _nearest(self, few: "_Few", divisor: Divisor) -> list[float]:
-        """Return the shares of the parts by the rule that fits best; remember it."""
+        """Return the weights of the parts by the best rule, and remember the rule."""
         if divisor.sums:
             return [1.0] * len(few.parts)
         gaps = []
@@ -233,9 +233,9 @@ def _by_batch(pool: Sequence[_Single]) -> Iterator[list[_Single]]:
 
 
 def _unlike_halves(pool: Sequence[_Single], count: int) -> list[list[_Single]]:
-    """Choose samples in halves that count as differently as may be, and both count.
+    """Choose two halves of samples whose counts differ most, and are not zero.
 
-    So a wrong way of counting shows. None are chosen where no two samples count.
+    This exposes a wrong rule. The result is empty if fewer than two samples count.
     """
     counting = [one for one in pool if one[2] > 0]
     if len(counting) < 2:
@@ -261,7 +261,7 @@ class _Few:
         parts: The same in parts.
 
     Attributes:
-        blind: Whether rounding may do what would matter, as far as compared.
+        blind: Whether rounding may hide a difference that matters.
     """
 
     def __init__(self, test: Separability, whole: Batch, parts: list[Batch]) -> None:
@@ -286,11 +286,11 @@ class _Few:
         return [mass / sum(masses) for mass in masses]
 
     def gap(self, shares: Sequence[float]) -> float:
-        """Return how far parts are from the whole, relatively."""
+        """Return the relative difference between parts and whole."""
         return _gap(self._together, self._apart(shares))
 
     def beyond_rounding(self, shares: Sequence[float]) -> float:
-        """Return the same in units of what rounding may do."""
+        """Return the same in units of rounding error."""
         apart, moved = self._apart(shares), self._apart(shares, moved=True)
         self.blind = not _TIMES * _gap(apart, moved) < _OF_ONE
         return max(map(_beyond, self._together, apart, moved))
@@ -300,7 +300,7 @@ class _Few:
         return _Few(test, as_float64(self.whole), [as_float64(p) for p in self.parts])
 
     def _apart(self, shares: Sequence[float], *, moved: bool = False) -> _Measured:
-        """Join outputs and add all else, where results are moved by chance or not."""
+        """Join outputs and sum all else, with or without random perturbation."""
         measured = []
         for place, part in enumerate(self.parts):
             seed = derive(self._test.seed, "moved", place) if moved else None
@@ -378,7 +378,7 @@ def _beyond(whole: Parts, apart: Parts, moved: Parts) -> float:
     # A gradient of zero is all rounding, and its noise may be small by chance.
     each = gaps / (_TIMES * noise + noise.norm() + _OF_ONE * sizes + floor)
     ratios = torch.cat([(gaps.norm() / allowed).reshape(1), each])
-    ratios = ratios[~((ratios != ratios) & (gaps.norm() == 0))]  # 0 of nothing
+    ratios = ratios[~((ratios != ratios) & (gaps.norm() == 0))]  # 0 out of 0
     return float(ratios.nan_to_num(float("inf")).amax()) if ratios.numel() else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Set a model and its data up for an operator: look, group, forecast, keep graphs."""
+"""Set up a model and its data for an operator: check, group, forecast, keep graphs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
@@ -36,11 +36,11 @@ Graph = TypeVar("Graph")
 
 
 class GraphCache(Generic[Graph]):
-    """What products share, until the model changes or the memory is wanted back.
+    """Graphs that products share, until the model changes or memory is needed.
 
     Args:
         retain: Whether the graphs of all chunks fit in memory together.
-        offload: Whether their tensors lie on the host.
+        offload: Whether their tensors are kept on the host.
         staying: Tensors that exist anyway, such as parameters.
     """
 
@@ -55,7 +55,7 @@ class GraphCache(Generic[Graph]):
         return self._retain and not any(group.coupled for group in groups)
 
     def graph(self, group: Group, chunk: Chunk, build: Callable[[], Graph]) -> Graph:
-        """Return a chunk's graph, built if it is not there.
+        """Return a chunk's graph, and build it if needed.
 
         Where batch statistics run over several chunks, graphs are never kept: those
         groups are cut since their graphs do not fit.
@@ -69,26 +69,26 @@ class GraphCache(Generic[Graph]):
         return graph
 
     def kept(self, chunk: Chunk) -> Graph | None:
-        """Return a chunk's graph if it is there."""
+        """Return a chunk's graph if it is kept."""
         return self._graphs.get(chunk)
 
     def __len__(self) -> int:
-        """Count the graphs that are held."""
+        """Return the number of kept graphs."""
         return len(self._graphs)
 
     def clear(self) -> None:
-        """Let everything go."""
+        """Free all graphs."""
         self._graphs.clear()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SetUp:
-    """What operators on parameters start from.
+    """The state that operators on parameters start from.
 
     Attributes:
         prepared: The model and its data, with passes settled.
         retain: Whether the graphs of all chunks fit in memory together.
-        offload: Whether graphs lie on the host.
+        offload: Whether graphs are kept on the host.
         forecast_bytes: Memory that the largest pass takes at its peak, None where that
             is unknown.
         partition: Samples of each batch as given, those of all ranks.
@@ -103,13 +103,13 @@ class SetUp:
     coupled: bool
 
     def graphs(self) -> GraphCache[Any]:
-        """Return where products keep the graphs that they share."""
+        """Return the cache for graphs that products share."""
         staying = list(self.prepared.model.parameters())
         return GraphCache(retain=self.retain, offload=self.offload, staying=staying)
 
 
 def set_up(problem: Problem, measured: Measurement) -> SetUp:
-    """Prepare a model, look at it, and decide what its passes take."""
+    """Prepare a model, check it, and decide what its passes run on."""
     team, seed, micro_batch = as_team(problem.team), problem.seed, problem.micro_batch
     mass, randomness = measured.mass, problem.randomness
     with Exclusive(), team.reporting_errors():
@@ -182,7 +182,7 @@ def set_up(problem: Problem, measured: Measurement) -> SetUp:
 
 
 def _parted(groups: Sequence[Group]) -> tuple[list[Group], list[Chunk]]:
-    """Return the groups that products take, and the chunks of the others."""
+    """Return the groups that products use, and the chunks of the others."""
     idle = [chunk for group in groups if not group.counts for chunk in group.chunks]
     return [group for group in groups if group.counts], idle
 
@@ -198,9 +198,9 @@ def _streams(prepared: PreparedModel) -> bool:
 
 
 def _refuse_to_part(prepared: PreparedModel, groups: Sequence[Group]) -> None:
-    """Refuse statistics over several passes where a pass differentiates them.
+    """Refuse statistics over several passes if the model differentiates them itself.
 
-    What a model passes back itself, it would pass back within each chunk alone.
+    The model's own backward pass would see only one chunk at a time.
     """
     coupled = any(group.coupled for group in groups)
     if prepared.team.largest(coupled and prepared.measure.differentiates):
@@ -270,7 +270,7 @@ def _first_that_counts(
 
 
 def _parts_of(batch: Batch, micro_batch: int | None) -> Sequence[Batch]:
-    """Return what passes take of a batch."""
+    """Return the parts of a batch that passes run on."""
     return [batch] if micro_batch is None else split_batch(batch, micro_batch)
 
 

@@ -1,4 +1,4 @@
-"""What may be given as data, the same whenever it is read, and read as it is needed."""
+"""Accepted kinds of data, the same on every read, and read when needed."""
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ def read_batches(
 
     Args:
         batches: The data.
-        max_batches: How many to take at most, from the first.
+        max_batches: Largest number of batches, from the first.
 
     Example:
         >>> x, y = torch.zeros(4, 2), torch.zeros(4)
@@ -77,7 +77,7 @@ def read_batches(
 
 
 class StreamedBatches(Sequence[Batch]):
-    """Batches of a loader, read again whenever they are wanted, one at a time.
+    """Batches of a loader, read again when needed, one at a time.
 
     Each reading starts from the random states of the first, the loader's own
     generators among them, so that a loader that shuffles gives one partition; and the
@@ -107,7 +107,7 @@ class StreamedBatches(Sequence[Batch]):
         return tuple(self._samples[: len(self)])
 
     def first(self, count: int) -> "StreamedBatches":
-        """Return no more than some batches of the same loader."""
+        """Return at most so many batches of the same loader."""
         most = count if self._most is None else min(count, self._most)
         shorter = StreamedBatches(self._loader, most)
         shorter._start = shorter._state = self._start
@@ -189,11 +189,11 @@ class StreamedBatches(Sequence[Batch]):
 
 
 class Piece:
-    """Some samples of one batch of a stream, loaded when they are wanted.
+    """Some samples of one batch of a stream, loaded when needed.
 
     Args:
         stream: The batches.
-        place: Which of them.
+        place: Index of the batch.
         span: First sample and the one past the last; all by default.
     """
 
@@ -204,7 +204,7 @@ class Piece:
 
     @property
     def samples(self) -> int | None:
-        """How many they are."""
+        """Number of samples."""
         if self._span is None:
             return self._stream.samples[self._place]
         return self._span[1] - self._span[0]

@@ -5,5 +5,5 @@
 - ``sample_blocks``: the Jacobians of single samples, from few cotangents.
 - ``quadrature_values``: bounds where matrices would not fit; the result.
 
-May touch: ``solvers`` and what stands before it. Start reading at ``values``.
+May import: ``solvers`` and packages before it. Start reading at ``values``.
 """

@@ -18,11 +18,11 @@ from .sample_blocks import SampleBlocks, Supports, sample_blocks, supports_of
 # where the whole product takes 9.9 (one core of an AMD EPYC, 784 rows of which each
 # depends on a third of the columns).
 _PANEL = 112
-# Share of the multiplications up to which panels are taken.
+# Share of the multiplications up to which panels are used.
 _WORTH = 0.75
 # Columns that are reduced at a time; 16 took 0.98 of the time of 32.
 _COLUMNS = 16
-# Matrices up to this size take no time, and those within these limits no scaling.
+# Matrices up to this size cost nothing, and those within these limits need no scaling.
 _SMALL = 32
 _LIMITS = 1e-120, 1e120
 
@@ -62,7 +62,7 @@ def resolved_values(
 
 
 def gram_values(matrix: Tensor, room: np.ndarray | None = None) -> np.ndarray:
-    """Return singular values from the smaller Gram matrix in float64, descending."""
+    """Return singular values, descending, from the smaller Gram matrix in float64."""
     if not matrix.numel():
         return np.zeros(0)
     wide = matrix.shape[0] <= matrix.shape[1]
@@ -113,7 +113,7 @@ def gram_triangle(matrix: np.ndarray, room: np.ndarray | None = None) -> np.ndar
 
 
 def _panels(matrix: np.ndarray) -> list[Panel]:
-    """Cut rows into panels, with the columns between which each is not zero."""
+    """Split rows into panels, with the range of nonzero columns of each."""
     panels: list[Panel] = []
     for start in range(0, len(matrix), _PANEL):
         rows = slice(start, min(start + _PANEL, len(matrix)))
@@ -124,7 +124,7 @@ def _panels(matrix: np.ndarray) -> list[Panel]:
 
 
 def _pairs(panels: list[Panel]) -> Iterator[tuple[slice, slice, int, int]]:
-    """Yield pairs of panels, each once, and where the columns filled in both are."""
+    """Yield each pair of panels once, with the columns that are nonzero in both."""
     for place, (some, low, high) in enumerate(panels):
         for others, start, stop in panels[place:]:
             yield some, others, max(low, start), min(high, stop)
@@ -157,7 +157,7 @@ def _eigenvalues(gram: np.ndarray) -> np.ndarray:
 
 
 def _check_finite(finite: bool) -> None:
-    """Refuse a Gram matrix by its diagonal, which bounds all other entries."""
+    """Refuse NaN or infinity on the diagonal, which bounds all other entries."""
     if not finite:
         raise MeasurementError(
             "the Jacobian holds NaN or infinity: look for square roots or divisions at "
@@ -231,7 +231,7 @@ def sample_values(
 
 
 def _checked(jacobian: BlockJacobian, blocks: SampleBlocks) -> Iterator[Tensor]:
-    """Yield the matrices; where rows share vectors, up to the first that is wrong."""
+    """Yield the matrices; if rows share vectors, stop at the first wrong one."""
     vector = normal_vector(jacobian, stream(0, "check"))
     wanted = jacobian.matvec(vector).reshape(jacobian.samples, -1)
     given = blocks.matrices(vector.reshape(jacobian.samples, -1))
@@ -244,7 +244,7 @@ def _checked(jacobian: BlockJacobian, blocks: SampleBlocks) -> Iterator[Tensor]:
 def forecast(
     rows: int, columns: int, count: int, jacobian: BlockJacobian, matrix_bytes: int
 ) -> None:
-    """Refuse Jacobians that would not fit."""
+    """Refuse Jacobians that would not fit in memory."""
     wanted = bytes_wanted(rows, columns, count, jacobian.dtype)
     if wanted > matrix_bytes:
         raise MeasurementError(

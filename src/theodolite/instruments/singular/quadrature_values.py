@@ -1,4 +1,4 @@
-"""The result, and singular values of a Jacobian from its products alone."""
+"""The result class, and singular values of a Jacobian from its products only."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -91,7 +91,7 @@ class SingularValues(Reading):
 CELLS = 512
 # Confidence of the band.
 LEVEL = 0.95
-# Starts taken at most: chance then adds 0.24/sqrt(n) to the band.
+# Largest number of starts: sampling error then adds 0.24/sqrt(n) to the band.
 _PROBES = 64
 
 
@@ -104,7 +104,7 @@ def by_quadrature(
     basis: Placement,
     watch: Stopwatch,
 ) -> SingularValues:
-    """Estimate the distribution from random starts among the units that matter."""
+    """Estimate the distribution from random starts on the active units."""
     rows, columns = active_units(jacobian, seed=seed)
     right = int(columns.sum()) <= int(rows.sum())
     operator: Operator = jacobian if right else jacobian.T

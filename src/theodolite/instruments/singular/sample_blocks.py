@@ -15,9 +15,9 @@ from theodolite.core import MeasurementError, stream
 
 from ..operators.block_jacobian import CHUNK, BlockJacobian
 
-# Probes are taken where they are so many times fewer than the rows they may save.
+# Probes are used if they are so many times fewer than the rows they may save.
 _FEWER = 8
-# In types that are coarser, sums of random numbers vanish by chance.
+# In lower precision, sums of random numbers vanish by chance.
 _COARSEST = 1e-6
 
 
@@ -95,7 +95,7 @@ def supports_of(jacobian: BlockJacobian, *, seed: int = 0) -> Supports:
 def _reaching(
     jacobian: BlockJacobian, axes: list[int], seed: int
 ) -> tuple[Tensor, ...]:
-    """Return for each axis the inputs of a sample that reach a place along it."""
+    """Return, for each axis, the inputs of a sample that reach each place along it."""
     samples, *shape = jacobian.output_shape
     drawn = stream(seed, "supports").standard_normal(jacobian.output_shape)
     noise = torch.as_tensor(drawn).to(dtype=jacobian.dtype, device=jacobian.device)

@@ -29,7 +29,7 @@ from .quadrature_values import CELLS, SingularValues, by_quadrature
 
 
 class Take(Protocol):
-    """Takes the singular values of a Jacobian, and their errors."""
+    """Computes the singular values of a Jacobian, and their errors."""
 
     def __call__(
         self,
@@ -39,7 +39,7 @@ class Take(Protocol):
         *,
         matrix_bytes: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Take them from the rows and columns of two masks."""
+        """Return them, from the rows and columns of two masks."""
         ...
 
 
@@ -122,11 +122,11 @@ def singular_values(
         batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
         block: Name of a submodule, or of the first and the last of a span.
         norm_mode: Statistics that normalisation layers use, as for :class:`Problem`.
-        method: How; see above.
+        method: Which of the above.
         tol: Error of the distribution function wanted, in the supremum.
         max_steps: Steps a random start may take; each is a product and a transposed
             one.
-        seed: Of the random starts.
+        seed: Seed of the random starts.
         matrix_bytes: Memory that Jacobians may take as matrices.
         basis_bytes: Memory that the vectors of a random start may take.
         basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
@@ -203,7 +203,7 @@ def _choose(jacobian: BlockJacobian, tol: float, matrix_bytes: int) -> Method:
 def _by_values(
     jacobian: BlockJacobian, method: str, matrix_bytes: int, watch: Stopwatch
 ) -> SingularValues:
-    """Take every singular value, of the whole Jacobian or of its blocks."""
+    """Return every singular value, of the whole Jacobian or of its blocks."""
     rows, columns = active_units(jacobian)
     take = whole_values if method == "dense" else sample_values
     measured, errors = over_ranks(
@@ -257,7 +257,7 @@ def _fractions(
     points: np.ndarray,
     size: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the distribution function, and what it is at least and at most."""
+    """Return the distribution function, with its lower and upper bounds."""
     smallest = np.where(kept, measured, 0.0)
     moved = (measured + errors, smallest, np.where(kept, measured - errors, 0.0))
     above = [

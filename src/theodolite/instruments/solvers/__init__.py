@@ -11,6 +11,6 @@
   forecasts the memory and chooses where to keep them.
 - ``checks``: what solvers require of an operator and of their settings.
 
-May touch: ``operators`` and what stands before it; never a model. Start reading at
+May import: ``operators`` and packages before it; never a model. Start reading at
 ``lanczos``.
 """

@@ -69,7 +69,7 @@ class Basis(ABC):
 
     @abstractmethod
     def rotate(self, weights: np.ndarray) -> None:
-        """Put weighted sums of the first rows in the place of the first of them."""
+        """Replace the first rows by weighted sums of them."""
 
     @abstractmethod
     def inner(self, other: "Basis") -> Tensor:
@@ -77,14 +77,14 @@ class Basis(ABC):
 
     @abstractmethod
     def stretches(self, width: int) -> Iterator[Tensor]:
-        """Yield all rows of some columns at a time, those that are kept here."""
+        """Yield all rows of some columns at a time, for columns that are kept here."""
 
     def whole(self, part: Tensor) -> Tensor:
-        """Return a vector of all columns from that of those which are kept here."""
+        """Return a vector of all columns from the columns that are kept here."""
         return part
 
     def agreed(self, vector: Tensor) -> Tensor:
-        """Return a vector as all processes that share the basis are to see it."""
+        """Return a vector that is the same on all processes that share the basis."""
         return vector
 
     def remove_twice(self, vector: Tensor, count: int) -> np.ndarray:
@@ -129,7 +129,7 @@ class DeviceBasis(Basis):
         return combined(self._weights(weights), self._rows[: weights.shape[1]])
 
     def rotate(self, weights: np.ndarray) -> None:
-        """Put weighted sums of the first rows in the place of the first of them."""
+        """Replace the first rows by weighted sums of them."""
         count, size = weights.shape
         given = self._weights(weights)
         for columns in self._rows.split(_CHUNK, dim=1):
@@ -158,7 +158,7 @@ class DeviceBasis(Basis):
 # Bytes of a block: a power of two, to which pinned memory is rounded up; a copy of so
 # much takes milliseconds, against microseconds to start it.
 _BLOCK_BYTES = 2**28
-# Of what is free on the device, a block takes this share at most.
+# Largest share of the device's free memory for a block.
 _SHARE = 8
 
 
@@ -206,7 +206,7 @@ class HostBasis(Basis):
         return coefficients.cpu().numpy()
 
     def remove_twice(self, vector: Tensor, count: int) -> np.ndarray:
-        """Do so twice, in three journeys."""
+        """Do so twice, in three transfers."""
         first = self._coefficients(vector, count)
         second = torch.zeros_like(first)
         for part, rows in self._sent(vector, count):
@@ -225,7 +225,7 @@ class HostBasis(Basis):
         return sums
 
     def rotate(self, weights: np.ndarray) -> None:
-        """Put weighted sums of the first rows in the place of the first of them."""
+        """Replace the first rows by weighted sums of them."""
         count, size = weights.shape
         given = self._weights(weights)
         for block in self._blocks:

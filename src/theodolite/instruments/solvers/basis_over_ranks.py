@@ -1,4 +1,4 @@
-"""A basis that several processes keep together, a slice of every row each.
+"""A basis that several processes share; each keeps a slice of every row.
 
 Vectors that come and go are whole, and the same, in all processes; so are operators'
 products. Coefficients are sums over slices, and slices that were changed are gathered
@@ -25,7 +25,7 @@ class SharedBasis(Basis):
         capacity: Rows that it holds at most.
         length: Numbers per row.
         like: A vector such as those that it will hold, or the operator of them.
-        team: Who shares it.
+        team: Processes that share it.
         alike: Whether products come out the same in all processes, as sums over them
             do; else a bit may differ, and the owner of a slice decides.
     """
@@ -48,7 +48,7 @@ class SharedBasis(Basis):
         self._own = DeviceBasis(capacity, self._width, like)
 
     def store(self, place: int, vector: Tensor) -> None:
-        """Keep the own slice of a vector."""
+        """Keep this process's slice of a vector."""
         self._own.store(place, self._slice(vector))
 
     def row(self, place: int) -> Tensor:
@@ -71,7 +71,7 @@ class SharedBasis(Basis):
         return torch.stack([self.whole(row) for row in own])
 
     def rotate(self, weights: np.ndarray) -> None:
-        """Put weighted sums of the first rows in the place of the first of them."""
+        """Replace the first rows by weighted sums of them."""
         self._own.rotate(weights)
 
     def inner(self, other: Basis) -> Tensor:
@@ -80,7 +80,7 @@ class SharedBasis(Basis):
         return self._team.sum(self._own.inner(other._own))
 
     def stretches(self, width: int) -> Iterator[Tensor]:
-        """Yield all rows of some columns at a time, those of the own slice."""
+        """Yield all rows of some columns at a time, for this process's slice."""
         yield from self._own.stretches(width)
 
     def whole(self, part: Tensor) -> Tensor:
@@ -93,7 +93,7 @@ class SharedBasis(Basis):
 
     @property
     def device_bytes(self) -> int:
-        """Those of the own slices."""
+        """Bytes of this process's slices."""
         return self._own.device_bytes
 
     def _removed(self, vector: Tensor, count: int, *, times: int) -> np.ndarray:
@@ -107,7 +107,7 @@ class SharedBasis(Basis):
         return total.cpu().numpy()
 
     def _slice(self, vector: Tensor) -> Tensor:
-        """Return a copy of the own slice of a vector, of full width."""
+        """Return a copy of this process's slice of a vector, in full width."""
         own = vector.new_zeros(self._width)
         here = vector[self._first : self._first + self._width]
         own[: len(here)] = here

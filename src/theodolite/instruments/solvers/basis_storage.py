@@ -127,12 +127,12 @@ of vectors on their way and 40 of basis (10 vectors), with 40 GiB free on cuda:0
 def forecast_of(
     operator: Operator, *, vectors: int, length: int | None = None
 ) -> MemoryForecast:
-    """Forecast what a solver takes that keeps some vectors.
+    """Forecast the memory of a solver that keeps some vectors.
 
     Under a team, all of its processes ask together, and get the same answer.
 
     Args:
-        operator: What is multiplied; nothing is.
+        operator: The operator; no product is computed.
         vectors: How many are kept.
         length: Numbers that each of them holds; as many as columns by default.
     """
@@ -169,7 +169,7 @@ class Storage:
 
     Attributes:
         place: On the device, on the host, or shared over the processes of ``team``.
-        team: Those that share it.
+        team: Processes that share it.
         alike: Whether products come out the same in all of them.
     """
 
@@ -178,14 +178,14 @@ class Storage:
     alike: bool = False
 
     def basis(self, capacity: int, length: int, like: Tensor | Operator) -> Basis:
-        """Make an empty basis of vectors such as one that is given."""
+        """Return an empty basis for vectors like a given one."""
         if self.place == "shared" and self.team is not None:
             return SharedBasis(capacity, length, like, self.team, alike=self.alike)
         kind = HostBasis if self.place == "host" else DeviceBasis
         return kind(capacity, length, like)
 
     def told(self, words: str) -> str:
-        """Add to a method where the basis was, if it was not on the device."""
+        """Add the place of the basis to a method, if it is not the device."""
         if self.place == "shared" and self.team is not None:
             return f"{words}, basis over {self.team.size} processes"
         return words if self.place == "device" else f"{words}, basis on the host"
@@ -202,11 +202,11 @@ def storage_for(
     least: int | None = None,
     length: int | None = None,
 ) -> Storage:
-    """Return where a basis is to be kept, or say that there is no room for it.
+    """Return where to keep a basis, or raise if there is no room for it.
 
     Args:
         operator: Whose products fill it.
-        wish: The place, or "auto" for the fastest with room.
+        wish: The requested place, or "auto" for the fastest with room.
         vectors: How many it may come to hold.
         least: How many it holds for certain; as many by default.
         length: Numbers that each of them holds; as many as columns by default.
@@ -232,7 +232,7 @@ def storage_for(
 
 
 def check_placement(wish: str) -> None:
-    """Refuse a place that there is not."""
+    """Refuse an unknown place."""
     if wish not in get_args(Placement):
         raise unknown_name("place of a basis", wish, get_args(Placement))
 

@@ -111,12 +111,12 @@ class Bidiagonalisation:
 
     @property
     def size(self) -> int:
-        """Steps taken."""
+        """Number of steps taken."""
         return len(self._diagonal)
 
     @property
     def full(self) -> bool:
-        """Whether no further step can or need be taken."""
+        """Whether no further step is possible or needed."""
         return self.exhausted or not self.finite or self.size == self._right.capacity
 
     def step(self) -> None:
@@ -213,7 +213,7 @@ def grid(top: float, cells: int) -> np.ndarray:
 
 
 def chance(size: int, probes: int, level: float) -> float:
-    """Return what random starts add to the bound, at a confidence level."""
+    """Return the sampling error of random starts, at a confidence level."""
     from scipy.stats import kstwobign
 
     return float(kstwobign.ppf(level) * np.sqrt(2 / ((size + 2) * probes)))

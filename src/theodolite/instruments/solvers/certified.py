@@ -270,7 +270,7 @@ def _start(
 
 
 def _stepped(search: Search, pairs: Pairs, krylov: Krylov) -> bool:
-    """Take a step, or say why not."""
+    """Take a step, or return why not."""
     if krylov.invariant:
         return False
     if pairs.spent >= search.max_matvecs or krylov.full:
@@ -287,7 +287,7 @@ def _stepped(search: Search, pairs: Pairs, krylov: Krylov) -> bool:
 
 
 def _needed(side: _Side, norm: float, tol: float, floor: float) -> float:
-    """Return how far the complement may reach if the pairs are to be good enough."""
+    """Return how large eigenvalues of the complement may be for good enough pairs."""
     allowed = np.maximum(tol * np.abs(side.heights), floor)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         gap = np.where(norm > allowed, norm**2 / allowed - allowed, norm - allowed)
@@ -302,7 +302,7 @@ def _turned(krylov: Krylov, sign: int) -> tuple[np.ndarray, np.ndarray]:
 def _refound(
     search: Search, pairs: Pairs, locked: _Locked, krylov: Krylov, floor: float
 ) -> bool:
-    """Take the wanted pairs from both searches, once they are close enough."""
+    """Compute the wanted pairs from both searches, once they are close enough."""
     count, leaks = len(locked.values), krylov.leaks
     both = np.block([[np.diag(locked.values), leaks], [leaks.T, krylov.projected]])
     values, turn = np.linalg.eigh((both + both.T) / 2)
@@ -328,7 +328,7 @@ def _refound(
 def _conclude(
     pairs: Pairs, locked: _Locked, krylov: Krylov, sides: list[_Side], share: float
 ) -> None:
-    """State how far each value may be off, given what may have been missed."""
+    """Set the error of each value, given what may have been missed."""
     ritz = krylov.ritz()
     pairs.sharp = np.zeros(len(locked.values))
     for side in sides:

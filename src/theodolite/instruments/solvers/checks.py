@@ -1,4 +1,4 @@
-"""What every spectrum asks of its operator and of its settings."""
+"""Checks of operators and settings that all solvers share."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _EXPLAINED = 2.0
 
 
 def norms_of(operator: Operator) -> dict[str, Any]:
-    """Return what readings say of norms; a plain matrix counts as ``eval``."""
+    """Return the norm mode for readings; a plain matrix counts as ``eval``."""
     return {
         "norm_mode": NormMode(getattr(operator, "norm_mode", NormMode.EVAL)),
         "norm_layers": getattr(operator, "norm_layers", {}),
@@ -22,7 +22,7 @@ def norms_of(operator: Operator) -> dict[str, Any]:
 
 
 def symmetric(operator: Any) -> Operator:
-    """Return an operator that has a real spectrum, or refuse it."""
+    """Return an operator with a real spectrum, or refuse it."""
     if not operator.symmetric:
         raise MeasurementError(
             f"{type(operator).__name__} of shape {operator.shape} is not symmetric: "
@@ -43,13 +43,13 @@ def check_count(name: str, value: int, least: int = 1) -> None:
 
 
 def check_precision(tol: float | None) -> None:
-    """Refuse what is no precision to ask of a sampling estimate."""
+    """Refuse a value that is not a precision for a sampling estimate."""
     if tol is not None and not tol > 0:
         raise ConfigError(f"tol is {tol!r}: pass a number above 0, as 0.1, or None")
 
 
 def relative_error(error: float, value: float) -> float:
-    """Return an error over the size of its value; infinite where that is 0."""
+    """Return an error divided by the size of its value; infinite if that is 0."""
     if value:
         return error / abs(value)
     return float("inf") if error else 0.0

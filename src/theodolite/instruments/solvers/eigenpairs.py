@@ -31,7 +31,7 @@ Stop = Literal["residual", "value"]
 
 @dataclass(frozen=True)
 class Search:
-    """Which eigenpairs to search, and with which budget.
+    """Which eigenpairs to search for, and with which budget.
 
     For every ``stop``, a residual is at most ``cap`` times the value. ``storage`` says
     where the basis is kept; known pairs are on the device.
@@ -63,7 +63,7 @@ class Pairs:
         directions: One residual direction a sweep.
         scale: Lower bound on the norm of the operator.
         noise: Estimated error of a product.
-        spent: Products.
+        spent: Products used so far.
         steps: Products of the first sweep.
         sharp: Bounds that hold unless something was missed, where that was tested.
         graph_norms: What rounding in the graph adds to the residuals, where measured.
@@ -109,7 +109,7 @@ def gaps_of(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 
 def sharpened(bounds: np.ndarray, gaps: np.ndarray) -> np.ndarray:
-    """Return residual² over the gap where one is known and that is less."""
+    """Return residual² over the gap if a gap is known and that is smaller."""
     known = (gaps > 0) & np.isfinite(gaps)
     with np.errstate(divide="ignore", invalid="ignore"):
         squares = np.where(known, bounds**2 / gaps, np.inf)
@@ -127,7 +127,7 @@ def eigenpairs(
 
 
 def searched(operator: Operator, search: Search, *, start: Tensor | None) -> Pairs:
-    """Return eigenpairs with residuals as the recurrence foresees them."""
+    """Return eigenpairs with residuals as predicted by the recurrence."""
     n = operator.shape[1]
     empty = torch.empty(0, n, dtype=operator.dtype, device=operator.device)
     pairs, sweep = Pairs(vectors=empty, directions=empty), 0
@@ -260,7 +260,7 @@ def _settled(
 
 
 def _height(values: np.ndarray, ends: Ends) -> list[np.ndarray]:
-    """Return, an end each, numbers that are larger the more a value is wanted."""
+    """Return, per end, numbers that are larger the more a value is wanted."""
     if ends == "magnitude":
         return [np.abs(values)]
     return {"both": [values, -values], "largest": [values], "smallest": [-values]}[ends]
@@ -273,7 +273,7 @@ def _extremes(ritz: Ritz, search: Search) -> list[float]:
 def _extremes_and_last(
     ritz: Ritz, search: Search, pairs: Pairs
 ) -> list[tuple[int, float, float]]:
-    """Return, an end each, the best new value and the last that is wanted so far."""
+    """Return, per end, the best new value and the last wanted one so far."""
     rows = []
     new, old = _height(ritz.values, search.ends), _height(pairs.values, search.ends)
     for fresh, known in zip(new, old, strict=True):
@@ -304,7 +304,7 @@ def _more_to_come(
 
 
 def _merge(krylov: Krylov, ritz: Ritz, search: Search, pairs: Pairs) -> None:
-    """Add a sweep's best pairs and drop what is not wanted any more."""
+    """Add a sweep's best pairs and drop those no longer wanted."""
     places = np.unique(np.concatenate(wanted(ritz.values, search.k, search.ends)))
     sweep = len(pairs.directions)
     pairs.directions = torch.cat([pairs.directions, krylov.pending[None]])
@@ -322,7 +322,7 @@ def _merge(krylov: Krylov, ritz: Ritz, search: Search, pairs: Pairs) -> None:
 
 
 def _verify(operator: Operator, search: Search, pairs: Pairs) -> None:
-    r"""Multiply once more, and add what the recurrence did not foresee.
+    r"""Multiply once more, and add the residual that the recurrence did not predict.
 
     For random signs $c_i$ the norm of $\sum_i c_i (Hy_i - \theta_i y_i - r_i)$ is, in
     mean square, that of all the unforeseen residuals together.

@@ -25,7 +25,7 @@ from .long_vectors import all_finite, norm, take_out
 
 @dataclass(frozen=True)
 class Ritz:
-    r"""Ritz values, ascending, with what certifies them.
+    r"""Ritz values, ascending, with the numbers that certify them.
 
     Attributes:
         values: $\theta_i$.
@@ -46,7 +46,7 @@ class Ritz:
 
 
 class Krylov:
-    r"""An orthonormal basis that grows by one product a step.
+    r"""An orthonormal basis that grows by one product per step.
 
     Rows are stored in the operator's own precision: against float64 storage on float32
     operators Ritz values moved by less than the noise of one product (1e-9 of the norm
@@ -101,7 +101,7 @@ class Krylov:
 
     @property
     def pending(self) -> Tensor:
-        """The vector that comes next, zero where there is none."""
+        """The next vector, zero if there is none."""
         return self._rows.row(self.size) * (0.0 if self.invariant else 1.0)
 
     @property
@@ -216,7 +216,7 @@ class Krylov:
 
 
 def grow(spaces: Sequence[Krylov], operator: Operator) -> None:
-    """Fill several spaces of one operator, a step of each at a time."""
+    """Fill several Krylov spaces of one operator, one step of each at a time."""
     with operator.together():
         while growing := [space for space in spaces if space.growing]:
             if len(growing) == 1:  # in no more memory than one takes

@@ -72,7 +72,7 @@ def combined(weights: Tensor, rows: Tensor) -> Tensor:
 
 
 def stretches(rows: Tensor, width: int) -> Iterator[Tensor]:
-    """Yield all rows of some columns at a time, as products of matrices take them."""
+    """Yield all rows of some columns at a time, sized for matrix products."""
     for part in rows.split(width, dim=1):
         yield part.contiguous() if _far(rows) else part
 
@@ -89,7 +89,7 @@ def norm(vector: Tensor) -> float:
 
 
 def dot(first: Tensor, second: Tensor) -> float:
-    """Add products up in float64, a stretch at a time."""
+    """Return the dot product, summed in float64 block by block."""
     width = _ON_CARD if first.device.type == "cuda" else _EXACT
     if 0 < len(first) <= width:
         return float(first.double() @ second.double())
@@ -100,14 +100,14 @@ def dot(first: Tensor, second: Tensor) -> float:
 
 
 def squared_norm(vector: Tensor) -> float:
-    """Add squares up in float64, a stretch at a time."""
+    """Return the squared norm, summed in float64 block by block."""
     if len(vector) <= _EXACT:
         return float(vector.double().square().sum())
     return dot(vector, vector)
 
 
 def all_finite(vector: Tensor) -> bool:
-    """Whether a vector holds neither NaN nor infinity, a stretch at a time."""
+    """Return whether a vector holds neither NaN nor infinity, block by block."""
     parts = (vector,) if len(vector) <= _SEEN else vector.split(_SEEN)
     return all(bool(torch.isfinite(part).all()) for part in parts)
 
@@ -118,7 +118,7 @@ def _far(rows: Tensor) -> bool:
 
 
 def _width(vector: Tensor) -> int | None:
-    """Return the stretches that a vector is cut into, None where it is not."""
+    """Return the block length for a vector, None if it is not split."""
     width = _ON_CARD if vector.device.type == "cuda" else _STRETCH
     short = len(vector) <= width or vector.dtype == torch.float64
     return None if short else width

@@ -41,9 +41,9 @@ from .long_vectors import squared_norm
 # Points at which the truncation is looked at beyond an edge, evenly on a logarithmic
 # axis from a quarter of the distance to the nearest node.
 _OFFSETS = 16
-# Terms of the bound that are formed at once, half a MiB of them.
+# Terms of the bound that are computed at once: half a MiB.
 _ENTRIES = 2**16
-# Bytes up to which the bases of several vectors are kept at a time.
+# Largest bytes of the bases of several vectors that are kept at a time.
 _SIDE_BY_SIDE = 2**28
 
 
@@ -219,7 +219,7 @@ def quadrature_of(
 
 
 def _room(operator: Operator, steps: int, basis_bytes: int) -> int:
-    """Return how many bases there is room for; refuse where there is not for one."""
+    """Return how many bases fit in memory; refuse if not even one does."""
     vector = operator.shape[1] * operator.dtype.itemsize
     fewer = basis_bytes // vector - 1
     refuse_beyond(

@@ -34,14 +34,14 @@ Draw = Callable[[Operator, np.random.Generator], Tensor]
 
 @dataclass(frozen=True)
 class Sketch:
-    r"""Leading directions and what the operator does to them, as rows.
+    r"""Leading directions and their products with the operator, as rows.
 
     Attributes:
         directions: $Q^\top$, wherever it is kept.
         forms: $q^\top H q$ of each direction.
         products: $(HQ)^\top$, None unless requested.
         scale: Largest product, a lower bound on the norm of the operator.
-        finite: Whether all products were.
+        finite: Whether all products were finite.
     """
 
     directions: Basis
@@ -51,7 +51,7 @@ class Sketch:
     finite: bool
 
     def rest(self, vector: Tensor) -> Tensor:
-        """Take the leading directions out of a vector."""
+        """Return a vector without its components along the leading directions."""
         rest = vector.clone()
         if self.directions.capacity:
             self.directions.remove_twice(rest, self.directions.capacity)

@@ -1,4 +1,4 @@
-"""All critical points of an energy on a sphere, or word that some are missing."""
+"""All critical points of an energy on a sphere, or a warning that some are missing."""
 
 import math
 from contextlib import nullcontext
@@ -48,17 +48,17 @@ def critical_points(
     Args:
         energy: Maps a batch of points (batch, dimension), float64, to their energies
             (batch,), each from its own row; a module is left as found.
-        dimension: Of the space that the sphere lies in, 2 or more.
-        radius: Of the sphere.
-        starts: In the first round.
-        max_starts: In all; a search that is not complete by then says so.
+        dimension: Dimension of the space around the sphere, 2 or more.
+        radius: Radius of the sphere.
+        starts: Starts in the first round.
+        max_starts: Starts in all; a search not complete by then says so.
         max_steps: Of Newton's method, a start; those that arrive do so in fewer.
         tol: Tangent gradient at which it stops, over that at random points.
         antipodal: Whether the energy is known to be even or odd, so that critical
             points come in pairs of opposite sign.
         bound: Greatest number possible, if one is known, such as
             $2\,((p-1)^\Lambda - 1)/(p-2)$ of a single order p.
-        seed: Of the starts.
+        seed: Seed of the starts.
 
     Example:
         >>> levels = torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64)
@@ -126,7 +126,7 @@ def _check(
 
 
 def _device(module: nn.Module | None) -> torch.device:
-    """Return where a module's numbers lie, and make it deterministic."""
+    """Return the device of a module, and make the module deterministic."""
     if module is None:
         return torch.device("cpu")
     module.eval()
@@ -148,7 +148,7 @@ def _on_sphere(
 
 
 def _scale(energy: Energy, points: Tensor) -> float:
-    """Return the size of the gradient at random points; see that rows stand alone."""
+    """Return the gradient's size at random points; check that rows are independent."""
     with torch.no_grad():
         together, alone = energy(points), energy(points[:1])
     here = landscape(energy, points)

@@ -32,7 +32,7 @@ class Distinct:
         self._apart = apart
 
     def add(self, arrivals: np.ndarray) -> None:
-        """Add points, each to those that it is near to or as a new one."""
+        """Add points; a point near a known one counts as a hit of that one."""
         if not len(arrivals):
             return
         every = np.concatenate([self.points, arrivals])

@@ -27,23 +27,23 @@ class CriticalPoints(Reading):
     r"""Critical points of an energy on a sphere.
 
     Attributes:
-        counts: How many there are of each index.
-        total: How many there are.
+        counts: Number of points of each index.
+        total: Number of all points.
         missing: Zero where the search is complete, infinity where some are missing;
             the error of the counts.
         euler: $\sum (-1)^{index}$ over all points.
-        characteristic: What it is for all: 2 on spheres of even dimension, else 0.
+        characteristic: Value of this for all: 2 on spheres of even dimension, else 0.
         starts: Starts that arrived somewhere.
         lone: Points met once only: their share of the starts is about the chance that
             the next start finds a new one.
-        energies: Of the points, in rising order.
+        energies: Energies of the points, ascending.
         energy_errors: What the residual leaves open of each, to first order.
         indices: Negative eigenvalues of the tangent Hessian at each.
         residuals: Size of the tangent gradient at each, over that at random points.
         distances: How far the true point is, to first order, in units of the radius.
         bends: Smallest magnitude of the tangent Hessian's eigenvalues at each.
         hits: Starts that ended at each.
-        points: The points, a row each.
+        points: The points, one row each.
     """
 
     counts: Annotated[np.ndarray, Dims("index", error="missing")]
@@ -64,11 +64,11 @@ class CriticalPoints(Reading):
 
     @property
     def complete(self) -> bool:
-        """Whether nothing speaks for a point that is missing."""
+        """Whether no sign of a missing point was found."""
         return self.missing == 0
 
     def below(self, energy: float) -> np.ndarray:
-        """Return how many there are of each index, of energies up to one."""
+        """Return the number of points of each index, up to a given energy."""
         kept = self.indices[self.energies <= energy]
         return np.bincount(kept, minlength=self.counts.size)
 
@@ -97,7 +97,7 @@ class Search:
     Attributes:
         distinct: The points.
         here: Energies and derivatives at them.
-        radius: Of the sphere.
+        radius: Radius of the sphere.
         scale: Size of the gradient at random points.
         starts: Starts that arrived.
         apart: Distance below which two points are one.
@@ -116,12 +116,12 @@ class Search:
 
     @property
     def dimension(self) -> int:
-        """Of the space around the sphere."""
+        """Dimension of the space around the sphere."""
         return self.distinct.points.shape[1]
 
     @cached_property
     def eigenvalues(self) -> np.ndarray:
-        """Of the tangent Hessians, ascending; the zero along each point left out."""
+        """Eigenvalues of the tangent Hessians, ascending, without the radial zero."""
         points = self.distinct.points / self.radius
         hessians = self.here.hessians.cpu().numpy()
         # Moved out of the way: the greatest by far, and the last.
@@ -156,7 +156,7 @@ class Search:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing speaks for a missing point."""
+        """Whether no sign of a missing point was found."""
         if not len(self.indices) or self.euler != self.characteristic or self.lone:
             return False
         largest = np.abs(self.eigenvalues).max()

@@ -7,5 +7,5 @@
 - ``product_strategy``: the matrix where no process has a graph of all the data, and
   the rounding error of any of them.
 
-May touch: ``solvers`` and what stands before it. Start reading at ``kernel``.
+May import: ``solvers`` and packages before it. Start reading at ``kernel``.
 """

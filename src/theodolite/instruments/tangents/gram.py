@@ -1,4 +1,4 @@
-"""A Gram matrix that grows with the columns of its factor, and rows of Jacobians."""
+"""A Gram matrix that is summed over columns of its factor, and rows of Jacobians."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -13,22 +13,22 @@ from ..passes.progress_line import counted
 # Rows of a tile: large enough for a fast product, small enough that the tiles on the
 # diagonal, computed whole, add little.
 _TILE = 256
-# The same where tiles are dealt to ranks, who all are to have some.
+# The same if tiles are distributed over ranks, so that every rank gets some.
 _LEAST = 32
 
 
 class Gram:
     r"""$K = \sum_l J_l J_l^\top$, accumulated part by part, one half only.
 
-    Rows are (sample, output); traced over outputs, samples alone. Of several processes
-    each has the rows of its samples, and fills in a part of the matrix.
+    Rows are (sample, output), or samples if traced over outputs. Of several processes
+    each has the rows of its samples, and computes a part of the matrix.
 
     Args:
         samples: Number of samples $N$, those of all processes.
         outputs: Outputs of one sample $C$.
         traced: Whether to sum over equal outputs, giving $N \times N$.
         like: A tensor of the dtype and device to work in.
-        team: Who else has rows.
+        team: Processes that have the other rows.
 
     Example:
         >>> import torch
@@ -128,8 +128,8 @@ def add_rows(
     Args:
         pieces: The data of this process.
         run: Runs the model on a piece.
-        parameters: By which to differentiate.
-        gram: What grows.
+        parameters: Parameters to differentiate by.
+        gram: The Gram matrix to add to.
         rows: Outputs of all pieces.
         columns: As many at a time, the same for all who share in the matrix.
 

@@ -55,12 +55,12 @@ from .strategies import LayerStrategy
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DenseTangentKernel(Reading):
-    r"""The tangent kernel $DF\,DF^\top$ of some data, and its ends.
+    r"""The tangent kernel $DF\,DF^\top$ of some data, and its extreme eigenvalues.
 
     Attributes:
         matrix: Rows are (sample, output), samples slow; or samples alone, summed over
             equal outputs, if traced.
-        matrix_error: Rounding of an entry at most.
+        matrix_error: Largest rounding error of an entry.
         largest: Largest eigenvalue.
         smallest: Smallest eigenvalue.
         eigenvalue_error: How far the true one is at most: that of a backward stable

@@ -19,7 +19,7 @@ Layer = nn.Linear | nn.Conv2d | _BatchNorm | nn.GroupNorm | nn.LayerNorm
 
 @dataclass
 class Call:
-    """One use of a layer: what entered, and derivatives (N, C, ...) by what left."""
+    """One use of a layer: its input, and derivatives (N, C, ...) by its output."""
 
     module: nn.Module
     inputs: Tensor
@@ -27,7 +27,7 @@ class Call:
 
 
 def known(module: nn.Module) -> bool:
-    """Return whether the derivative by a module's parameters has a form given here."""
+    """Return whether this file knows the derivative by a module's parameters."""
     if isinstance(module, nn.Conv2d):
         return module.padding_mode == "zeros" and not isinstance(module.padding, str)
     return isinstance(

@@ -101,7 +101,7 @@ def sweep(
     *,
     columns: int,
 ) -> int:
-    """Add what some units give; returns the backward passes spent."""
+    """Add the rows of some units; return the backward passes spent."""
     modules = set(chain.from_iterable(unit.modules for unit in units))
     seen = [_calls(model, scene, run, modules) for scene in scenes]
     for unit in units:
@@ -208,7 +208,7 @@ def _merged(units: Sequence[Unit], sizes: Mapping[nn.Module, int]) -> list[Unit]
 def _calls(
     model: nn.Module, scene: Batch, run: Run, modules: set[nn.Module]
 ) -> tuple[dict[nn.Module, list[Call]], int]:
-    """Run a batch, and pull every output back to what left the layers."""
+    """Run a batch, and pull every output back to the layers' outputs."""
     met: list[tuple[nn.Module, Tensor, Tensor]] = []
 
     def look(module: nn.Module, args: tuple[Any, ...], result: Tensor) -> Tensor:
@@ -252,7 +252,7 @@ def _add_unit(
 
 
 def _add_outer(unit: Unit, seen: list[dict[nn.Module, list[Call]]], gram: Gram) -> bool:
-    """Add a matrix that meets one vector a sample; False where it does not."""
+    """Add rows that are single outer products; return False if they are not."""
     factors = _outer(unit, seen)
     if gram.team.largest(factors is None) or factors is None:
         return False

@@ -69,7 +69,7 @@ def kernel_noise(
         make: Makes the kernel as an operator, given how many samples a pass takes.
         matrix: As measured.
         traced: Outputs that were summed over, 1 where none were.
-        team: Who else has samples.
+        team: Processes that have the other samples.
         room: Bytes that passes may take.
     """
     if traced > _MOST:
@@ -89,7 +89,7 @@ def kernel_noise(
 
 
 def _samples(kernel: TangentKernel, room: int) -> int:
-    """Return how many samples a pass takes at most, from what fewest take."""
+    """Return the largest number of samples per pass, from the memory of the fewest."""
     jacobian = kernel.jacobian
     if jacobian.micro_batch is None or not jacobian.forecast_bytes:
         return _SAMPLES

@@ -1,4 +1,4 @@
-"""The ways to a tangent kernel, from quick to sure, within a given memory."""
+"""Ways to compute a tangent kernel, from fast to safe, within a given memory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ _COLUMNS = 4_096
 
 @dataclass(frozen=True)
 class Share:
-    """How memory is shared out, in bytes.
+    """How memory is divided, in bytes.
 
     Attributes:
         columns: Columns of the Jacobian held at a time.
         layers: For activations and derivatives by them in one sweep.
         rows: For rows by parameters of unknown layers.
-        peak: All together, the matrix included.
+        peak: Total, including the matrix.
     """
 
     columns: int
@@ -49,14 +49,14 @@ def share_out(
     ranks: int = 1,
     most: int | None = None,
 ) -> Share:
-    """Share memory out before anything large is allocated, or refuse.
+    """Divide memory before anything large is allocated, or refuse.
 
     Args:
         sheet: Which layers there are.
         size: Rows of the matrix.
         rows: Rows of the Jacobian, those of all ranks.
         itemsize: Bytes of a number.
-        matrix_bytes: What is allowed.
+        matrix_bytes: Memory limit.
         ranks: Processes that share in the matrix.
         most: Rows of the Jacobian that one of these has at most.
     """
@@ -89,7 +89,7 @@ def share_out(
 
 
 def agrees(value: float, wanted: float, eps: float) -> bool:
-    """Return whether two ways to a number agree up to rounding, and it is finite."""
+    """Return whether two results agree up to rounding, and are finite."""
     scale = max(abs(value), abs(wanted), 1e-300)
     finite = isfinite(value) and isfinite(wanted)
     return finite and abs(value - wanted) <= 1e3 * eps * scale
@@ -98,7 +98,7 @@ def agrees(value: float, wanted: float, eps: float) -> bool:
 class LayerStrategy:
     """One measurement: its data, its memory and the ways it may take.
 
-    Of several processes each has its own samples, and all come to the whole matrix.
+    Each process has its own samples, and all of them get the whole matrix.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class LayerStrategy:
         self._columns = max(1, self._share.rows // column)
 
     def kernel(self, *, coupled: bool) -> tuple[Tensor, str]:
-        """Return the matrix by the quickest way that passes the check."""
+        """Return the matrix by the fastest way that passes the check."""
         if not coupled:
             for layered, method in ((True, "layer by layer"), (False, "by samples")):
                 matrix = self._uncoupled(layered=layered)

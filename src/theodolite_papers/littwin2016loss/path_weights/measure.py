@@ -171,7 +171,7 @@ def _small(depth: int) -> list[Row]:
 
 
 def _printed_ends(depth: int) -> list[Row]:
-    r"""Return whether $\beta^* = \binom{p}{p/2}$ misses the peaks of lemma 4's proof."""
+    r"""Return whether $\beta^* = \binom{p}{p/2}$ misses the peaks of lemma 4."""
     if depth % 2:
         return []
     star = Fraction(math.comb(depth, depth // 2))

@@ -1,6 +1,6 @@
 """What the paper argues, step by step, and which verdicts answer.
 
-The prose asks and the verdicts answer: nothing here states a result.
+The text asks questions and the verdicts answer them: no result is stated here.
 """
 
 from theodolite.studies import Chapter, Finding

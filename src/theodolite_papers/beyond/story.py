@@ -1,4 +1,4 @@
-"""What we asked beyond the papers, and which verdicts answer.
+"""Our questions beyond the papers, and the verdicts that answer them.
 
 The text asks questions and the verdicts answer them: no result is stated here.
 """

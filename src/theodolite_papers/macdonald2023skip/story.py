@@ -1,4 +1,4 @@
-"""What the paper argues, step by step, and which verdicts answer.
+"""The argument of the paper, step by step, and the verdicts that answer it.
 
 The text asks questions and the verdicts answer them: no result is stated here.
 """

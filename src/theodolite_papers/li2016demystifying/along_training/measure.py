@@ -144,7 +144,7 @@ def blueprint(config: Config, cell: Cell) -> ShortcutBlueprint:
     )
 
 
-@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=1)  # `combine` needs it right after, in the same cell
 def trained(config: Config, key: tuple[tuple[str, Any], ...]) -> list[State]:
     """Train one network and return its states: on a grid of steps, or at levels."""
     cell = dict(key)

@@ -65,7 +65,7 @@ def _loss_of(plan: ShortcutBlueprint, config: Config, trial: int) -> Any:
     return loss
 
 
-@lru_cache(maxsize=8)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=8)  # `combine` needs it right after, in the same cell
 def hessian(
     config: Config, trial: int, plan: ShortcutBlueprint, *, biases: str = "parameters"
 ) -> tuple[np.ndarray, np.ndarray, Any, np.ndarray]:

@@ -50,7 +50,7 @@ class Measured:
         return self.matrix.reshape(n, size, n, size).transpose(0, 2, 1, 3).copy()
 
 
-@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=1)  # `combine` needs it right after, in the same cell
 def hessians(config: Config, data: str, n: int, trial: int) -> tuple[Measured, ...]:
     """Measure all settings and depths of one shortcut length on one dataset."""
     x, y = dataset(config, data, trial)

@@ -76,7 +76,7 @@ def key(cell: Cell) -> tuple[tuple[str, Any], ...]:
     return tuple(cell.items())
 
 
-@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=1)  # `combine` needs it right after, in the same cell
 def hessian(config: Config, cell: tuple[tuple[str, Any], ...]) -> tuple:
     """Measure a network's Hessian."""
     labels = dict(cell)

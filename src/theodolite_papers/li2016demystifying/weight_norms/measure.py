@@ -39,7 +39,7 @@ def blueprint(config: Config, cell: Cell) -> ShortcutBlueprint:
     return ShortcutBlueprint(width=config.width, depth=cell["depth"], **kind)
 
 
-@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=1)  # `combine` needs it right after, in the same cell
 def trained(config: Config, key: tuple[tuple[str, Any], ...]) -> tuple[Rows, Ends]:
     """Return the rows of a cell's networks, and their final weights."""
     plan = blueprint(config, dict(key))

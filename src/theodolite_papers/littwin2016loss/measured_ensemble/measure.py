@@ -13,7 +13,7 @@ from ..shared.rows import EPS, by_length
 from .config import Config, blueprint, inputs
 
 
-@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=1)  # `combine` needs it right after, in the same cell
 def ensemble(config: Config, key: tuple[tuple[str, Any], ...]) -> Any:
     """Return the network of a cell, its inputs and its path ensemble."""
     import torch

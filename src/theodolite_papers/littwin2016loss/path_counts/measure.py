@@ -21,7 +21,7 @@ from ..shared.rows import EPS
 from .config import GATE, Config, blueprint, inputs
 
 
-@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=1)  # `combine` needs it right after, in the same cell
 def run(
     config: Config, network: str, depth: int, trial: int
 ) -> tuple[PathBlueprint, np.ndarray, np.ndarray, Recorded]:

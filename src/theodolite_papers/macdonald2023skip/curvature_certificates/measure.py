@@ -377,6 +377,6 @@ _PARTS = {"quadratics": quadratics, "roughness": roughness, "products": products
 
 
 def measure(config: Config, cell: Cell) -> Rows:
-    """Measure one part; parts that need theory have their rows in ``meet``."""
+    """Measure one part; parts that need theory have their rows in ``combine``."""
     part = _PARTS.get(cell["part"])
     return Rows([] if part is None else part(config))

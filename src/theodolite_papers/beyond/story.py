@@ -1,6 +1,6 @@
-"""What we asked beyond the papers, and which verdicts answer.
+"""Our questions beyond the papers, and the verdicts that answer them.
 
-The prose asks and the verdicts answer: nothing here states a result.
+The text asks questions and the verdicts answer them: no result is stated here.
 """
 
 from theodolite.studies import Chapter, Finding

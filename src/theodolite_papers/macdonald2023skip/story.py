@@ -1,6 +1,6 @@
-"""What the paper argues, step by step, and which verdicts answer.
+"""The argument of the paper, step by step, and the verdicts that answer it.
 
-The prose asks and the verdicts answer: nothing here states a result.
+The text asks questions and the verdicts answer them: no result is stated here.
 """
 
 from theodolite.studies import Chapter, Finding

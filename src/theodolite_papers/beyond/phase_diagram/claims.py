@@ -1,4 +1,4 @@
-"""What the phase diagram is judged on; nothing of it is the paper's.
+"""Claims on the phase diagram; all of them are ours, none is the paper's.
 
 Networks of one seed share their weights over depths, kinds and scales, so that all
 runs of a seed are averaged before seeds are compared.
@@ -45,12 +45,12 @@ def trained(kind: str) -> Select:
 
 
 def on_scores(test: Test) -> Test:
-    """Judge by runs that are right or wrong."""
+    """Return a test that judges the scores of runs: predicted rightly or wrongly."""
     return lambda both: test(scored(both))
 
 
 def shares_right(both: PredictedAndMeasured) -> dict[str, Number | float | int]:
-    """Return the share of runs that each rule predicts, and of each phase."""
+    """Return the share of runs that each rule predicts, and the share of each phase."""
     runs = scored(both)
     shares: dict[str, Number | float | int] = {}
     for name in FORETOLD:

@@ -1,4 +1,4 @@
-"""Phases foretold by closed forms at the weights that are drawn."""
+"""Phases predicted by closed forms at the initial weights."""
 
 from theodolite import networks, theory
 from theodolite.core import Cell, Row, Rows
@@ -7,7 +7,7 @@ from .config import DIVERGES, TRAINS, Config, data_of, phase_of, plan_of
 
 
 def combine(config: Config, cell: Cell) -> Rows:
-    """Foretell phases from loss, gradient and Hessian at the start, and by rivals."""
+    """Predict phases from the first loss, gradient and Hessian, and by rival rules."""
     x, y = data_of(config)
     plan = plan_of(config, cell)
     weights = networks.initial_weights(plan, seed=cell["trial"])
@@ -17,7 +17,7 @@ def combine(config: Config, cell: Cell) -> Rows:
         hessian = theory.linear_hessian(plan.with_(mid="identity"), weights, data)
     else:
         hessian = theory.relu_hessian(plan, weights, x, y)
-    # The order of linear_hessian: column by column within a matrix.
+    # linear_hessian orders the weights of a matrix column by column.
     spectrum = theory.gradient_spectrum(hessian, slope.transpose(0, 2, 1).ravel())
     best = data.optimal_loss()
     rows: list[Row] = []

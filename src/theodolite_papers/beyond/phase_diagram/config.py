@@ -1,4 +1,4 @@
-"""The box of the phase diagram."""
+"""Settings of the phase diagram: networks, initial scales and learning rates."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "two_shortcut": {"shortcut": 2},
     "three_shortcut": {"shortcut": 3},
 }
-# A run has trained when a tenth of what there was to gain is left.
+# A run has trained when its excess loss has fallen to a tenth of the first.
 LEFT = 0.1
 
 
@@ -39,18 +39,18 @@ def phase_of(end: float, *, start: float, best: float) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """The box of the diagram."""
+    """Networks, initial scales and learning rates of the diagram."""
 
     dataset: str = "mnist5k"  # named dataset, whitened
     width: int = 10  # principal components kept
-    # Every so many-th sample is kept, so that about these many remain.
+    # Samples are thinned evenly to about this number.
     samples: int = 250
     depths: tuple[int, ...] = (6, 12)  # weight matrices, multiples of 6
     # Factors on Xavier weights at the start; 1 is Xavier.
     scales: tuple[float, ...] = (0.01, 0.1, 0.3, 1.0)
     low: int = -3  # smallest rate, as a power of ten
     high: int = 1  # largest rate
-    per_decade: int = 3  # rates a decade
+    per_decade: int = 3  # rates per decade
     steps: int = 300  # updates of every run
     # ``linear`` and ``relu``, the activation between matrices of a unit.
     families: tuple[str, ...] = ("linear", "relu")
@@ -120,7 +120,7 @@ def plan_of(config: Config, cell: Cell) -> ShortcutBlueprint:
 
 
 def data_of(config: Config) -> tuple[np.ndarray, np.ndarray]:
-    """Return whitened samples, thinned evenly; whitened before, so nearly white."""
+    """Return whitened samples, thinned evenly after whitening, so only nearly white."""
     x, y = whitened(config.dataset, config.width)
     stride = max(len(x) // config.samples, 1)
     return x[::stride], y[::stride]

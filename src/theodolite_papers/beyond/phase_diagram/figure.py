@@ -1,4 +1,4 @@
-"""The phase diagram from rows of tiles."""
+"""Draw the phase diagram from one row per tile."""
 
 from collections import Counter
 from typing import Any
@@ -17,9 +17,9 @@ FORETOLD = ("foretold", "by_sharpness", "all_train")
 def scored(both: PredictedAndMeasured) -> PredictedAndMeasured:
     """Return both sides with one row per run and score: 0, 1 or -1.
 
-    ``foretold``, ``by_sharpness``, ``all_train``: whether it ended as said.
+    ``foretold``, ``by_sharpness``, ``all_train``: whether the run ended as predicted.
     ``trained``: whether it trained. ``missed``: 1 for a divergence that was not
-    foretold, -1 for another error, else 0.
+    predicted, -1 for another wrong prediction, else 0.
     """
     ends = {_key(row): row["value"] for row in both.measured.where(quantity="phase")}
     rows: list[dict] = []
@@ -44,7 +44,7 @@ def _key(row: Row) -> tuple:
 
 
 def table(both: PredictedAndMeasured) -> Rows:
-    """Return how most runs of a tile ended, and whether that was foretold."""
+    """Return how most runs of each tile ended, and whether that was predicted."""
     tiles: dict[tuple, dict[str, Counter]] = {}
     for row in both.measured:
         if row["quantity"] in ("phase", "foretold"):
@@ -70,7 +70,7 @@ def _most(counts: Counter) -> int:
 
 
 def _decade(rate: float) -> int | None:
-    """Return the power of ten that a rate is, if it is one."""
+    """Return the exponent if a rate is a whole power of ten, else None."""
     power = float(np.log10(rate))
     return round(power) if abs(power - round(power)) < 1e-6 else None
 
@@ -91,7 +91,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     return rows
 
 
-# Apart from the colours of all kinds, and light, middle and dark where print is grey.
+# Not the colours of the kinds; light, middle and dark in a grey print.
 COLOURS = {STUCK: "#D5D8DC", TRAINS: "#3A9E8C", DIVERGES: "#4A3B57"}
 _KINDS = {
     "plain": "no shortcut",
@@ -139,7 +139,7 @@ def _tiles(panel: "figures.Axes", tiles: Rows) -> None:
         for scale in scales
     ]
     colours = ListedColormap([COLOURS[phase] for phase in sorted(COLOURS)])
-    # One pixel a tile, in files of every kind.
+    # One pixel per tile, in files of every format.
     look: dict[str, Any] = {
         "aspect": "auto",
         "origin": "lower",

@@ -12,10 +12,10 @@ from .config import Config, data_of, phase_of, plan_of
 
 
 def measure(config: Config, cell: Cell) -> Rows:
-    """Train one network at every rate and say how each run ended."""
+    """Train one network at every rate and return how each run ended."""
     data = data_of(config)
     with warnings.catch_warnings():
-        # That a rate loses every run is a result here.
+        # It is a result, not an error, if every run at a rate diverges.
         warnings.simplefilter("ignore", training.GridWarning)
         grid = training.train_grid(
             plan_of(config, cell),

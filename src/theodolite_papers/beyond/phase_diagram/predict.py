@@ -1,4 +1,4 @@
-"""The least loss of a linear map, which tells what there is to gain."""
+"""The smallest loss of a linear map, from which excess losses are counted."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def predict(config: Config) -> Rows:
-    """Return the optimal loss; phases are foretold at drawn weights, cell by cell."""
+    """Return the optimal loss; ``combine`` predicts the phases of each cell."""
     data = moments(*data_of(config))
     best, error = data.optimal_loss(), EPS * config.width * float(np.trace(data.yy))
     return Rows([{"quantity": "optimal_loss", "value": best, "error": error}])

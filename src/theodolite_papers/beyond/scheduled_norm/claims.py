@@ -1,4 +1,4 @@
-"""Whether norms on a schedule lead to good solutions from any start."""
+"""Claims: do norms on a schedule lead to good solutions from any start?"""
 
 from collections.abc import Callable
 from functools import partial
@@ -90,7 +90,7 @@ def _means(both: PredictedAndMeasured) -> dict[str, Number]:
 
 
 def _against_decay(method: str) -> tuple[Claim, ...]:
-    """Return what is asked of a method beside batch norm and weight decay."""
+    """Return claims that compare a method with batch norm and weight decay."""
     words = WORDS[method]
     return (
         ours(

@@ -6,7 +6,7 @@ from typing import Any
 from theodolite.core import ConfigError
 from theodolite.studies import StudyConfig
 
-# Dataset, classes, and samples to train on and, as many, to choose settings by.
+# Dataset, classes, and number of training samples; validation has the same number.
 TASKS = {
     "digits, 2 classes": ("digits", 2, 80),
     "digits, 10 classes": ("digits", 10, 400),
@@ -24,7 +24,7 @@ BATCH_NORMED = ("decay", "grown", "held")
 STARTS = (0.1, 5.0)
 LAYERS, BATCH, MOMENTUM = 4, 100, 0.9
 GROWTH = 100.0  # a norm grows by this factor in the first half of training
-COURSE = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)  # when norms are looked at on their way
+COURSE = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)  # shares of training at which norms are read
 
 
 @dataclass(frozen=True, kw_only=True)

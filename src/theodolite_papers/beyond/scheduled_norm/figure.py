@@ -9,10 +9,10 @@ SHOWN = ("held_error", "disagreement", "mean_margin")
 
 
 def chosen(rows: Rows) -> Rows:
-    """Keep the setting of least error on the samples to choose by, ties by the loss.
+    """Keep the setting with the least validation error; the loss breaks ties.
 
-    Each split chooses for itself, over both starts, and is judged on samples that had
-    no part in it.
+    Each split chooses its setting over both starts. It is judged on held-out samples,
+    which had no part in the choice.
     """
     scores: dict[tuple, dict[int, list[float]]] = {}
     for row in rows:
@@ -57,7 +57,7 @@ def _averaged(rows: Rows) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return norms in training beside the growth that the schedule copies."""
+    """Return measured norms in training beside the growth that the schedule copies."""
     rows: list[Row] = []
     for row in both.predicted.where(quantity="course"):
         norms = both.measured.where(quantity="course", share=row["share"])

@@ -1,4 +1,4 @@
-"""Train, choose and hold out: one task by one method on one split."""
+"""Train one method on one split of one task, and read its networks."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from .config import COURSE, STARTS, TASKS, Config
 
 
 def measure(config: Config, cell: Cell) -> Rows:
-    """Train from every start at every setting, and compare what starts lead to."""
+    """Train from every start at every setting, and compare the ends of the starts."""
     from . import measure_networks as part
 
     split = part.split_of(cell["task"], cell["trial"], config.seed)
@@ -27,7 +27,7 @@ def measure(config: Config, cell: Cell) -> Rows:
                 error = end.errors.get(name, 0.0)
                 rows += named_rows({name: value}, error, **labels, start=start)
         if cell["method"] == "grown" and place == 0:
-            # Norms are looked at to rounding of float32.
+            # Norms are known to float32 rounding.
             of = {"trial": cell["trial"], "task": cell["task"]}
             for share, value in zip(COURSE, ends[0].course, strict=True):
                 rows += named_rows({"course": value}, 1e-6, share=share, **of)
@@ -35,7 +35,7 @@ def measure(config: Config, cell: Cell) -> Rows:
 
 
 def _between(ends: list[Any], labels: dict[str, Any]) -> list[Row]:
-    """Return how far the networks of different starts are from one another."""
+    """Return how much networks from different starts disagree."""
     first, second = ends
     margins = [end.numbers["mean_margin"] for end in ends]
     apart = float(np.mean(first.decisions != second.decisions))

@@ -1,4 +1,4 @@
-"""Networks of four layers, trained with decay or on spheres, and their ends."""
+"""Train networks of four layers, with decay or on spheres, and read their ends."""
 
 import itertools
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ Part = tuple[Tensor, Tensor]  # inputs and targets
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """Samples to train on, to choose settings by, and to hold out."""
+    """Samples for training, for the choice of settings, and held out for the test."""
 
     train: Part
     choose: Part
@@ -39,7 +39,7 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class End:
-    """What a training came to."""
+    """Readings of a network at the end of its training."""
 
     numbers: dict[str, float]  # by quantity
     errors: dict[str, float]  # of those that are not counts
@@ -103,7 +103,7 @@ def _network(
         modules.append(layer)
         if place < LAYERS - 1:
             if method in BATCH_NORMED:
-                # One pass over all training samples sets the statistics for reading.
+                # One pass over all training samples sets the running statistics.
                 modules.append(nn.BatchNorm1d(b, affine=False, momentum=1.0))
             modules.append(nn.ReLU())
     return nn.Sequential(*modules)
@@ -139,7 +139,7 @@ def _descend(
     part: Part,
     draw: np.random.Generator,
 ) -> list[float]:
-    """Train by mini-batches in a new order each epoch; return norms on the way."""
+    """Train by mini-batches in a new order each epoch; return norms during training."""
     x, y = part
     looks = {round(share * config.steps) for share in COURSE}
     course: list[float] = []

@@ -1,4 +1,4 @@
-"""Are batches a fair sample of curvature where statistics are theirs? All is ours."""
+"""Is curvature on batches, with batch statistics, that of the whole set? Ours."""
 
 import math
 from functools import partial
@@ -81,7 +81,7 @@ def _lately(reading: str, rule: str) -> Select:
 
 
 def _above_whole(rule: str) -> Test:
-    """Judge at every moment whether batches read more than the whole set has."""
+    """Judge at every moment whether batches have more curvature than the whole set."""
 
     def at(moment: float) -> Test:
         here = {"rule": rule, "moment": moment}

@@ -1,4 +1,4 @@
-"""Networks, the two ways they are trained, and when their curvature is read."""
+"""Settings: networks, two kinds of training, and when their curvature is read."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,8 +15,8 @@ RUN = CommittedRun(
 DESCENT, STOCHASTIC = "descent", "stochastic"
 RULES = (DESCENT, STOCHASTIC)
 START, END = 0.0, 1.0
-LATE = 0.8  # share of training from which on it is late
-# Readings: whose statistics norms use, over which samples.
+LATE = 0.8  # training is "late" from this share on
+# Readings: the statistics that norms use, and the samples of the loss.
 WHOLE, TOGETHER, BATCHES = "whole", "batches together", "single batches"
 FROZEN, FROZEN_BATCHES = "frozen", "single batches, frozen"
 RUNNING = "running"
@@ -52,27 +52,27 @@ class Config(StudyConfig):
     descent_rate: float = 0.1
     steps: int = 600  # of full-batch descent
     # The ends first: they are what most claims are about.
-    # When descent is read, in the order of the readings.
+    # Moments at which full-batch descent is read, in this order.
     moments: tuple[float, ...] = (0.0, 1.0, 0.9, 0.8, 0.02, 0.1, 0.3, 0.6)
-    # The same of stochastic descent.
+    # The same for stochastic descent.
     stochastic_moments: tuple[float, ...] = (0.0, 1.0, 0.2, 0.03, 0.5)
-    # Moments at which a network of full-batch descent is read in six ways and one of
-    # stochastic descent in three, not in two only.
+    # Moments with more readings: six ways instead of two for full-batch descent, three
+    # instead of two for stochastic descent.
     corners: tuple[float, ...] = (1.0,)
-    one_graph: int = 5000  # images up to which a set is one graph
-    # Images that pass at once where a set has more; 0 for as many as fit.
+    one_graph: int = 5000  # largest set that is one graph
+    # Images per chunk of a larger set; 0 for as many as fit into memory.
     chunk: int = 5000
     tol: float = 0.01  # wanted relative error of an eigenvalue
-    products: int = 60  # most products an eigenvalue may take
-    # Arithmetic of training on a card; elsewhere it is ``float32``.
+    products: int = 60  # most Hessian products per eigenvalue
+    # Precision of training on a GPU; on a CPU it is ``float32``.
     precision: Literal["float32", "tf32"] = "tf32"
-    # Whether curvature is read in double precision, and networks trained in it; where
-    # it is not, what rounding does to it is measured at a batch.
+    # Whether networks are trained and read in double precision. If not, the error
+    # that rounding makes in the curvature is measured on one batch.
     double: bool = False
-    # Whether convolutions take TF32 where curvature is read, on a card.
+    # Whether convolutions use TF32 on a GPU when curvature is read.
     coarse: bool = False
-    # Whether each moment is a cell of its own, so that a long run that was cut short
-    # goes on at the next.
+    # Whether each moment is a separate cell, so that an interrupted run resumes at the
+    # next moment.
     by_moment: bool = True
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class Config(StudyConfig):
 
     @property
     def plan(self) -> ResnetBlueprint:
-        """The network: of 20 layers with the blocks that are default."""
+        """Blueprint of the network: 20 layers with the default blocks."""
         return ResnetBlueprint(
             width=self.width,
             blocks=self.blocks,
@@ -110,7 +110,7 @@ class Config(StudyConfig):
         return self.descent_samples if rule == DESCENT else self.samples
 
     def moments_of(self, rule: str) -> tuple[float, ...]:
-        """Return when networks of a rule are read."""
+        """Return the moments at which networks of a rule are read."""
         return self.moments if rule == DESCENT else self.stochastic_moments
 
 
@@ -159,7 +159,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """Return one cell per network, or per moment of it with both ends first."""
+    """Return one cell per network, or per moment of it: start and end come first."""
     if not config.by_moment:
         return [{"rule": r, "trial": t} for t in config.seeds for r in RULES]
     longest = max(len(config.moments_of(rule)) for rule in RULES)

@@ -1,4 +1,4 @@
-"""Curvature in units of the edge: along training, and after it in every reading."""
+"""Curvature over the edge of stability: along training, and all readings after it."""
 
 import math
 
@@ -36,7 +36,7 @@ from .config import (
 
 
 def edges(both: PredictedAndMeasured) -> dict[str, float]:
-    """Return where each rule stops being stable."""
+    """Return the curvature at which each rule stops being stable."""
     return {r["rule"]: r["value"] for r in both.predicted.where(quantity="edge")}
 
 
@@ -59,7 +59,7 @@ def gap(rows: Rows, high: str, low: str) -> ByNetwork:
 
 
 def growth_of_gap(rule: str) -> Read:
-    """Read how much more batches are above the whole set late than at the start."""
+    """Read how much the gap of batches over the whole set grows from start to late."""
 
     def read(both: PredictedAndMeasured) -> Quantity:
         rows = both.measured.where(quantity="sharpness", rule=rule)
@@ -79,7 +79,7 @@ def samples_less_statistics(both: PredictedAndMeasured) -> Quantity:
 
 
 def ended(both: PredictedAndMeasured) -> Rows:
-    """Return readings after full-batch descent, of which there are all kinds."""
+    """Return the readings after full-batch descent, where every kind was read."""
     return both.measured.where(quantity="sharpness", rule=DESCENT, moment=END)
 
 
@@ -129,7 +129,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
 
 
 TITLES = {DESCENT: "full-batch descent", STOCHASTIC: "stochastic descent"}
-# From the least samples to the most, in the order of the rows.
+# From the fewest samples to the most, in the order of the rows.
 LABELS = {
     BATCHES: "single batches,\nown statistics",
     TOGETHER: "all batches,\nown statistics",
@@ -144,7 +144,7 @@ EDGE = r"$\lambda_{\max}$ over the edge"
 
 
 def draw_courses(table: Rows) -> "figures.Figure":
-    """Draw what batches and the whole set say, by share of training."""
+    """Draw the curvature of batches and of the whole set, by share of training."""
     figure, panels = figures.new_figure(7.0, 3.4, panels=(1, 2), share_y=True)
     for panel, rule in zip(panels, RULES, strict=True):
         for reading, kind in KINDS.items():
@@ -168,7 +168,7 @@ def draw_courses(table: Rows) -> "figures.Figure":
 
 
 def draw_corners(table: Rows) -> "figures.Figure":
-    """Draw all readings after training, a line each."""
+    """Draw all readings after training, one line per reading."""
     figure, panels = figures.new_figure(7.0, 3.8, panels=(1, 2), share_y=True)
     for panel, rule in zip(panels, RULES, strict=True):
         rows = table.where(rule=rule, moment=END)

@@ -1,4 +1,4 @@
-"""Networks in training, stopped at some moments and read in two to six ways there."""
+"""Train networks and read their curvature in two to six ways at some moments."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
     Pair = tuple[torch.Tensor, torch.Tensor]
 
-# Networks of one process whose weights at all moments are kept, some MB each.
+# Networks whose weights at all moments one process caches, some MB each.
 _KEPT = 16
 
 
 def measure(config: Config, cell: Cell) -> Rows:
-    """Train a network, or take it up where it was trained, and read its moments."""
+    """Read a network at its moments; train it first unless its weights are cached."""
     rule, trial = cell["rule"], cell["trial"]
     course = trained(config, rule, trial)
     rows: list[Row] = []
@@ -51,7 +51,7 @@ def measure(config: Config, cell: Cell) -> Rows:
 
 @dataclass(frozen=True)
 class Course:
-    """A network's weights by the number of updates, and how it ended."""
+    """A network's weights by number of updates, and the status of its training."""
 
     states: dict[int, dict[str, Any]]
     status: str
@@ -88,9 +88,9 @@ def trained(config: Config, rule: str, trial: int) -> Course:
 
 
 def _check_gpu_memory(config: Config, rule: str) -> None:
-    """Raise the error that a reading of the whole set would raise without memory.
+    """Raise before training if the whole set does not fit into GPU memory.
 
-    The memory does not depend on the weights, so a failure shows before training.
+    The memory that a reading needs does not depend on the weights.
     """
     if _on_gpu(config):
         model = model_of(config, networks.build(config.plan, seed=0).state_dict())
@@ -98,7 +98,7 @@ def _check_gpu_memory(config: Config, rule: str) -> None:
 
 
 def recipe_of(config: Config, rule: str, count: int) -> "training.Recipe":
-    """Return the training of a rule, at one rate all along and without decay."""
+    """Return the training recipe of a rule: a constant rate and no weight decay."""
     descent = rule == DESCENT
     epochs = config.steps if descent else config.epochs
     return training.Recipe(
@@ -133,10 +133,10 @@ def model_of(config: Config, state: Mapping[str, Any]) -> "nn.Module":
 def readings(
     config: Config, cell: Cell, moment: float, model: "nn.Module"
 ) -> list[Row]:
-    """Read the largest eigenvalue in all ways that a moment asks for.
+    """Return the largest eigenvalue in every reading that a moment has.
 
-    What is of all samples batch by batch, or at constant statistics, is read of
-    full-batch descent alone, whose whole set is smaller.
+    Readings of all batches together, and with constant statistics, are only made for
+    full-batch descent, whose whole set is smaller.
     """
     rule, trial = cell["rule"], cell["trial"]
     data = samples_of(config, rule)
@@ -160,7 +160,7 @@ def readings(
 
 
 class _Meter:
-    """Reads largest eigenvalues; rounding is looked into once, at a batch."""
+    """Reads largest eigenvalues; measures the rounding error once, on one batch."""
 
     def __init__(self, config: Config, seed: int) -> None:
         self._config, self._seed = config, seed
@@ -199,7 +199,7 @@ class _Meter:
 def _operator(
     config: Config, model: "nn.Module", data: Any, mode: str
 ) -> "instruments.Hessian":
-    """Return the Hessian over some data, in chunks where there is much of it."""
+    """Return the Hessian over some data, in chunks if the data are large."""
     from torch.nn import CrossEntropyLoss
 
     wide = isinstance(data, tuple) and len(data[1]) > config.one_graph
@@ -213,7 +213,7 @@ def _operator(
 
 
 def _row(reading: str, mode: str, all_read: Sequence[Any]) -> Row:
-    """Average readings; the error of the mean is the mean of their bounds."""
+    """Return the mean of readings; its error is the mean of their error bounds."""
     return {
         "quantity": "sharpness",
         "reading": reading,
@@ -245,7 +245,7 @@ def _layout(config: Config) -> Any:
     """Return the memory format of images: channels last on a GPU.
 
     On an H200 a product of 5,000 images then takes three fifths of the time. Chunks of
-    2,500 would not do: cuDNN then takes a way for them that launches 2,000 kernels.
+    2,500 are worse: cuDNN then chooses an algorithm that launches 2,000 kernels.
     """
     import torch
 
@@ -258,7 +258,7 @@ def _on_gpu(config: Config) -> bool:
 
 @contextmanager
 def _arithmetic(config: Config) -> Iterator[None]:
-    """Let convolutions take TF32 inside, where a config says so."""
+    """Let convolutions use TF32 inside this context, if the config says so."""
     from torch.backends import cudnn
 
     before = cudnn.allow_tf32
@@ -270,12 +270,12 @@ def _arithmetic(config: Config) -> Iterator[None]:
 
 
 def partition_of(config: Config, data: "Pair", *, trial: int) -> "list[Pair]":
-    """Cut the set into batches at random; what does not fill one is left out."""
+    """Return the set cut into random batches; an incomplete last batch is dropped."""
     import torch
 
     inputs, labels = data
     drawn = stream(derive(trial, "partition")).permutation(len(labels))
     full = len(labels) // config.batch_size * config.batch_size
     order = torch.as_tensor(drawn[:full]).to(labels.device)
-    # An index leaves maps as they lie.
+    # Indexing keeps the memory format of the images.
     return [(inputs[part], labels[part]) for part in order.split(config.batch_size)]

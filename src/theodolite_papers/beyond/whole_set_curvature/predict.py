@@ -1,4 +1,4 @@
-r"""Where descent stops being stable: $2(1 + \mu)/\eta$ of each rule."""
+r"""The curvature at which each rule stops being stable: $2(1 + \mu)/\eta$."""
 
 from theodolite.core import Rows
 from theodolite.theory import stability_edge
@@ -7,7 +7,7 @@ from .config import DESCENT, STOCHASTIC, Config
 
 
 def predict(config: Config) -> Rows:
-    """Return the curvature beyond which a quadratic makes each rule diverge."""
+    """Return the curvature above which each rule diverges on a quadratic."""
     edges = {
         DESCENT: stability_edge(config.descent_rate),
         STOCHASTIC: stability_edge(config.rate, config.momentum),

@@ -1,4 +1,4 @@
-"""Is it by their spectra that skips act on speed? All of it is ours."""
+"""Claims, all ours: do skips speed up training through their spectra?"""
 
 import math
 from functools import partial
@@ -46,7 +46,7 @@ AVERAGES = measured("mean", lambda row: str(row["variant"]).startswith("average"
 
 
 def correlated(metric: str) -> Test:
-    """Judge whether shift and speed are ordered alike, on every dataset."""
+    """Judge whether shift and speed have the same order, on every dataset."""
     name = f"rank correlation of speed and mean singular value, {metric}"
 
     def at(dataset: str) -> Test:

@@ -1,4 +1,4 @@
-"""What is added to the projection, on which images, and where."""
+"""Settings: maps that are added to the projection, their place, and the images."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -29,12 +29,12 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 class Config(StudyConfig):
     """Settings of the interventions."""
 
-    # Named datasets, each with an architecture of its own.
+    # Named datasets, each with its own architecture.
     datasets: tuple[str, ...] = ("mnist5k", "digits")
-    samples: int = 32  # images a trial
+    samples: int = 32  # images per trial
     rate: float = 0.1  # learning rate
     steps: int = 30  # steps of gradient descent
-    block_samples: int = 4  # samples whose Jacobians of the two blocks alone are taken
+    block_samples: int = 4  # samples for Jacobians of the two blocks alone
 
     def __post_init__(self) -> None:
         super().__post_init__()

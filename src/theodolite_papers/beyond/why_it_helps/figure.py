@@ -1,4 +1,4 @@
-"""Speed against shift, an intervention a point."""
+"""Draw speed against shift, one point per intervention."""
 
 import numpy as np
 
@@ -92,7 +92,7 @@ KINDS = {
 
 
 def draw(table: Rows) -> "figures.Figure":
-    """Draw what each intervention gains in speed against how it shifts spectra."""
+    """Draw the gain in speed of each intervention against its shift of the spectra."""
     datasets = table.levels("dataset")
     shape = (len(datasets), 2)
     figure, panels = figures.new_figure(7.0, 3.2 * shape[0], panels=shape, share_y=True)

@@ -1,4 +1,4 @@
-"""Spectra at the start and losses of training, an intervention at a time."""
+"""Measure spectra at the start and training losses, one intervention at a time."""
 
 from theodolite import networks
 from theodolite.core import Cell, Rows, TwoBlockBlueprint
@@ -13,7 +13,7 @@ from .config import ARCHITECTURES, VARIANTS, Config
 
 
 def measure(config: Config, cell: Cell) -> Rows:
-    """Train one network; all of a trial start at the same weights and images."""
+    """Train one network; networks of a trial share initial weights and images."""
     plan = TwoBlockBlueprint(
         **ARCHITECTURES[cell["dataset"]], **VARIANTS[cell["variant"]]
     )

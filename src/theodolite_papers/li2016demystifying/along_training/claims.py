@@ -149,7 +149,7 @@ LATE = Choice(
 
 
 def ratio(kind: str) -> Select:
-    """Select condition numbers of a kind, of the rows at hand."""
+    """Select the condition numbers of a kind from the given rows."""
     return measured("ratio", kind=kind)
 
 

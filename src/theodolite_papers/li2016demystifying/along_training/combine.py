@@ -27,7 +27,7 @@ from .measure import arranged, blueprint, by_network, slope_rows, trained
 
 
 def combine(config: Config, cell: Cell) -> Rows:
-    """Read Hessians off second moments, or compare them with measured ones."""
+    """Return Hessians from second moments, or their distance from measured ones."""
     plan = blueprint(config, cell)
     data = theory.moments(*whitened(config.dataset, config.width))
     if cell["task"] == "start":
@@ -52,7 +52,7 @@ def combine(config: Config, cell: Cell) -> Rows:
 def read_state(
     plan: ShortcutBlueprint, weights: np.ndarray, data: theory.Moments
 ) -> list[Row]:
-    """Return extremes, index and slope at some weights, with their errors."""
+    """Return extreme eigenvalues, index and slope at given weights, with errors."""
     matrix = theory.linear_hessian(plan, weights, data)
     values = np.linalg.eigvalsh(matrix)
     size = float(np.abs(values).max()) + float(np.abs(matrix).max())

@@ -5,8 +5,8 @@ from typing import Any
 
 from theodolite.studies import StudyConfig
 
-# As at initialisation (figure 4), each with a rate below two over its largest
-# curvature on the way.
+# As at initialisation (figure 4), each with a learning rate below 2 divided by the
+# largest curvature during training.
 KINDS: dict[str, dict[str, Any]] = {
     "xavier": {"shortcut": 1, "skip": False, "init": "xavier"},
     "orthogonal": {"shortcut": 1, "skip": False, "init": "orthogonal"},
@@ -19,7 +19,7 @@ RATES = {
     "one_shortcut": 0.01,
     "two_shortcut": 0.05,
 }
-# The kinds that the prose compares, which all seeds and depths see.
+# The kinds that the text compares; they are trained at all seeds and depths.
 PAIR = ("two_shortcut", "orthogonal")
 
 
@@ -29,8 +29,8 @@ class Config(StudyConfig):
 
     dataset: str = "mnist5k"  # named dataset, whitened
     width: int = 10  # principal components kept
-    # Weight matrices; the first is the paper's, with every kind, the others are checks
-    # with the two kinds that the prose compares.
+    # Weight matrices: the first number is the paper's and has every kind, the others
+    # are checks with the two kinds that the text compares.
     depths: tuple[int, ...] = (16, 12)
     n_others: int = 10  # seeds of the kinds that the prose does not compare
     n_runs: int = 2  # networks followed step by step, for figure 6, right

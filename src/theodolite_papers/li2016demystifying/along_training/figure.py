@@ -1,4 +1,4 @@
-"""Figures 5 and 6 from rows of points."""
+"""Draw figures 5 and 6 from saved rows."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,14 +22,14 @@ NEAR = 0.01
 
 
 def depths_of(measured: Rows) -> list[int]:
-    """Return the paper's depth, which alone has single runs, then the others."""
+    """Return all depths, the paper's first: the only one with single runs."""
     first = measured.where(task="run").levels("depth")
     every = measured.where(task="levels").levels("depth")
     return [*first, *(depth for depth in every if depth not in first)]
 
 
 def at_levels(which: int) -> Callable[[Rows], Rows]:
-    """Return what keeps the rows at levels of one of the depths.
+    """Return a function that keeps the rows at levels of the loss, at one depth.
 
     Runs that start below a level, or end above it, have no row there; levels that
     fewer than half of a kind's runs passed are left out.
@@ -64,8 +64,8 @@ def _passed(rows: Rows) -> Rows:
 def late(measured: Rows) -> Rows:
     """Return each network's mean logarithm of the ratio near a minimiser.
 
-    It is a mean over the logarithm of the excess loss, so that the spacing of levels
-    does not count. Networks that lack a level are left out.
+    The mean is an integral over the logarithm of the excess loss, so that the spacing
+    of levels does not matter. Networks that lack a level are left out.
     """
     rows = at_levels(0)(measured).where(quantity="ratio")
     rows = rows.where(lambda row: row["fraction"] <= NEAR)
@@ -82,7 +82,7 @@ def late(measured: Rows) -> Rows:
 
 
 def _mean_log(rows: Rows) -> tuple[float, float]:
-    """Return the mean logarithm over that of the excess loss, and its error."""
+    """Return the mean of log values, integrated over log excess loss, and its error."""
     order = np.argsort(rows.values("fraction"))
     x = np.log10(rows.values("fraction")[order])
     value, error = rows.values()[order], rows.values("error")[order]
@@ -146,7 +146,7 @@ def _peak(rows: Rows, trial: int) -> list[Row]:
 def level_table(
     quantities: tuple[str, ...], *, log: bool
 ) -> Callable[[PredictedAndMeasured], Rows]:
-    """Return what makes means and spreads over networks at each depth and level."""
+    """Return a function that makes means and spreads at each depth and level."""
 
     def table(both: PredictedAndMeasured) -> Rows:
         lines: list[Rows] = []

@@ -1,4 +1,4 @@
-"""Trained networks, their states at levels of the loss, and Hessians of the first."""
+"""Train networks, keep states at levels of the loss, measure the first's Hessians."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -67,7 +67,7 @@ _BYTES = 2**30
 
 @dataclass(eq=False)
 class State:
-    """A network on its way: step, loss, weights, and its Hessian where measured."""
+    """A network during training: step, loss, weights, and Hessian if measured."""
 
     step: int
     loss: float
@@ -101,7 +101,7 @@ class States:
 
 
 def _read(reading: Any) -> list[Row]:
-    """Return extremes, index and slope with errors; times would differ by run."""
+    """Return extremes, index and slope with errors; leave out times, which vary."""
     spectrum = instruments.spectrum_of(reading)
     rows = [*spectrum.condition().rows(), *spectrum.index().rows()]
     kept = ("quantity", "value", "error", "status", "norm_mode", "method")
@@ -125,7 +125,7 @@ def slope_rows(gradient: np.ndarray, matrix: np.ndarray) -> list[Row]:
 
 
 def measure(config: Config, cell: Cell) -> Rows:
-    """Train one network, and measure its Hessian on the way if it is the first."""
+    """Train one network; if it is the first, measure its Hessian during training."""
     if cell["task"] == "start" or not by_network(config, cell):
         return Rows()
     states = trained(config, tuple(cell.items()))
@@ -144,7 +144,7 @@ def blueprint(config: Config, cell: Cell) -> ShortcutBlueprint:
     )
 
 
-@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=1)  # `combine` needs it right after, in the same cell
 def trained(config: Config, key: tuple[tuple[str, Any], ...]) -> list[State]:
     """Train one network and return its states: on a grid of steps, or at levels."""
     cell = dict(key)
@@ -172,7 +172,7 @@ def trained(config: Config, key: tuple[tuple[str, Any], ...]) -> list[State]:
 
 
 def loss_levels(config: Config) -> dict[float, float]:
-    """Return the loss at each fraction of the way from the best to the identity."""
+    """Return the loss at each fraction of the way from the optimum to zero weights."""
     x, y = few(config.dataset, config.width)
     fitted = x @ np.linalg.lstsq(x, y, rcond=None)[0]
     best, top = (float(np.sum((y - z) ** 2)) / (2 * len(x)) for z in (fitted, x))

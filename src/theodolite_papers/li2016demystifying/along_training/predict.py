@@ -1,4 +1,4 @@
-"""What is known at both ends of training: at zero weights, and at an optimum."""
+"""Closed forms at both ends of training: at zero weights, and at an optimum."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What is claimed around theorem 2: order of contact, biases, ReLU, minimum."""
+"""Claims around theorem 2: order of contact, biases, ReLU, minimum."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Spectra of Eq 3 and of ReLU networks beside what is printed and what is right."""
+"""Spectra of Eq 3 and of ReLU networks beside printed and corrected formulas."""
 
 import numpy as np
 

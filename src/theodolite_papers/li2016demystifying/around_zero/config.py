@@ -19,7 +19,7 @@ class Config(StudyConfig):
     """Random problems of one width, at several numbers of units."""
 
     width: int = 4  # width of all networks
-    samples: int = 24  # samples a dataset
+    samples: int = 24  # samples per dataset
     # Units of the networks whose Hessians are measured.
     units: tuple[int, ...] = (1, 2, 4)
     # Scale of the small weights at which ReLU networks are measured.

@@ -5,7 +5,7 @@ import math
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
 
-# Ticks below which an axis does not tell its scale.
+# An axis with fewer ticks does not show its scale.
 _FEWEST = 3
 
 

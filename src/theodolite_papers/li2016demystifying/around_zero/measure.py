@@ -33,7 +33,7 @@ def _contact(config: Config, trial: int) -> list[Row]:
         way = networks.initial_weights(plan.with_(init="xavier"), seed=trial)
         mirror = way.copy()
         mirror[n - 1 :: n] *= -1
-        # High powers of a small step would drown in the rounding of the loss.
+        # High powers of a small step would be smaller than the rounding of the loss.
         loss, t = _loss_of(plan, config, trial), (n - 1) * config.step
         start = loss(0 * way)
         change = [loss(s * way) - start for s in (t / 2, t, 2 * t)]
@@ -65,7 +65,7 @@ def _loss_of(plan: ShortcutBlueprint, config: Config, trial: int) -> Any:
     return loss
 
 
-@lru_cache(maxsize=8)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=8)  # `combine` needs it right after, in the same cell
 def hessian(
     config: Config, trial: int, plan: ShortcutBlueprint, *, biases: str = "parameters"
 ) -> tuple[np.ndarray, np.ndarray, Any, np.ndarray]:
@@ -120,16 +120,16 @@ def relu_near_zero(config: Config, units: int) -> ShortcutBlueprint:
 
 
 def rounding(matrix: np.ndarray, reading: Any) -> float:
-    """Return the rounding of sums over a matrix plus its asymmetry, as a fraction."""
+    """Return the relative rounding of sums over a matrix, plus its asymmetry."""
     return EPS * len(matrix) + reading.asymmetry
 
 
 def _bias(config: Config, trial: int, units: int) -> list[Row]:
-    """Return flat directions of Eq 3 per unit and coordinate, biases trained."""
+    """Return flat directions of Eq 3 per unit and coordinate, with trained biases."""
     smooth = with_biases(config, units, "tanh")
     near = relu_near_zero(config, units).with_(bias=True)
     rows: list[Row] = []
-    # What is flat at zero moves by the square of the small weights, far below them.
+    # Eigenvalues that are 0 at zero move by the square of the small weights.
     for plan, margin in ((smooth, 1e-10), (near, config.small)):
         size = np.abs(hessian(config, trial, plan)[1])
         flat = int((size < margin * size.max()).sum()) / (units * config.width)
@@ -138,7 +138,7 @@ def _bias(config: Config, trial: int, units: int) -> list[Row]:
 
 
 def _fixed_bias(config: Config, trial: int, units: int) -> list[Row]:
-    """Return what constant biases leave of theorem 2's form."""
+    """Return how far Hessians with constant biases keep the form of theorem 2."""
     plan = with_biases(config, units, "relu")
     matrix, values, reading, _ = hessian(config, trial, plan, biases="drawn")
     outside, size = matrix.copy(), config.width**2

@@ -23,7 +23,7 @@ class Config(StudyConfig):
     """Random problems of one width."""
 
     width: int = 4  # width of all networks
-    samples: int = 24  # samples a dataset
+    samples: int = 24  # samples per dataset
     depths: tuple[int, ...] = (2, 4, 8)  # matrices of the linear networks
     # Matrices of networks with an activation; deeper plain ReLU networks of this width
     # are often dead, and then have no Hessian.

@@ -1,4 +1,4 @@
-"""One training curve for two networks, and where they part."""
+"""Training curves of two networks that coincide, and where they differ."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ def _ratios(panel: Any, rows: Rows) -> None:
             error="spread",
             style=kind,
             label=KINDS[kind],
-            # Plain networks lie under those that they are equal to.
+            # Plain networks are drawn below the networks that they are equal to.
             marker_size=8.0 if kind == "orthogonal" else 5.0,
         )
     figures.log_axis(panel, "x", base=2, ticks=rows.levels("depth"))

@@ -11,8 +11,8 @@ from ..shared.hessians import at_zero, measured_hessian
 from ..shared.problems import EPS, gap, named
 from .config import Config, dataset
 
-# Beyond this the condition number of a plain network with an activation is only said to
-# be at least so: with ReLU it is often infinite, and no mean would be known.
+# Condition numbers of plain networks with an activation are cut off here, as a lower
+# bound: with ReLU they are often infinite, and their mean would not exist.
 CEILING = 1e4
 # A network at W and one at I + W are compared up to this depth.
 IDENTITY_DEPTH = 4
@@ -53,10 +53,10 @@ def _identity(config: Config, trial: int) -> list[Row]:
 
 
 def _rotation(config: Config, trial: int) -> list[Row]:
-    r"""Compare a plain orthogonal network with a 1-shortcut one, labels turned.
+    r"""Compare a plain orthogonal network with a 1-shortcut one with rotated labels.
 
     With $Q_r = O_r \cdots O_1$ and $W_r = Q_r(I + V_r)Q_{r-1}^T$ the plain map is
-    $Q_R\prod(I + V_r)$, so $\mathrm{vec}\,W_r$ turns with $Q_{r-1} \otimes Q_r$.
+    $Q_R\prod(I + V_r)$, so $Q_{r-1} \otimes Q_r$ rotates $\mathrm{vec}\,W_r$.
     """
     rows: list[Row] = []
     x, y = dataset(config, trial)
@@ -69,7 +69,7 @@ def _rotation(config: Config, trial: int) -> list[Row]:
         twin, _ = measured_hessian(zero, x, y @ turns[-1])
         straight, _ = measured_hessian(zero, x, y)
         values, same, other = map(np.linalg.eigvalsh, (matrix, twin, straight))
-        # A plain ReLU network may have no Hessian, the other has.
+        # A plain ReLU network may have no Hessian; the 1-shortcut network has one.
         scale, top = float(np.abs(twin).max()), float(np.abs(same).max())
         numbers = {
             "matrix_gap": gap(_turned(twin, turns), matrix, scale),
@@ -93,7 +93,7 @@ def _rotation(config: Config, trial: int) -> list[Row]:
 
 
 def _partial_products(weights: np.ndarray) -> list[np.ndarray]:
-    """Return Q_0 = I, Q_1, … up to the whole map."""
+    """Return the products Q_0 = I, Q_1, … up to the whole map."""
     products = [np.eye(weights.shape[1])]
     for weight in weights:
         products.append(weight @ products[-1])
@@ -101,7 +101,7 @@ def _partial_products(weights: np.ndarray) -> list[np.ndarray]:
 
 
 def _turned(matrix: np.ndarray, turns: list[np.ndarray]) -> np.ndarray:
-    """Turn each layer of a Hessian into the frame of the plain network."""
+    """Return a Hessian with each layer rotated into the frame of the plain network."""
     size, count = turns[0].size, len(turns) - 1
     frame = np.zeros((count * size, count * size))
     for r in range(count):

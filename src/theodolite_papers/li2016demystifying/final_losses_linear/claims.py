@@ -1,4 +1,4 @@
-"""What figure 7 and the prose on it claim."""
+"""Claims of figure 7 and the text about it."""
 
 from theodolite.core import (
     Choice,
@@ -40,7 +40,7 @@ from ..shared.final_losses.reading import (
     shallower,
 )
 
-# Of which the abstract says that 2-shortcut networks do better.
+# The abstract says that 2-shortcut networks do better than these.
 RIVALS = ("xavier", "orthogonal", "three_shortcut")
 OTHERS = (*RIVALS, "one_shortcut")
 CLOSE = below(0.01, source="ours", why="a hundredth of the loss is no longer seen")
@@ -59,13 +59,13 @@ def loss(network: str) -> Select:
 
 
 def rate(network: str) -> Select:
-    """Select the best rates of deep networks, where one rate is best."""
+    """Select the best rates of deep networks that have one best rate."""
     rows = measured("rate", rate_matters, network=network)
     return rows.called("log10 best rate")
 
 
 def share_of(rows: Select, quantity: str, *, log: bool = False) -> Read:
-    """Read losses above the optimum as a share of a number of theory."""
+    """Read losses above the optimum as a share of a predicted number."""
 
     def read(both: PredictedAndMeasured) -> Quantity:
         whole = reference(both, quantity)
@@ -85,7 +85,7 @@ def near_optimum(network: str, depth: int) -> Read:
 
 
 def as_deepest(depth: int) -> Test:
-    """Judge whether the excess of 2-shortcut networks is as at the greatest depth."""
+    """Judge whether 2-shortcut networks have the same excess at the greatest depth."""
     last = loss("two_shortcut").keeping(deepest)
     read = difference(loss("two_shortcut").at(depth=depth), last, log=True)
     return inside(read, HALF_A_DECADE)

@@ -1,4 +1,4 @@
-"""The optimal loss, and what lies above it where a network outputs zero."""
+"""The optimal loss, and the excess over it of a network that outputs zero."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ..shared.problems import EPS
 
 
 def predict(config: RateConfig) -> Rows:
-    """Return the optimal loss, and what lies above it at zero map and at the start."""
+    """Return the optimal loss, and the excess of the zero map and of the start."""
     data = moments(*inputs(config))
     best = data.optimal_loss()
     whole = float(np.trace(data.yy))

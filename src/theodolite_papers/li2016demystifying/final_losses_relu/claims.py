@@ -1,4 +1,4 @@
-"""What figure 8 and the prose on it claim."""
+"""Claims of figure 8 and the text about it."""
 
 import math
 from dataclasses import replace
@@ -42,7 +42,7 @@ def loss(network: str) -> Select:
 
 
 def below_linear(both: PredictedAndMeasured) -> Quantity:
-    """Read the deepest losses over the least one of a linear map, in decades."""
+    """Read the deepest losses over the least loss of a linear map, in decades."""
     read = mean(loss("two_shortcut").keeping(deepest), log=True)
     deepest_loss, best = read(both), math.log10(reference(both, "linear_optimum"))
     name = "log10 final loss over that of the best linear map, deepest 2-shortcut"

@@ -1,4 +1,4 @@
-"""What theorem 2 claims of the Hessian at zero."""
+"""Claims of theorem 2 about the Hessian at zero."""
 
 from theodolite.core import (
     ROUNDING,

@@ -34,7 +34,7 @@ def combine(config: Config, cell: Cell) -> Rows:
 
 
 def _rivals(network: Measured, name: str, others: Mapping[str, float]) -> list[Row]:
-    """Return how far rivals of a formula are, a row each."""
+    """Return the distance of each rival of a formula, one row per rival."""
     return [
         row
         for rival, value in others.items()

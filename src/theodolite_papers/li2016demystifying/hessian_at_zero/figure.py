@@ -48,7 +48,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     return rows
 
 
-# Entries a weight matrix of the picture's networks, of width 2.
+# Entries per weight matrix of the picture's networks, of width 2.
 BLOCK = 4
 
 
@@ -69,7 +69,7 @@ def draw(table: Rows) -> "figures.Figure":
 def _show(panel: "figures.Axes", entries: Rows, limit: float) -> Any:
     side = len(entries.levels("row"))
     matrix = entries.values().reshape(side, side)
-    # One pixel an entry, in files of every kind.
+    # One pixel per entry, in files of every format.
     image = panel.imshow(
         matrix, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="none"
     )

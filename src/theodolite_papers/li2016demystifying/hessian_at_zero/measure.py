@@ -1,4 +1,4 @@
-"""Hessians of networks at zero by double backward, and what their blocks show."""
+"""Hessians of networks at zero by double backward, and the pattern of their blocks."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,17 +25,17 @@ class Measured:
 
     @property
     def scale(self) -> float:
-        """The largest entry, of which distances are fractions."""
+        """The largest entry; distances are given as fractions of it."""
         return max(float(np.abs(self.matrix).max()), np.finfo(float).tiny)
 
     @property
     def rounding(self) -> float:
-        """What sums over the matrix lose, and the asymmetry found, as a fraction."""
+        """Relative rounding of sums over the matrix, plus its asymmetry."""
         return EPS * len(self.matrix) + self.reading.asymmetry
 
     @property
     def labels(self) -> dict[str, Any]:
-        """What tells its rows from others of the cell."""
+        """Labels that tell its rows from other rows of the cell."""
         return {
             "n": self.plan.shortcut,
             "setting": self.setting,
@@ -50,11 +50,11 @@ class Measured:
         return self.matrix.reshape(n, size, n, size).transpose(0, 2, 1, 3).copy()
 
 
-@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=1)  # `combine` needs it right after, in the same cell
 def hessians(config: Config, data: str, n: int, trial: int) -> tuple[Measured, ...]:
     """Measure all settings and depths of one shortcut length on one dataset."""
     x, y = dataset(config, data, trial)
-    # Degenerate data are so for identity activations before the matrices.
+    # The data are degenerate only with identity activations before the matrices.
     settings = SETTINGS if data == "random" else {"linear": SETTINGS["linear"]}
     networks = []
     for setting, names in settings.items():
@@ -98,7 +98,7 @@ def _rows(network: Measured, data: str) -> list[Row]:
         "lowest": network.values.min(),
         "gradient_norm": np.linalg.norm(network.reading.gradient),
     }
-    # Sums of the loss's own size round by a fraction of it; what no sum touches is 0.
+    # Sums as large as the loss round by a fraction of it; entries without a sum are 0.
     most = size.max() if data == "random" else max(size.max(), network.reading.loss)
     rows = named(sized, network.rounding * most, **network.labels)
     if network.plan.shortcut == 2:

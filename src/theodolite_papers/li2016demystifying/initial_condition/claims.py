@@ -1,4 +1,4 @@
-"""What figure 4 and the prose around theorem 2 claim.
+"""Claims of figure 4 and of the text around theorem 2.
 
 Only depths at which every network's percentile is above rounding count.
 """
@@ -61,7 +61,7 @@ def ratio(kind: str) -> Select:
 
 
 def explodes(kind: str, *, log_x: bool = True, name: str = "") -> Test:
-    """Judge whether ratios rise with depth, and still do at the greatest depths."""
+    """Judge whether ratios rise with depth, also among the greatest depths."""
     parts = {"": ratio(kind), ", last three": ratio(kind).keeping(_deepest_three)}
     title = name or f"exponent of {ratio(kind)}"
     return every(
@@ -89,7 +89,7 @@ def last_exponent(rows: Select) -> Read:
 
 
 def rise_over_slope(both: PredictedAndMeasured) -> Quantity:
-    """Read the rise of the largest eigenvalue a layer, over the one foretold."""
+    """Read the rise of the largest eigenvalue per layer, over the predicted rise."""
     first, last = at_zero("largest", "one_shortcut")(both)[-2:]
     layers = last["depth"] - first["depth"]
     rate = both.predicted.value(quantity="slope")
@@ -100,7 +100,7 @@ def rise_over_slope(both: PredictedAndMeasured) -> Quantity:
 
 
 def _conventions(least: str, most: str) -> Read:
-    """Read how far apart two conventions put the number, as a ratio less one."""
+    """Read the ratio of the number under two conventions, minus one."""
 
     def read(both: PredictedAndMeasured) -> Quantity:
         low, high = (both.measured.only(quantity=q) for q in (least, most))

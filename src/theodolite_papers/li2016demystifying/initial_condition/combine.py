@@ -1,4 +1,4 @@
-"""Where closed forms meet measured weights and Hessians, network by network."""
+"""Closed forms beside measured weights and Hessians, network by network."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from .measure import built, hessian, readings
 
 
 def combine(config: Config, cell: Cell) -> Rows:
-    """Compare Hessians with those from moments, and go deeper by the latter."""
+    """Compare measured Hessians with those from moments; use only these when deep."""
     x, y = whitened(config.dataset, config.width)
     if cell["kind"] == "conventions":
         return Rows(_conventions(config, x, y))
@@ -52,7 +52,7 @@ def _rotated(
     x: np.ndarray,
     y: np.ndarray,
 ) -> Row:
-    """Compare with a 1-shortcut network at zero, labels turned by the whole map."""
+    """Compare with a 1-shortcut network at zero; the whole map rotates its labels."""
     whole = np.eye(plan.width)
     for w in weights:
         whole = w @ whole
@@ -69,7 +69,7 @@ def _rotated(
 
 
 def _conventions(config: Config, x: np.ndarray, y: np.ndarray) -> list[Row]:
-    """Return the number by choice of percentile, of signs and of orders."""
+    """Return the condition number for each choice of percentile, signs and order."""
     plan = ShortcutBlueprint(width=config.width, depth=2)
     values = eigenvalues_at_zero(plan, x, y)
     rows: list[Row] = []

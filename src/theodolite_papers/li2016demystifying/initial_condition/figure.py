@@ -1,4 +1,4 @@
-"""Figure 4 from rows of points."""
+"""Draw figure 4 from saved rows."""
 
 import math
 

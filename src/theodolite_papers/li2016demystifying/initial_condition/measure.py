@@ -32,9 +32,9 @@ def built(config: Config, cell: Cell) -> tuple[ShortcutBlueprint, Any]:
     return plan, networks.build(plan, seed=cell["trial"], device=config.device)
 
 
-@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=1)  # `combine` needs it right after, in the same cell
 def hessian(config: Config, key: tuple[tuple[str, Any], ...]) -> tuple[np.ndarray, Any]:
-    """Measure a network's Hessian on few samples that have all second moments."""
+    """Measure a network's Hessian on few samples with the data's second moments."""
     _, network = built(config, dict(key))
     samples = few(config.dataset, config.width)
     return measured_hessian(network, *samples, matrix_bytes=MEASURED_BYTES)

@@ -31,8 +31,8 @@ def _toeplitz(config: Config, x: np.ndarray, y: np.ndarray) -> list[Row]:
     a, b = unit_blocks(plan, x, y)
     k = a - b
     values, vectors = np.linalg.eigh(b + (k + k.T) / 2)
-    # A vector that differs in sign between two units is moved by an amount that does
-    # not depend on the number of units: a ceiling on the smallest magnitude.
+    # A vector with opposite signs on two units is stretched by a factor that does not
+    # depend on the number of units: an upper bound on the smallest magnitude.
     moved = (
         np.linalg.norm(k @ vectors, axis=0) ** 2
         + np.linalg.norm(k.T @ vectors, axis=0) ** 2

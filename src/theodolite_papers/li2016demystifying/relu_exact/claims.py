@@ -1,4 +1,4 @@
-"""What carries over to networks with activations."""
+"""Claims on which results carry over to networks with activations."""
 
 from theodolite.core import (
     Claim,
@@ -43,7 +43,7 @@ def grows(kind: str) -> Test:
 
 
 def exponent(quantity: str) -> Read:
-    """Read the exponent of a number of 2-shortcut ReLU networks in depth."""
+    """Read the power of depth by which a number of 2-shortcut ReLU networks grows."""
     return slope(of_two(quantity), "depth")
 
 

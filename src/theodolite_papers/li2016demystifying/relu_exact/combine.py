@@ -21,7 +21,7 @@ from .measure import (
 
 
 def combine(config: Config, cell: Cell) -> Rows:
-    """Compare a cell's Hessian with the exact one, or go deeper by the latter."""
+    """Compare a cell's Hessian with the exact one; use only the exact one when deep."""
     task = {"digits": _digits, "limit": _limit}.get(cell["task"], _parts)
     return Rows(task(config, cell))
 

@@ -30,7 +30,7 @@ class Config(StudyConfig):
     measured_depth: int = 2
     # Weight matrices of the 1-shortcut networks, all measured.
     one_depths: tuple[int, ...] = (2, 4, 8)
-    one_seeds: int = 2  # 1-shortcut networks a depth
+    one_seeds: int = 2  # 1-shortcut networks per depth
     one_samples: int = 1000  # digits that they see, from the front
     predicted_depths: tuple[int, ...] = (2, 4, 8, 16)  # depths for closed forms at zero
     random_width: int = 4  # width of the small networks on random data
@@ -39,10 +39,10 @@ class Config(StudyConfig):
     scales: tuple[float, ...] = (0.01, 1.0)  # factors on Xavier weights
     # Factors at which the limit at zero is approached.
     small: tuple[float, ...] = (0.1, 0.03, 0.01, 0.003)
-    # Steps of gradient descent after which weights are looked at.
+    # Steps of gradient descent after which weights are read.
     steps: tuple[int, ...] = (10, 100)
     rate: float = 0.05  # its learning rate
-    n_random: int = 2  # small networks a setting
+    n_random: int = 2  # small networks per setting
 
     def __post_init__(self) -> None:
         super().__post_init__()

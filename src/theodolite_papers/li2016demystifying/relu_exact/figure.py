@@ -10,7 +10,7 @@ from ..shared.figure import draw_ratios
 
 
 def table(both: PredictedAndMeasured) -> Rows:
-    """Return ratios by kind and depth on a logarithm, and distances from the limit."""
+    """Return log ratios by kind and depth, and distances from the limit."""
     ratios = both.measured.where(quantity="ratio")
     at_zero = both.predicted.where(quantity="ratio")
     gaps = both.measured.where(quantity="limit_gap")

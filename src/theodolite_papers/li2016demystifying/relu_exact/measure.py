@@ -15,7 +15,7 @@ from .config import TWO, Config, plan_of, small_plan
 
 
 def measure(config: Config, cell: Cell) -> Rows:
-    """Measure one network's Hessian, and what the error adds within its layers."""
+    """Measure one network's Hessian, and the error term within its layers."""
     if cell["task"] == "digits":
         if not is_measured(config, cell):
             return Rows()
@@ -43,7 +43,7 @@ def samples_of(config: Config, cell: Cell) -> tuple[np.ndarray, np.ndarray]:
 
 
 def built(config: Config, cell: Cell) -> Any:
-    """Return a cell's network, trained where its state says so."""
+    """Return a cell's network, trained if the cell's state says so."""
     if cell["task"] == "digits":
         plan = plan_of(config, cell["kind"], cell["depth"])
         return networks.build(plan, seed=cell["trial"], device=config.device)
@@ -72,11 +72,11 @@ def _descend(network: Any, samples: tuple, rate: float, steps: int) -> None:
 
 
 def key(cell: Cell) -> tuple[tuple[str, Any], ...]:
-    """Return a cell as what can be looked up."""
+    """Return a cell as a hashable cache key."""
     return tuple(cell.items())
 
 
-@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=1)  # `combine` needs it right after, in the same cell
 def hessian(config: Config, cell: tuple[tuple[str, Any], ...]) -> tuple:
     """Measure a network's Hessian."""
     labels = dict(cell)
@@ -126,7 +126,7 @@ def readings(spectrum: Any) -> list[Row]:
 
 
 def _within_layers(config: Config, cell: Cell) -> list[Row]:
-    """Return what the error adds to the block of a layer with itself."""
+    """Return the largest entry of the error term within a layer, for ReLU and tanh."""
     x, y = samples_of(config, cell)
     matrix, reading = hessian(config, key(cell))
     scale = float(np.abs(matrix).max())
@@ -144,7 +144,7 @@ def _within_layers(config: Config, cell: Cell) -> list[Row]:
 
 
 def _within(matrix: np.ndarray, size: int) -> float:
-    """Return the largest entry of the blocks that join a layer with itself."""
+    """Return the largest entry of the diagonal blocks, one block per layer."""
     count = len(matrix) // size
     blocks = matrix.reshape(count, size, count, size)
     return max(float(np.abs(blocks[k, :, k]).max()) for k in range(count))

@@ -1,4 +1,4 @@
-"""Closed forms at zero for smooth activations, and the ceiling of ReLU spectra."""
+"""Closed forms at zero for smooth activations, and a bound on ReLU spectra."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from .config import ONE, TWO, Config, plan_of
 
 
 def predict(config: Config) -> Rows:
-    """Return condition numbers where zero is no kink, and a bound on eigenvalues."""
+    """Return condition numbers of activations without a kink, and eigenvalue bounds."""
     x, y = whitened(config.dataset, config.width)
     rows: list[Row] = []
     for kind in ONE:

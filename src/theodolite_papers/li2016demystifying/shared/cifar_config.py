@@ -31,11 +31,11 @@ class CifarConfig(StudyConfig):
     # Convolutions of the units plus 2; ``stages`` times a multiple of 12, so that units
     # of 1, 2, 3, 4, 6 and 12 layers fill every stage.
     depths: tuple[int, ...] = (38, 74, 110)
-    shortcuts: tuple[int, ...] = (1, 2, 3, 4)  # layers a unit
+    shortcuts: tuple[int, ...] = (1, 2, 3, 4)  # layers per unit
     width: int = 16  # channels of the first stage
     stages: int = 3  # stages of a network
     epochs: int = 16  # passes over the images
-    batch_size: int = 128  # images a step
+    batch_size: int = 128  # images per step
     # Learning rate at the start; it falls as in the paper's schedule, at the same
     # fractions of training.
     rate: float = 0.1
@@ -66,7 +66,7 @@ class CifarConfig(StudyConfig):
 
 
 def paper_config(kind: type[CifarConfig], **own: Any) -> Any:
-    """Return the config of the committed run, with what the study sets itself."""
+    """Return the config of the committed run, with the study's own settings."""
     planned: dict[str, Any] = {
         "n_seeds": 3,
         "device": "cuda",

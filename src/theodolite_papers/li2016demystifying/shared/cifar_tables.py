@@ -11,12 +11,12 @@ from theodolite.core import (
     measured,
 )
 
-# Chance among ten classes: what a diverged network is worth.
+# Error rate of chance among ten classes, which a diverged network counts as.
 CHANCE = 0.9
 
 
 def longest(rows: Rows) -> Rows:
-    """Return the runs of the training length that most networks had."""
+    """Return the runs that have the most common training length."""
     lengths = rows.where(quantity="parameters").column("epochs")
     if not lengths:
         return Rows()

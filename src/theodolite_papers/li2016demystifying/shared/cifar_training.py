@@ -1,4 +1,4 @@
-"""What the studies of figures 2 and 9 share: the networks, their training, its rows."""
+"""Networks, training and rows that the studies of figures 2 and 9 share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
@@ -18,7 +18,7 @@ QUANTITIES = ("test_error", "train_loss", "norm", "response")
 
 
 def measure_cell(config: CifarConfig, cell: Cell) -> Rows:
-    """Train one network; how long it took is no result."""
+    """Train one network; leave out the time it took."""
     (rows,) = train_cells(config, [cell])
     if rows[-1]["status"] == "failed":
         raise RunError(
@@ -49,7 +49,7 @@ def train_cells(
     report: Callable[[int, Mapping[str, float]], None] | None = None,
     probe: Callable[[Any], dict[str, float]] | None = None,
 ) -> list[list[Row]]:
-    """Train the networks of cells, several at a time; rows of each in order.
+    """Train the networks of cells, several at a time; return rows of each, in order.
 
     A seed fixes weights, batches and crops, so that cells of one ``trial`` are pairs.
     ``probe`` reads a network after every epoch, its weights by default.
@@ -93,7 +93,7 @@ def read_weights(model: Any) -> dict[str, float]:
 def _rows(result: Any, config: CifarConfig, tested: int) -> list[Row]:
     """Return one row per quantity and epoch, each with how the run ended.
 
-    Errors are of one network's number; those over networks are the judge's.
+    Errors are those of one network; the claim's test adds the error over networks.
     """
     fate = {"status": result.status, "epochs": config.epochs}
     rows: list[Row] = []
@@ -122,7 +122,7 @@ def _augmentation(config: CifarConfig, images: Any) -> Any:
     shade = shade.round().to(images.inputs.dtype)
 
     def augment(batch: "torch.Tensor", generator: "torch.Generator") -> "torch.Tensor":
-        # Whole numbers of one byte wrap around, so what is taken off comes back.
+        # One-byte integers wrap around, so adding undoes the subtraction exactly.
         moved = data.augment(
             batch - shade, generator=generator, padding=config.padding, flip=config.flip
         )

@@ -1,4 +1,4 @@
-"""Drawings that several figures have: a series per depth, and condition numbers."""
+"""Drawings that several figures share: one series per depth, and condition numbers."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,7 +9,7 @@ from theodolite.core import Rows
 def draw_depths(
     panel: "figures.Axes", rows: Rows, over: str, paper_depths: Iterable[int]
 ) -> None:
-    """Draw a series per depth, in the colour that it has at the paper's depths."""
+    """Draw one series per depth, in the colours of the paper's depths."""
     depths = sorted({*rows.levels("depth"), *paper_depths})
     for depth in rows.levels("depth"):
         style, label = figures.ordered_style(depth, depths), f"depth {depth}"
@@ -22,8 +22,8 @@ def draw_ratios(
 ) -> None:
     """Draw condition numbers against depth, with closed forms where they are known.
 
-    The table has ``ratio`` and ``closed_form`` by kind and depth; ``series`` has label
-    and look of each kind.
+    The table has ``ratio`` and ``closed_form`` by kind and depth; ``series`` has the
+    label and style of each kind.
     """
     for kind, (label, style) in series.items():
         ratios = table.where(quantity="ratio", kind=kind)

@@ -25,8 +25,8 @@ def measured_hessian(
 ) -> tuple[np.ndarray, Any]:
     """Return a Hessian by double backward, in the paper's order, and its reading.
 
-    Parameters that are not named are constants. A matrix of more than ``matrix_bytes``
-    is refused.
+    Parameters that are not in ``params`` are constants. A matrix of more than
+    ``matrix_bytes`` raises an error.
     """
     import torch
 

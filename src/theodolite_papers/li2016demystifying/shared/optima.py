@@ -11,7 +11,7 @@ def exact_optimum(
     """Move the last matrix of a linear network so that the whole map is the best one.
 
     The other matrices of the last unit, and the maps of the other units, must be
-    invertible. Returns the weights, and the condition number of what was inverted.
+    invertible. Returns the weights, and the condition number of the inverted matrices.
     """
     n, eye = plan.shortcut, np.eye(plan.width)
     before = eye
@@ -33,7 +33,7 @@ def _product(matrices: np.ndarray, eye: np.ndarray) -> np.ndarray:
 
 
 def least_loss(x: np.ndarray, y: np.ndarray) -> float:
-    """Return half the mean squared distance that least squares leaves.
+    """Return half the mean squared residual of least squares.
 
     Example:
         >>> least_loss(np.array([[1.0], [1.0]]), np.array([[0.0], [2.0]]))

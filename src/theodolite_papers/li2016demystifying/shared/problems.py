@@ -1,6 +1,6 @@
-"""Random problems, activations and rows, for predictions and measurements alike.
+"""Random problems, activations and rows, for both predictions and measurements.
 
-Nothing here builds a network or knows of theory.
+This module builds no network and uses no theory.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def random_data(
 def named(
     numbers: Mapping[str, Any], errors: float | Mapping[str, float], **labels: Any
 ) -> list[Row]:
-    """Return one row per quantity, with its error and the labels of all."""
+    """Return one row per quantity, with its error and the common labels."""
     table = errors if isinstance(errors, Mapping) else {}
     default = None if isinstance(errors, Mapping) else errors
     return [
@@ -64,7 +64,7 @@ def gap(theory: np.ndarray, measured: np.ndarray, scale: float) -> float:
 def closed(
     numbers: Mapping[str, Any], rounding: float = 1e-12, **labels: Any
 ) -> list[Row]:
-    """Return one row per quantity; its error is a fraction of it."""
+    """Return one row per quantity; its error is ``rounding`` times its value."""
     return [
         {
             "quantity": name,

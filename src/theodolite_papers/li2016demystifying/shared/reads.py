@@ -1,4 +1,4 @@
-"""Tests that several studies share: on all rows, on chosen rows, and of a fall."""
+"""Tests that several studies share: of every row, of chosen rows, and of a decrease."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -26,7 +26,7 @@ def always(rows: Select, region: Region) -> Test:
 
 
 def narrowed(keep: Callable[[Rows], Rows], test: Test) -> Test:
-    """Judge a test on the measured rows that a choice keeps."""
+    """Return a test of only the measured rows that ``keep`` keeps."""
     return lambda both: test(PredictedAndMeasured(both.predicted, keep(both.measured)))
 
 

@@ -21,5 +21,5 @@ def whitened(name: str, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def few(name: str, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return few samples with all second moments of the whitened data."""
+    """Return a few samples that have the second moments of all whitened data."""
     return moment_samples(*whitened(name, width))

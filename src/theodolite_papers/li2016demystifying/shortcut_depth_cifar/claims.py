@@ -1,4 +1,4 @@
-"""What figure 9 and section 5.3.2 claim of depth and shortcut depth."""
+"""Claims of figure 9 and section 5.3.2 on depth and shortcut depth."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def _depths(both: PredictedAndMeasured) -> tuple[list[int], list[int]]:
 
 
 def only_two_gains(low: int, high: int) -> Test:
-    """Judge whether of all shortcut depths 2 alone errs less when deeper."""
+    """Judge whether only shortcut depth 2 has a lower error when deeper."""
     return every(
         inside(gap(error(2, high), error(2, low)), below(0)),
         *(inside(gap(error(n, high), error(n, low)), above(0)) for n in OTHERS),
@@ -72,7 +72,7 @@ def _best(both: PredictedAndMeasured) -> Judgement:
 
 
 def _worse(shortcut: int) -> Test:
-    """Judge whether a shortcut depth errs more than each of those shown."""
+    """Judge whether a shortcut depth has a higher error than each one in the figure."""
 
     def test(both: PredictedAndMeasured) -> Judgement:
         lengths = (*SHOWN, shortcut)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ..shared.cifar_config import SMALL, CifarConfig, paper_config
 
-# Those that figure 9 shows, and longer ones, which its caption speaks of.
+# Shortcut depths in figure 9, and longer ones, which its caption mentions.
 SHOWN = (1, 2, 3, 4)
 LENGTHS = (*SHOWN, 6, 12)
 

@@ -1,4 +1,4 @@
-"""Figure 9 from rows of points."""
+"""Draw figure 9 from saved rows."""
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
@@ -24,12 +24,12 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return parameters by formula beside those counted."""
+    """Return the predicted numbers of parameters beside the counted ones."""
     return beside(both, "parameters", "parameters")
 
 
 def draw(table: Rows) -> "figures.Figure":
-    """Draw the error against depth, by layers a shortcut skips."""
+    """Draw the error against depth, by number of layers that a shortcut skips."""
     figure, (panel,) = figures.new_figure(5.8, 3.6)
     for length in table.levels("shortcut"):
         mine = table.where(shortcut=length)

@@ -1,4 +1,4 @@
-"""Parameters of the networks by formula."""
+"""Numbers of parameters of the networks, by formula."""
 
 from theodolite.core import Rows
 
@@ -6,7 +6,7 @@ from .config import Config
 
 
 def predict(config: Config) -> Rows:
-    """Count the parameters at every depth; they are the same for all shortcuts."""
+    """Return the number of parameters at every depth, the same for all shortcuts."""
     rows = []
     for depth in config.depths:
         layers = config.layers(depth)

@@ -1,4 +1,4 @@
-"""What section 4.1 says of signals: at the start, and after training."""
+"""Claims of section 4.1 on signals at the start and after training."""
 
 from theodolite.core import (
     Choice,

@@ -1,4 +1,4 @@
-"""Networks whose signals are looked at, at the start and after training."""
+"""Networks whose signals are measured, at the start and after training."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ class Config(CifarConfig):
     # Units of two layers of the networks at the start.
     units: tuple[int, ...] = (2, 4, 8, 16, 32)
     start_width: int = 16  # their channels
-    start_seeds: int = 6  # networks a kind and number of units
+    start_seeds: int = 6  # networks per kind and number of units
     images: int = 64  # images that go through them
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from .config import PRESETS
 
 
 def table(both: PredictedAndMeasured) -> Rows:
-    """Return variances on a logarithm with closed forms, and responses by epoch."""
+    """Return log variances with closed forms, and responses by epoch."""
     variance = both.measured.where(quantity="variance")
     foretold = [
         {**row, "quantity": "closed_form", "value": math.log10(row["value"])}
@@ -27,7 +27,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return variances by theory beside means of the decimal logarithm."""
+    """Return predicted variances beside measured means of the decimal logarithm."""
     variances = both.measured.where(quantity="variance")
     rows: list[Row] = []
     for row in group_means(variances, ("kind", "units"), log=True):

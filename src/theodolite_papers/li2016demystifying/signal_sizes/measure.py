@@ -25,7 +25,7 @@ def measure(config: Config, cell: Cell) -> Rows:
 
 
 def _start(config: Config, cell: Cell) -> list[Row]:
-    """Take the variance that a new network puts out, and that at zero weights."""
+    """Return the output variance of a new network, and that at zero weights."""
     import torch
 
     images = load(config.dataset).images[: config.images]
@@ -36,7 +36,7 @@ def _start(config: Config, cell: Cell) -> list[Row]:
     entering, leaving = _variances(network, pixels.to(config.device))
     mode = {"norm_mode": "train"}
     rows = named_rows({"variance": leaving}, 1e-12 * leaving, **mode)
-    if cell["kind"] == "plain":  # whose signal zero weights put out
+    if cell["kind"] == "plain":  # its output is 0 at zero weights
         return rows
     with torch.no_grad():
         for unit in network.units:
@@ -56,7 +56,7 @@ def _variances(network: Any, pixels: Any) -> tuple[float, float]:
         signal = first = network.stem(pixels)
         for unit in network.units:
             signal = unit(signal)
-    # Of mean zero over weights, so that the mean square is the variance.
+    # The mean over weights is zero, so that the mean square is the variance.
     return float(first.square().mean()), float(signal.square().mean())
 
 
@@ -82,7 +82,7 @@ def _new(config: Config, cell: Cell, channels: int) -> Any:
 
 
 def _trained(config: Config, cell: Cell) -> list[Row]:
-    """Train a network and take the responses of its units after every epoch."""
+    """Train a network and return the responses of its units after every epoch."""
     images = images_of(config.dataset, config.samples, config.device)
     centre, scale = (
         part.reshape(1, -1, 1, 1).to(images.inputs.device)
@@ -104,7 +104,7 @@ def _trained(config: Config, cell: Cell) -> list[Row]:
 
 
 def responses(model: Any, batch: Any) -> list[float]:
-    """Return the deviation of each branch's output, before it is added."""
+    """Return the standard deviation of each branch's output, before the addition."""
     import torch
 
     deviations: list[float] = []

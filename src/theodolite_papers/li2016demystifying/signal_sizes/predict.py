@@ -1,4 +1,4 @@
-"""Second moments of signals through units at He's weights."""
+"""Second moments of signals through units with He initialisation."""
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def _unit(kind: str, q: np.ndarray) -> np.ndarray:
 
 
 def _around(q: np.ndarray) -> np.ndarray:
-    """Return the mean over nine pixels, those outside being zero."""
+    """Return the mean over nine pixels; pixels outside the image are zero."""
     wide = np.pad(q, 1)
     height, width = q.shape
     moved = (wide[i : i + height, j : j + width] for i in range(3) for j in range(3))

@@ -1,7 +1,7 @@
-"""What theorem 1 and its lemmas claim.
+"""Claims of theorem 1 and its lemmas.
 
-All is built, not drawn: chance has no part but in rounding, and one set of points can
-refute.
+The networks are constructed, not random: the only error is rounding, and one set of
+points can refute a claim.
 """
 
 import numpy as np
@@ -47,7 +47,7 @@ RATE = near(1, 0.25, source="ours", why="errors span ten decades over this fit")
 
 
 def exponent(rows: Select, over: str, by: tuple[str, ...] = ()) -> Read:
-    """Read the exponent of a value in a label, the largest of all groups."""
+    """Read the power of a label by which a value grows, the largest of all groups."""
 
     def read(both: PredictedAndMeasured) -> Quantity:
         table = rows(both)
@@ -70,7 +70,7 @@ def exponent(rows: Select, over: str, by: tuple[str, ...] = ()) -> Read:
 
 
 def _growth(both: PredictedAndMeasured) -> Quantity:
-    """Read how fast rounding grows, in units of the rate of the linearised map."""
+    """Read the growth rate of rounding errors, over the rate of the linearised map."""
     rows = both.measured.where(quantity="error_open")
     rates = both.measured.where(quantity="exponent")
     seen = [0 < row["value"] < 1e-2 for row in rows]
@@ -85,7 +85,7 @@ def _growth(both: PredictedAndMeasured) -> Quantity:
 
 
 def _norm_off(both: PredictedAndMeasured) -> Quantity:
-    """Read how far a whitened digit's norm is from 1 at most."""
+    """Read the largest distance of a whitened digit's norm from 1."""
     rows = [both.measured.only(quantity=f"norm_{end}") for end in ("least", "most")]
     worst = max(rows, key=lambda row: abs(row["value"] - 1))
     return known("norm of a digit less 1", worst["value"] - 1, worst["error"])

@@ -1,4 +1,4 @@
-"""The construction of theorem 1, run in torch: where theory meets the network."""
+"""The construction of theorem 1, run in torch."""
 
 import math
 from itertools import pairwise
@@ -23,7 +23,7 @@ def combine(config: Config, cell: Cell) -> Rows:
 
 
 def _walk(config: Config, cell: Cell) -> list[Row]:
-    """Build networks of growing depth, and see where torch takes the samples."""
+    """Build networks of growing depth, and measure where torch moves the samples."""
     rows: list[Row] = []
     x, y = points(cell["case"], cell["trial"])
     for steps in config.steps:
@@ -38,7 +38,7 @@ def _walk(config: Config, cell: Cell) -> list[Row]:
 def _built(
     config: Config, x: np.ndarray, y: np.ndarray, units: int
 ) -> tuple[dict[str, Any], float, list[np.ndarray]]:
-    """Build a network from what torch does with the samples, and run it."""
+    """Build a network unit by unit from the samples that torch outputs, and run it."""
     seen = [x]
     propagate = torch_propagate(x.shape[1], config.device, seen)
     built = interpolating_network(x, y, units, propagate=propagate)
@@ -60,7 +60,7 @@ def _built(
 def _counted(
     config: Config, x: np.ndarray, y: np.ndarray, rho: float, longest: float
 ) -> list[Row]:
-    """Give a network the units that Eq 19 counts, and see how far they step."""
+    """Build a network with as many units as Eq 19 says, and measure its steps."""
     m = len(x)
     units = m * math.ceil((rho * (m - 1) / 2 + 1) * math.pi / longest)
     made, _, seen = _built(config, x, y, units)
@@ -73,7 +73,7 @@ def _counted(
 
 
 def _one_unit(config: Config, cell: Cell) -> list[Row]:
-    """Return what one unit of lemma 1 moves, and what it leaves alone."""
+    """Return which samples one unit of lemma 1 moves, and which it leaves alone."""
     rows: list[Row] = []
     x, y = points("6,4", cell["trial"])
     here, side = x[0], unit_rows((y[0] - (y[0] @ x[0]) * x[0])[None])[0]
@@ -127,7 +127,7 @@ def _rounding(config: Config, cell: Cell) -> list[Row]:
 
 
 def _miss(made: np.ndarray, y: np.ndarray) -> float:
-    """Return the error of the first sample, a thousand where it is lost altogether."""
+    """Return the error of the first sample, at most 1000."""
     off = float(np.nan_to_num(np.abs(made - y)[0], nan=np.inf).max())
     return min(off, 1e3)
 

@@ -1,4 +1,4 @@
-"""Sets of points that theorem 1 is tried on, and how many units they get."""
+"""Sets of points on which theorem 1 is tested, and their numbers of units."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,21 +9,21 @@ from theodolite.studies import StudyConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """Sets of points, and how many units they get."""
+    """Sets of points, and their numbers of units."""
 
     # ``basis``, ``detour``, or samples and width of random points.
     cases: tuple[str, ...] = ("basis", "detour", "6,4", "12,3", "12,10")
     steps: tuple[int, ...] = (10, 20, 40, 80)  # units a sample
-    # Steps $d$ at which the count of Eq 19 is tried.
+    # Steps $d$ at which the count of Eq 19 is tested.
     longest: tuple[float, ...] = (1.0, 0.5, 0.2)
-    # Up to this many units a module is built; longer chains go through one unit with
-    # weights exchanged, which computes the same.
+    # Up to this many units a module is built. Longer chains reuse one unit and replace
+    # its weights, which computes the same.
     whole: int = 120
-    # Least distances at which rounding is tried.
+    # Smallest distances at which rounding is measured.
     distances: tuple[float, ...] = (0.6, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05)
     length: float = 1.5  # length of the path on which it is
     trap_steps: int = 200  # units a sample there
-    dataset: str = "mnist5k"  # digits whose labels and norms are looked at
+    dataset: str = "mnist5k"  # digits whose labels and norms are measured
     samples: int = 12  # how many of them are interpolated
 
     def __post_init__(self) -> None:

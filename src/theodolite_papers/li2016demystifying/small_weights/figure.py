@@ -24,7 +24,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return limits of the largest norm times root R beside deepest networks."""
+    """Return limits of the largest norm times √R beside the deepest networks."""
     rows: list[Row] = []
     for row in both.predicted.where(quantity="limit"):
         labels = {"case": row["case"], "trial": row["trial"]}

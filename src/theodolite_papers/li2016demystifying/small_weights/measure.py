@@ -1,4 +1,4 @@
-"""Digits and their labels against assumptions 1 and 2."""
+"""Networks of Eq 3 in torch, and digits and labels against assumptions 1 and 2."""
 
 from collections.abc import Callable
 from typing import Any
@@ -49,7 +49,7 @@ def outputs(network: Any, x: np.ndarray) -> np.ndarray:
 def run_chain(
     first: np.ndarray, second: np.ndarray, bias: np.ndarray, x: np.ndarray, device: str
 ) -> np.ndarray:
-    """Run many units through one torch unit: the same sums, without a module each."""
+    """Run many units through one torch unit, which computes the same sums."""
     step = torch_propagate(x.shape[1], device, [])
     for unit in zip(first, second, bias, strict=True):
         x = step(x, *unit)
@@ -57,7 +57,7 @@ def run_chain(
 
 
 def torch_propagate(width: int, device: str, seen: list[np.ndarray]) -> Propagate:
-    """Return torch's own step through a unit, which notes the samples it leaves."""
+    """Return torch's step through a unit, which records the output samples."""
     shape = (1, width, width)
     single = torch_network(
         np.zeros(shape), np.zeros(shape), np.zeros((1, width)), device
@@ -74,7 +74,7 @@ def torch_propagate(width: int, device: str, seen: list[np.ndarray]) -> Propagat
 
 
 def measure(config: Config, cell: Cell) -> Rows:
-    """Look at norms and labels of whitened digits; the rest needs a construction."""
+    """Measure norms and labels of whitened digits; ``combine`` does the other tasks."""
     return Rows(_digits(config) if cell["task"] == "labels" else ())
 
 

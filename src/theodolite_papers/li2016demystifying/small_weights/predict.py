@@ -8,7 +8,7 @@ from theodolite.core import Row, Rows, named_rows, stream
 from ..shared.problems import closed
 from .config import Config, cells
 
-# Degrees of longitude and latitude: the first sample has two others on its way.
+# Degrees of longitude and latitude: two others lie on the path of the first sample.
 _DETOUR_X = ((-65, 0), (-25, 4), (20, -7), (5, 42))
 _DETOUR_Y = ((65, 0), (-160, 35), (160, -40), (120, 30))
 
@@ -29,7 +29,7 @@ def points(case: str, trial: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def close_pair(rho: float, length: float, trial: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return two samples, a distance apart, and labels on arcs of a given length."""
+    """Return two samples at distance ``rho``, and labels on arcs of a given length."""
     turn, _ = np.linalg.qr(stream(trial, "close_pair").normal(size=(3, 3)))
     a, b, c = turn.T
     angle = 2 * np.arcsin(rho / 2)
@@ -51,7 +51,7 @@ def unit_rows(rows: np.ndarray) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-# Units per sample in the picture; more would run the dots together.
+# Units per sample in the picture; with more the dots would overlap.
 STEPS = 24
 # Direction from which the sphere is seen: degrees of longitude and latitude.
 VIEW = (0.0, 14.0)
@@ -170,7 +170,7 @@ def _orders() -> list[Row]:
 
 
 def _circle() -> list[Row]:
-    """Return how near both ways to an antipode come to others on a circle."""
+    """Return how near both paths to an antipode come to other points on a circle."""
     angle = np.linspace(0, np.pi, 2001)
     ways = [np.stack([np.cos(angle), s * np.sin(angle)], axis=1) for s in (1, -1)]
     bars = np.array([[0.0, 1.0], [0.0, -1.0]])

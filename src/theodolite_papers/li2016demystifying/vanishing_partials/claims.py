@@ -1,4 +1,4 @@
-"""What lemmas 3 and 4 claim."""
+"""Claims of lemmas 3 and 4."""
 
 from theodolite.core import (
     ROUNDING,

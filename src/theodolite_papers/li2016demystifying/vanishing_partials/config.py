@@ -1,4 +1,4 @@
-"""Random problems of lemmas 3 and 4, and which matrices derivatives go through."""
+"""Random problems of lemmas 3 and 4, and the matrices of each derivative."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Config(StudyConfig):
     """Random problems of one width."""
 
     width: int = 3  # width of all networks
-    samples: int = 12  # samples a dataset
+    samples: int = 12  # samples per dataset
     units: int = 2  # units for lemma 3; all sets of their matrices are tried
     order: int = 4  # highest order of a derivative
     moved: int = 3  # units for lemma 4

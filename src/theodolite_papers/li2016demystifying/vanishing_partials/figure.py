@@ -7,7 +7,7 @@ from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
 
 
 def shares(both: PredictedAndMeasured) -> Rows:
-    """Return what is allowed and the most that was measured, by length and order."""
+    """Return allowed and largest measured shares, by shortcut length and order."""
     kept = both.measured.where(quantity="share", setting="general")
     return Rows(
         {

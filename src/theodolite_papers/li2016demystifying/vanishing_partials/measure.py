@@ -28,7 +28,7 @@ def measure(config: Config, cell: Cell) -> Rows:
 
 
 def _partials(config: Config, n: int, trial: int) -> list[Row]:
-    """Return derivatives up to an order, sorted by what lemma 3 says of them."""
+    """Return derivatives up to an order, grouped by the cases of lemma 3."""
     rows: list[Row] = []
     for setting, names in SETTINGS.items():
         plan = ShortcutBlueprint(
@@ -53,7 +53,7 @@ def _partials(config: Config, n: int, trial: int) -> list[Row]:
 
 
 def _sorted(loss: "_Loss", n: int, order: int) -> dict[str, list[float]]:
-    """Return magnitudes by which units they complete; "chain" is one unit once."""
+    """Return magnitudes grouped by complete units; "chain" is one unit, once."""
     kinds: dict[str, list[float]] = {
         "no_unit": [],
         "part": [],
@@ -120,7 +120,7 @@ class _Loss:
 
     @property
     def layers(self) -> int:
-        """How many matrices there are."""
+        """The number of matrices."""
         return self._plan.depth
 
     def _at(self, chosen: Sequence[int], steps: Any) -> Any:

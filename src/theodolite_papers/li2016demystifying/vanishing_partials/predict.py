@@ -1,4 +1,4 @@
-"""Which derivatives lemma 3 allows."""
+"""The derivatives that lemma 3 allows to be non-zero."""
 
 from theodolite.core import Row, Rows
 
@@ -7,7 +7,7 @@ from .config import LENGTHS, Config, complete, patterns
 
 
 def predict(config: Config) -> Rows:
-    """Return the share of derivatives that lemma 3 lets be non-zero, by order."""
+    """Return the share of derivatives that lemma 3 allows to be non-zero, by order."""
     rows: list[Row] = []
     for n in LENGTHS:
         for order in range(1, config.order + 1):

@@ -1,4 +1,4 @@
-"""What figure 3 and the prose around it claim."""
+"""Claims of figure 3 and the text around it."""
 
 from collections.abc import Callable
 
@@ -54,17 +54,17 @@ COMMON = Choice(
 
 
 def norm(network: str) -> Select:
-    """Select mean norms of a network, of the rows at hand."""
+    """Select the mean norms of a network from the given rows."""
     return measured("norm", network=network)
 
 
 def in_both_panels(make: Callable[[Select], Test]) -> Test:
-    """Judge figure 3 left and right."""
+    """Judge both panels of figure 3, left and right."""
     return every(make(norm(network)) for network in NETWORKS)
 
 
 def _slackening(rows: Select) -> Read:
-    """Read the exponent over the last two depths less that over the first two."""
+    """Read the exponent over the last two depths minus that over the first two."""
 
     def read(both: PredictedAndMeasured) -> Quantity:
         table = rows(both)
@@ -102,7 +102,7 @@ def _near_zero(both: PredictedAndMeasured) -> Judgement:
 
 
 def _gently(rows: Rows) -> Rows:
-    """Keep the lowest rate, whose maps are the least singular to invert."""
+    """Keep the lowest rate, whose maps are the best conditioned for the inverse."""
     return rows.where(lr=min(rows.levels("lr"), default=None))
 
 

@@ -13,7 +13,7 @@ from .measure import blueprint, trained
 
 
 def combine(config: Config, cell: Cell) -> Rows:
-    """Look at the last unit of each linear network once it is optimal."""
+    """Measure the last unit of each linear network after a move to the optimum."""
     plan = blueprint(config, cell)
     if not plan.linear:
         return Rows()
@@ -26,7 +26,7 @@ def combine(config: Config, cell: Cell) -> Rows:
         excess = linear_loss(plan, there, data) - data.optimal_loss()
         of = {"trial": labels["seed"], "lr": labels["lr"]}
         rounding = EPS * condition
-        # The excess is a square of what rounding does to the map.
+        # The excess is quadratic in the rounding error of the map.
         square = config.width * rounding**2 + EPS * plan.depth
         rows += named_rows({"optimum_excess": excess}, square, **of)
         rows += named_rows({"optimum_unit": unit}, rounding * unit, **of)

@@ -9,8 +9,8 @@ from theodolite.core import ConfigError
 from theodolite.studies import StudyConfig
 
 NETWORKS: dict[str, dict[str, Any]] = {"linear": {}, "relu": {"mid": "relu"}}
-# Shallow networks are lost from the middle of these on, the deepest at the last ones,
-# so that the best rate has others on both sides.
+# Shallow networks diverge from the middle of these rates on, the deepest at the last
+# ones, so that the best rate has others on both sides.
 RATES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
 
 
@@ -24,7 +24,7 @@ class Config(StudyConfig):
     depths: tuple[int, ...] = (4, 8, 16, 32)
     steps: int = 1000  # updates of full-batch gradient descent
     rates: tuple[float, ...] = RATES  # learning rates; every network trains at each
-    # ReLU networks see every so-many-th sample; linear networks cost the same on all.
+    # ReLU networks use one sample in this many; linear networks cost the same on all.
     relu_stride: int = 10
     per_decade: int = 3  # steps measured as the step grows tenfold
 

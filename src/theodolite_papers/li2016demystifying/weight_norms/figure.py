@@ -1,4 +1,4 @@
-"""Figure 3 from rows of points."""
+"""Draw figure 3 from saved rows."""
 
 import math
 
@@ -45,7 +45,7 @@ def ends(measured: Rows) -> Rows:
 
 
 def underway(measured: Rows) -> Rows:
-    """Return the norms at steps by which every network has left zero."""
+    """Return the norms at steps after which every network has left zero."""
     rows = along(measured)
     table = []
     for network in rows.levels("network"):
@@ -63,10 +63,10 @@ def underway(measured: Rows) -> Rows:
 
 
 def at_best(measured: Rows) -> Rows:
-    """Return the last norms of each depth at its best rate; on an edge they say so.
+    """Return the last norms of each depth at its best rate; ``edge`` marks an end rate.
 
-    The best is the rate with the least mean final loss of those that lose no run. It
-    is known to within its neighbours, and so is the norm: that is in the error.
+    The best rate has the least mean final loss of all rates at which no run diverges.
+    It is known to within its neighbours; the error of the norm includes this.
     """
     last, lost = _last(measured), _lost(measured)
     losses = measured.where(quantity="final_loss")
@@ -89,7 +89,7 @@ def at_best(measured: Rows) -> Rows:
 
 
 def _resolution(rows: Rows, rates: list[float], best: float) -> float:
-    """Return how far the norms at the rates beside the best are from those at it."""
+    """Return the largest change of the mean norm from the best rate to a neighbour."""
     at = rates.index(best)
     centre = rows.where(lr=best).values().mean()
     beside = [rate for rate in rates[max(at - 1, 0) : at + 2] if rate != best]
@@ -98,9 +98,9 @@ def _resolution(rows: Rows, rates: list[float], best: float) -> float:
 
 
 def early(both: PredictedAndMeasured) -> Rows:
-    """Return linear networks' norms over the law, at the last step all are near zero.
+    """Return linear networks' norms over the law, at the last step near zero.
 
-    Column ``growth`` is the norm over that at the start.
+    Column ``growth`` is the norm divided by the norm at the start.
     """
     first = both.predicted.value(quantity="first_loss")
     start = both.predicted.where(quantity="early_norm", step=0)[0]["value"]
@@ -133,7 +133,7 @@ def norms_table(both: PredictedAndMeasured) -> Rows:
 
 
 def scaling_table(both: PredictedAndMeasured) -> Rows:
-    """Return last norms against units, with the inverse root through the last."""
+    """Return last norms by number of units, and a 1/√units curve through the last."""
     rows = Rows(
         {**row, "units": row["depth"] // 2, "open": row["edge"]}
         for row in at_best(both.measured)

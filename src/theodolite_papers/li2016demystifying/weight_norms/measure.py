@@ -1,4 +1,4 @@
-"""Trained networks, and the norms of their matrices on the way."""
+"""Train networks and measure the norms of their matrices during training."""
 
 import warnings
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Ends:
     weights: list[tuple[np.ndarray, dict[str, Any]]] = field(default_factory=list)
 
     def __call__(self, snapshot: Any) -> dict[str, float]:
-        """Look at one network."""
+        """Measure one network."""
         weights = networks.get_weights(snapshot.model)
         self.weights.append((weights, snapshot.labels))
         units = np.linalg.norm(weights[1::2] @ weights[::2], ord=2, axis=(1, 2))
@@ -29,7 +29,7 @@ class Ends:
 
 
 def measure(config: Config, cell: Cell) -> Rows:
-    """Train every seed at every rate, looking at the norms."""
+    """Train every seed at every rate and return the norms."""
     return trained(config, tuple(cell.items()))[0]
 
 
@@ -39,7 +39,7 @@ def blueprint(config: Config, cell: Cell) -> ShortcutBlueprint:
     return ShortcutBlueprint(width=config.width, depth=cell["depth"], **kind)
 
 
-@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=1)  # `combine` needs it right after, in the same cell
 def trained(config: Config, key: tuple[tuple[str, Any], ...]) -> tuple[Rows, Ends]:
     """Return the rows of a cell's networks, and their final weights."""
     plan = blueprint(config, dict(key))
@@ -52,7 +52,7 @@ def trained(config: Config, key: tuple[tuple[str, Any], ...]) -> tuple[Rows, End
     dtype = "float32" if single else "float64"
     ends = Ends()
     with warnings.catch_warnings():
-        # That a rate loses every run is a result, and in the rows.
+        # It is a result, kept in the rows, if every run at a rate diverges.
         warnings.simplefilter("ignore", training.GridWarning)
         grid = training.train_grid(
             plan,
@@ -78,7 +78,7 @@ def mean_norm(snapshot: Any) -> float:
 
 
 def _labelled(row: Row, eps: float) -> Row:
-    """Name the seed as studies do, and give probed numbers their rounding."""
+    """Rename the seed to ``trial``, and add the rounding error of probed numbers."""
     new = {key: value for key, value in row.items() if key not in ("seed", "piece")}
     new["trial"] = row["seed"]
     if row["quantity"] in ("norm", "end/unit"):

@@ -1,4 +1,4 @@
-"""Growth near zero, and what the optimal map says of the norms."""
+"""Growth near zero, and consequences of the optimal map for the norms."""
 
 import numpy as np
 
@@ -33,13 +33,13 @@ def predict(config: Config) -> Rows:
             square = config.width * np.sum(growth + shrink)
             value = float(np.sqrt(variance * square / 2))
             if not np.isfinite(value):
-                continue  # beyond what floats hold, far from zero
+                continue  # overflow: far from zero
             rows += closed({"early_norm": value}, EPS * step, lr=rate, step=step)
     zero = np.zeros((2, config.width, config.width))
     numbers = {
         "first_loss": linear_loss(plan, zero, data),
         "optimal_loss": data.optimal_loss(),
-        # Singular values that are only rounding are five decades below the others.
+        # Singular values that are pure rounding are five decades below the others.
         "rank": float(np.sum(best > 1e-10 * best[0])),
         "width": float(config.width),
     }

@@ -1,4 +1,4 @@
-"""What figure 2 and section 4.1 claim of weight norms and depth."""
+"""Claims of figure 2 and section 4.1 on weight norms and depth."""
 
 from theodolite.core import (
     Claim,

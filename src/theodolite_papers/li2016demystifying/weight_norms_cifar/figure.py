@@ -1,4 +1,4 @@
-"""Figure 2 from rows of points."""
+"""Draw figure 2 from saved rows."""
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
@@ -12,7 +12,7 @@ FALLS = (80 / 200, 121 / 200)
 
 
 def table(both: PredictedAndMeasured) -> Rows:
-    """Return means over networks by depth and epoch, and where the rate falls."""
+    """Return means over networks by depth and epoch, and epochs of rate decay."""
     norms = group_means(along(both.measured), ("depth", "epoch"))
     last = max(norms.column("epoch"), default=0)
     falls = [{"quantity": "fall", "epoch": fall * last} for fall in FALLS]
@@ -20,7 +20,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return norms of He's initialisation beside those at the start."""
+    """Return predicted norms of He initialisation beside measured initial norms."""
     return beside(both, "norm", "mean norm at the start", epoch=0)
 
 

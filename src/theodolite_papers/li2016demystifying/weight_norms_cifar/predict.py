@@ -1,4 +1,4 @@
-"""Norms of He's initialisation."""
+"""Weight norms of He initialisation."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What section 4.1 and figure 1(d) claim of the scales of batch normalisation."""
+"""Claims of section 4.1 and figure 1(d) on the scales of batch normalisation."""
 
 from collections.abc import Callable
 
@@ -56,9 +56,9 @@ def every_layer_grown(norm: str, since: int) -> Test:
 
 
 def _apart(rows: Rows) -> Rows:
-    """Return how much further the first layer is from the rest than any other is.
+    """Return how much further the first layer's scale is from the rest than any other.
 
-    The rest of a layer is the mean of all others.
+    For each layer, the rest is the mean of all other layers.
     """
     scales: dict[tuple, dict[int, Row]] = {}
     for row in rows.where(quantity="scale"):
@@ -82,7 +82,7 @@ def _excess(by_layer: dict[int, Row]) -> Row:
 
 
 def first_differs(norm: str) -> Test:
-    """Judge whether the first layer's scale ends further from the rest than any."""
+    """Judge whether the first layer's scale ends furthest from the rest."""
 
     def test(both: PredictedAndMeasured) -> Judgement:
         stages = scale(norm)(both).levels("stage")
@@ -128,7 +128,7 @@ def _number(values: np.ndarray) -> Number:
 
 
 def _of_theory(both: PredictedAndMeasured) -> PredictedAndMeasured:
-    """Put increments in units of those of the wide limit."""
+    """Return increments divided by those of the wide limit."""
     theory = {
         row["layer"]: row["value"] for row in both.predicted.where(quantity="increment")
     }

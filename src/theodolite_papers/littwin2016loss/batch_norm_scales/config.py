@@ -17,7 +17,7 @@ class Config(LayerwiseConfig):
     # layers before training.
     wide: int = 512
     layers: int = 8  # their layers
-    copies: int = 6  # how many of them a trial averages over
+    copies: int = 6  # networks that a trial averages over
 
 
 PRESETS = {
@@ -38,7 +38,7 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """Return one cell per network; those at their start are not trained."""
+    """Return one cell per network; some are only read at their start."""
     return [
         {"norm": norm, "trial": trial}
         for norm in (*NORMS, START)

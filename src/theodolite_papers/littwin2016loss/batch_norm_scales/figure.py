@@ -30,7 +30,7 @@ def sizes(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Set squares of the wide limit beside those of wide networks."""
+    """Return mean squares of the wide limit beside those of wide networks."""
     rows: list[Row] = []
     for row in both.predicted.where(quantity="square"):
         means = group_means(

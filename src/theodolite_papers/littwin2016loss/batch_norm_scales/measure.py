@@ -15,7 +15,7 @@ EPS = 2.0**-52
 
 
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
-    """Train one network and read its scales, or look at one at its start."""
+    """Train one network and read its scales, or read layer sizes before training."""
     if cell["norm"] == START:
         return Rows(_sizes(config, cell["trial"]))
     return Rows(train_layerwise(config, cell["norm"], cell["trial"], read_scales))

@@ -1,4 +1,4 @@
-"""What section 5 says of critical points, in the limit and counted."""
+"""Claims of section 5 on critical points, in the limit and counted."""
 
 import math
 
@@ -76,7 +76,7 @@ def _limit(table: list[Row]) -> tuple[float, float]:
 
 
 def far_from_rival(order: int, index: int) -> Read:
-    """Read how far the limit is from half the logarithm alone."""
+    """Read the distance of the limit from the rival, half the logarithm alone."""
     limit = extrapolated(order, index)
 
     def read(both: PredictedAndMeasured) -> Quantity:
@@ -89,7 +89,7 @@ def far_from_rival(order: int, index: int) -> Read:
 
 
 def reaches_eq_31(*indices: int) -> Test:
-    """The exponent is that of Eq 31, and not half the logarithm alone."""
+    """Judge whether the exponent is that of Eq 31, and not half the logarithm alone."""
 
     def of(index: int) -> Test:
         rows = predicted("excess", index=index)

@@ -1,4 +1,4 @@
-"""What is said of numbers of critical points, counted on sampled glasses."""
+"""Claims on numbers of critical points, counted on sampled spin glasses."""
 
 import math
 from collections.abc import Callable
@@ -44,7 +44,7 @@ LAW = {"mixture": "two-three", "width": 3}
 
 
 def relative(rows: Select, closed: str) -> Read:
-    """Read the mean count over a closed form of the same labels, less one."""
+    """Read the mean count divided by the closed form of the same labels, minus one."""
 
     def read(both: PredictedAndMeasured) -> Quantity:
         labels = {k: v for k, v in rows.labels.items() if k != "index"}
@@ -58,7 +58,7 @@ def relative(rows: Select, closed: str) -> Read:
 
 
 def from_equal_share(index: int) -> Read:
-    """Read the mean count of an index over an equal share of all, less one."""
+    """Read the mean count of an index over an equal share of the total, minus one."""
     rows = measured("count", index=index, **RIVAL)
 
     def read(both: PredictedAndMeasured) -> Quantity:
@@ -73,25 +73,25 @@ def from_equal_share(index: int) -> Read:
 
 
 def of_glasses(quantity: str, make: Callable[[Select], Test]) -> Test:
-    """A test holds of every mixture and dimension that was counted."""
+    """Judge a test on every mixture and dimension that was counted."""
     return at_each(
         "width", measured(quantity), lambda rows: at_each("mixture", rows, make)
     )
 
 
 def by_index(make: Callable[[Select], Test]) -> Test:
-    """A test holds of every index of every glass."""
+    """Judge a test on every index of every glass."""
     return of_glasses("count", lambda rows: at_each("index", rows, make))
 
 
 def fewer(first: str, second: str, width: int = 3) -> Test:
-    """A mixture has fewer critical points than another, glass by glass."""
+    """Judge whether a mixture has fewer critical points than another, by glass."""
     pair = [measured("total", mixture=name, width=width) for name in (second, first)]
     return inside(difference(*pair), above(0))
 
 
 def fewer_foretold(quantity: str, first: str, second: str) -> Read:
-    """Read by how many fewer in the mean, the smallest over dimensions and indices."""
+    """Read how many fewer are predicted, the least over dimensions and indices."""
 
     def read(both: PredictedAndMeasured) -> Quantity:
         rows = both.predicted.where(quantity=quantity)

@@ -1,4 +1,4 @@
-"""Which glasses are counted, and where the closed forms are taken."""
+"""Spin glasses whose critical points are counted, and settings of closed forms."""
 
 import math
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Any
 from theodolite.core import ConfigError
 from theodolite.studies import StudyConfig
 
-# Depth of the residual networks whose own mixtures are counted.
+# Depth of the residual networks whose mixtures are counted.
 DEPTH = 4
 # Energies up to this many times the dimension count for definition 4.
 LEVEL = -0.25
 
 
 def ladder(beta: float) -> dict[int, float]:
-    """Return squares of the weights of Eq 16 from length 2 up, over their sum."""
+    """Return squared weights of Eq 16 from length 2 up, divided by their sum."""
     squares = {
         r: (math.comb(DEPTH - 1, r - 1) * beta**r) ** 2 for r in range(2, DEPTH + 1)
     }

@@ -32,7 +32,7 @@ def approach(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Exact means beside what was counted."""
+    """Return exact means beside counted means."""
     rows: list[Row] = []
     for quantity, by in (("total", ()), ("count", ("index",))):
         labels = ("mixture", "width", *by)

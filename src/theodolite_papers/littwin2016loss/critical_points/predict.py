@@ -1,4 +1,4 @@
-"""All that theory says of critical points, asymptotic and exact."""
+"""Predicted numbers of critical points, asymptotic and exact."""
 
 import math
 from itertools import pairwise
@@ -19,9 +19,9 @@ _RATIOS = tuple(1 + 0.5 * i for i in range(9))
 
 
 def counts(config: Config) -> list[Row]:
-    """Means by index of the glasses that are counted, and Eq 31 taken for a number."""
+    """Return mean counts of the glasses by index, and Eq 31 read as a count."""
     rows: list[Row] = []
-    # The whole ladder is foretold, also where not all of it is counted.
+    # The whole ladder is predicted, even if not all of it is counted.
     glasses = {3: (), **dict(config.glasses)}
     glasses[3] = tuple(dict.fromkeys((*glasses[3], *LADDER)))
     for width, names in glasses.items():
@@ -84,7 +84,7 @@ def rises() -> list[Row]:
 
 
 def _of_ratio(width: int, ratio: float, index: int) -> theory.MeanCount:
-    """Return the mean count at a ratio, by two orders that have it between them."""
+    """Return the mean count at a ratio, from a mixture of its two nearest orders."""
     low = math.floor(ratio) + 1  # the order whose own ratio is just below
     share = ratio - (low - 1)
     # x is the mean of r − 1 under weights ε²r.
@@ -96,7 +96,7 @@ def _of_ratio(width: int, ratio: float, index: int) -> theory.MeanCount:
 
 
 def kept(config: Config) -> list[Row]:
-    """Eq 31 and its ratio where paths of length 1 are kept."""
+    """Return Eq 31 and its ratio when paths of length 1 are kept."""
     rows: list[Row] = []
     for depth in config.depths:
         for beta in config.betas:
@@ -119,7 +119,7 @@ _GAP_BETAS = (0.1, 0.5, 2.0)
 
 
 def curves(config: Config) -> list[Row]:
-    """Figure 1(f): the exponent against the scale, and its limits."""
+    """Return figure 1(f): the exponent against the scale, and its limits."""
     rows: list[Row] = []
     for depth in config.depths:
         exponents = [_network(depth, beta) for beta in config.betas]
@@ -152,7 +152,7 @@ def _network(depth: int, beta: float) -> float:
 
 
 def theorem(config: Config) -> list[Row]:
-    """Theorem 5 over random mixtures, its printed chain and the right proof."""
+    """Return theorem 5 on random mixtures, by its printed chain and a correct proof."""
     rows: list[Row] = []
     for depth in config.depths:
         plain = theory.critical_exponent({depth: 1.0})
@@ -183,14 +183,14 @@ def theorem(config: Config) -> list[Row]:
 
 
 def _mixtures(config: Config, depth: int) -> list[dict[int, float]]:
-    """Return random mixtures of orders 2 to p, sparse and dense, and all but one."""
+    """Return random mixtures of orders 2 to p, sparse, dense, and nearly one order."""
     rng = stream(config.seed, "mixtures", depth)
     drawn = [
         rng.dirichlet(np.full(depth - 1, concentration))
         for concentration in (0.1, 1.0)
         for _ in range(config.n_mixtures)
     ]
-    # What is all but one order is no mixture to speak of.
+    # Leave out mixtures that are almost a single order.
     drawn = [w for w in drawn if w[-1] < 1 - 1e-3]
     nearly = np.zeros(depth - 1)
     nearly[[-2, -1]] = 0.01, 0.99
@@ -207,7 +207,7 @@ def _pairs(depth: int) -> np.ndarray:
 
 
 def gaps(config: Config) -> list[Row]:
-    """Plain less residual exponents, over their limit in depth."""
+    """Return plain minus residual exponents, divided by their limit in depth."""
     rows: list[Row] = []
     for beta in _GAP_BETAS:
         limit = theory.exponent_gap_limit(beta)

@@ -1,4 +1,4 @@
-"""What the abstract and section 4 assert of the ensemble of a network in training."""
+"""Claims of the abstract and section 4 on the path ensemble during training."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Tests of what networks in training show, kind of network by kind of network."""
+"""Tests of networks during training, for each kind of network."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ def over_groups(
     parts: tuple[str, ...] = OUTPUT,
     families: tuple[str, ...] = LAYERS,
 ) -> Test:
-    """Judge every kind of network of these families with one of these norms."""
+    """Judge every kind of network that has one of these families and norms."""
 
     def test(both: PredictedAndMeasured) -> Judgement:
         pieces = []
@@ -59,7 +59,7 @@ def over_groups(
 
 
 def depth(group: Mapping[str, Any], part: str) -> Select:
-    """Select a quantity of a kind of network, of those trained to the end."""
+    """Select a quantity of a kind of network, from runs trained to the end."""
     return measured(part, **group).out_of(whole)
 
 
@@ -100,13 +100,13 @@ def begins_in(region: Any, stages: int) -> Make:
 
 
 def mediated(group: Mapping[str, Any], part: str) -> Test:
-    """Judge whether putting scales back undoes more than half of the change."""
+    """Judge whether resetting the scales undoes more than half of the change."""
     rows = measured("mediated", **group).out_of(_mediated(part))
     return inside(mean(rows), above(0))
 
 
 def _mediated(part: str) -> Callable[[Rows], Rows]:
-    """Return how much more of a change the scales explain than all else does."""
+    """Return how much more of a change the scales explain than everything else."""
 
     def among(rows: Rows) -> Rows:
         rows = whole(rows)
@@ -180,10 +180,10 @@ BETWEEN_POINTS = 2e-3
 
 
 def exponents(both: PredictedAndMeasured, part: str) -> Rows:
-    r"""Return by network the slope of $\log\beta$ over the logarithm of the factor.
+    r"""Return the slope of $\log\beta$ over the log of the factor, for each network.
 
-    $\beta$ is that at which the law of equation 16 has the network's effective depth; a
-    row a step from one factor to the next.
+    At $\beta$ the law of equation 16 has the network's effective depth. There is one
+    row for each step from one factor to the next.
     """
     known = laws(both.predicted)
     networks: dict[tuple, dict[float, Mapping[str, Any]]] = {}
@@ -234,7 +234,7 @@ def follows(region: Region) -> Make:
 def exponent_asides(
     norms: tuple[str, ...], part: str
 ) -> Callable[[PredictedAndMeasured], dict]:
-    """Make asides: by what a doubling of scales multiplies the scale of the law."""
+    """Make asides: the factor on the law's scale when all scales are doubled."""
 
     def read(both: PredictedAndMeasured) -> dict[str, Number]:
         rows = exponents(both, part).where(from_factor=1.0)

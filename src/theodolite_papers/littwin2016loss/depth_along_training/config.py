@@ -26,15 +26,15 @@ class Config(StudyConfig):
     samples: int = 0  # training samples, from the front; 0 for all of a dataset
     steps: int = 300  # updates
     rate: float = 0.01  # learning rate of plain SGD
-    batch_size: int = 128  # samples an update
+    batch_size: int = 128  # samples per update
     readings: int = 6  # readings after the start, evenly spaced in the logarithm
-    probes: int = 32  # samples that an ensemble is read on
+    probes: int = 32  # samples on which an ensemble is read
     image_tasks: tuple[str, ...] = ()  # datasets of the convolutional networks
     image_depths: tuple[int, ...] = ()  # their convolutions plus 2
     image_width: int = 16  # channels of their first stage
     image_stages: int = 3  # their stages
     image_samples: int = 0  # images trained on, from the front; 0 for all
-    image_batch: int = 128  # images an update
+    image_batch: int = 128  # images per update
     epochs: int = 1  # passes over the images
     image_rate: float = 0.1  # learning rate at the start with batch normalisation
     plain_rate: float = 0.02  # the same without
@@ -84,7 +84,7 @@ class Config(StudyConfig):
         )
         if cell["norm"] == "batch":
             return plan
-        # So that the size of the last layer does not hang on the depth.
+        # This keeps the size of the last layer independent of the depth.
         return plan.with_(branch_scale=plan.units**-0.5)
 
 

@@ -30,12 +30,12 @@ def groups(rows: Rows) -> list[dict]:
 
 
 def units_of(row: Row) -> int:
-    """Return the residual units of a network."""
+    """Return the number of residual units of a network."""
     return row["depth"] - 1 if row["family"] == "layerwise" else (row["depth"] - 2) // 2
 
 
 def laws(predicted: Rows) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    r"""Return by number of units $\log\beta$ and the share of branches taken there."""
+    r"""Return $\log\beta$ and the share of branches taken, by number of units."""
     rows = predicted.where(quantity="law_depth")
     by_count = {}
     for count in rows.levels("units"):
@@ -55,14 +55,14 @@ def foretold(both: PredictedAndMeasured, quantity: str) -> Rows:
             float(np.interp(math.log(beta), *law))
             for beta in (row["value"], row["value"] + abs(row["error"]))
         )
-        # Of the scale, and of interpolation between the points of the grid.
+        # Errors of the scale, and of interpolation between the points of the grid.
         error = abs(more - value) + 1e-4
         rows.append({**row, "quantity": "foretold", "value": value, "error": error})
     return Rows(rows)
 
 
 def table(family: str, both: PredictedAndMeasured) -> Rows:
-    """Return mean depths by kind of network of a family, and step."""
+    """Return mean depths of a family by kind of network and step."""
     rows = whole(both.measured).where(family=family)
     return Rows.joined(
         group_means(rows.where(quantity=quantity), (*GROUP, "step"))
@@ -71,7 +71,7 @@ def table(family: str, both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Set the depth that gains foretell beside the output's, start and end."""
+    """Return depths predicted from gains beside the output's, at start and end."""
     rows: list[Row] = []
     law = foretold(both, "gain_beta")
     measured = whole(both.measured).where(quantity="output_depth")

@@ -30,7 +30,7 @@ GAUSSIANS: dict[str, Any] = {"n_classes": 50, "width": 50, "separation": 8.0}
 
 
 def measure_layerwise(config: Config, cell: Mapping[str, Any]) -> Rows:
-    """Train one fully connected network, on the CPU, and read it along the way."""
+    """Train one fully connected network on the CPU and return its readings."""
     import torch
 
     x, y = samples(config, cell["task"], "train")
@@ -60,7 +60,7 @@ def measure_layerwise(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 
 def read(config: Config, network: Any, probe: Probe) -> list[Row]:
-    """Return all that is followed along training."""
+    """Return all quantities that are tracked during training."""
     numbers = ensembles.ensemble(network, *probe, config.probes)
     numbers["scale"] = ensembles.scale_of(network), 1e-12
     numbers["scale_beta"] = beta_of_scales(ensembles.held(network, probe[0]), probe[0])
@@ -68,7 +68,7 @@ def read(config: Config, network: Any, probe: Probe) -> list[Row]:
 
 
 def _with_factors(config: Config, network: Any, probe: Probe) -> list[Row]:
-    """Read the network at its start with other scales."""
+    """Return readings of the initial network with its scales multiplied by factors."""
     rows: list[Row] = []
     for factor in FACTORS:
         changed = ensembles.scaled(network, factor)

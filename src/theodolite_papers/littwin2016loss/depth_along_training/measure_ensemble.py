@@ -1,4 +1,4 @@
-"""Path ensembles of a network as it stands, and as it would with other scales."""
+"""Path ensembles of a network as it is, and with other scales."""
 
 import copy
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ Numbers = dict[str, tuple[float, float]]
 
 
 def held(network: Any, inputs: "Tensor") -> Any:
-    """Return a copy in float64 whose norms keep the statistics of one batch."""
+    """Return a float64 copy whose norm layers use the fixed statistics of one batch."""
     import torch
     from torch import nn
 
@@ -38,7 +38,7 @@ def ensemble(network: Any, inputs: "Tensor", labels: "Tensor", probes: int) -> N
 
     twin = held(network, inputs)
     part = (inputs[:probes].double(), labels[:probes])
-    # Every length of a stack has its own shape, and a search for it does not pay.
+    # Every stack length has another shape, so that cuDNN's benchmark does not pay.
     with torch.backends.cudnn.flags(enabled=True, benchmark=False):
         reading = paths.path_ensemble(
             twin, part, norm_mode="eval", loss=nn.CrossEntropyLoss(), biases=False
@@ -64,7 +64,7 @@ def ensemble(network: Any, inputs: "Tensor", labels: "Tensor", probes: int) -> N
 def depth_alone(
     network: Any, inputs: "Tensor", labels: "Tensor", probes: int
 ) -> Numbers:
-    """Return the two effective depths alone."""
+    """Return only the two effective depths."""
     numbers = ensemble(network, inputs, labels, probes)
     return {name: numbers[name] for name in ("output_depth", "gradient_depth")}
 
@@ -86,10 +86,10 @@ def scaled(network: Any, factor: float) -> Any:
 
 
 def reset(network: Any) -> Any:
-    """Return a copy whose branches have the scales that they began with.
+    """Return a copy whose branches have their initial scales.
 
-    Scales of norms return to one, shifts to zero; without norms every weight of a
-    branch is brought back to the norm that it was built with, and keeps its direction.
+    Scales of norm layers are set to one, shifts to zero. Without norm layers every
+    weight of a branch is rescaled to its initial norm and keeps its direction.
     """
     import torch
     from torch import nn
@@ -112,7 +112,7 @@ def reset(network: Any) -> Any:
 
 
 def remember_sizes(network: Any) -> Any:
-    """Note the norms of all weights of branches on the network, and return it."""
+    """Store the norms of all branch weights on the network, and return it."""
     network.start_sizes = [
         float(weight.detach().norm())
         for unit in network.units

@@ -1,4 +1,4 @@
-"""Pre-activation networks on images, several at a time on one device."""
+"""Train pre-activation networks on images, several at a time on one device."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
@@ -23,10 +23,10 @@ def measure_images(
     at_once: int = 4,
     limit_s: float = float("inf"),
 ) -> list[Rows]:
-    """Train the networks of cells of one task and norm; rows of each, in order.
+    """Train the networks of cells of one task and norm; return rows of each, in order.
 
     A seed fixes weights and batches, so that cells of one ``trial`` are pairs. After
-    ``limit_s`` seconds all that still runs is stopped.
+    ``limit_s`` seconds all unfinished runs are stopped.
     """
     task, norm = cells[0]["task"], cells[0]["norm"]
     images = images_of(task, config.image_samples, config.device)
@@ -67,7 +67,7 @@ def measure_images(
 def _back(
     config: Config, images: Any, network: Any, steps: tuple[int, ...]
 ) -> list[Row]:
-    """Read a trained network whose scales are put back to their start."""
+    """Return readings of a trained network whose scales are reset to their start."""
     probe = _probe(config, images, network.trial)
     depths = ensembles.depth_alone(ensembles.reset(network), *probe, config.probes)
     labels = {"step": steps[-1], "stage": len(steps) - 1}
@@ -108,7 +108,7 @@ def _rows(history: Sequence[Mapping[str, float]], steps: tuple[int, ...]) -> lis
 
 
 def _read(config: Config, images: Any, network: Any) -> dict[str, float]:
-    """Return all that is followed along training, as plain numbers."""
+    """Return all quantities that are tracked during training, as plain numbers."""
     probe = _probe(config, images, network.trial)
     numbers = ensembles.ensemble(network, *probe, config.probes)
     numbers["scale"] = ensembles.scale_of(network), 1e-6
@@ -117,7 +117,7 @@ def _read(config: Config, images: Any, network: Any) -> dict[str, float]:
 
 
 def _probe(config: Config, images: Any, trial: int) -> tuple[Any, Any]:
-    """Return the batch whose statistics norms keep while a network is read."""
+    """Return the batch whose statistics norm layers use while a network is read."""
     order = stream(config.seed, "probe", trial).permutation(len(images.labels))
     chosen = order[: config.image_batch].tolist()
     batch = images.inputs[chosen].double()

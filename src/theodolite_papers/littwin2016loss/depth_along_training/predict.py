@@ -9,7 +9,7 @@ from .config import Config
 
 
 def predict(config: Config) -> Rows:
-    """Return the mean share of branches taken on a grid of scales, and parameters."""
+    """Return the mean share of branches on a grid of scales, and parameter counts."""
     units = {depth - 1 for depth in config.depths}
     units |= {(depth - 2) // 2 for depth in config.image_depths}
     rows: list[Row] = []

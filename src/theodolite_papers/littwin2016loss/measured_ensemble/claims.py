@@ -1,4 +1,4 @@
-"""What Eq 16 says of random networks, and what their paths really do.
+"""Claims of Eq 16 on random networks, and measured properties of their paths.
 
 Lengths count layers of weights, the first of which has no skip.
 """
@@ -59,14 +59,14 @@ def at_each_depth(rows: Select, region: Region) -> Test:
 
 
 def _of_one_depth(rows: Rows) -> Rows:
-    """Keep the depth at which most widths are."""
+    """Keep the depth that has the most widths."""
     widths = {d: len(rows.where(depth=d).levels("width")) for d in rows.levels("depth")}
     most = max(widths, key=lambda depth: (widths[depth], depth), default=None)
     return rows.where(depth=most)
 
 
 def _deeper(first: Select, second: Select) -> Test:
-    """Judge, at every depth, whether one exceeds another network by network."""
+    """Judge, at every depth, whether one exceeds the other, paired by network."""
 
     def at(depth: int) -> Test:
         gap = difference(first.at(depth=depth), second.at(depth=depth))

@@ -1,4 +1,4 @@
-"""Eq 16 and independent paths at the mean length that each network really has."""
+"""Eq 16 and independent paths at the measured mean length of each network."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,10 +14,10 @@ from .predict import moments
 def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
     r"""Compare mean and variance of path lengths with Eq 16, network by network.
 
-    The variance is compared with that of two laws of the mean that was measured.
+    The variance is compared with that of two laws with the measured mean.
 
-    Independent paths have binomial energies, $\binom{p-1}{r-1} g^{2r}$ with a gain $g$
-    a layer; coherent ones the square of a binomial, which is half as wide.
+    Independent paths have binomial energies, $\binom{p-1}{r-1} g^{2r}$ with gain $g$
+    per layer; coherent ones the square of a binomial, which is half as wide.
     """
     if cell["told"] == "paths":
         return Rows()

@@ -21,11 +21,11 @@ RHO = 0.5
 class Config(StudyConfig):
     """Sizes of the networks."""
 
-    width: int = 64  # units a layer where depths differ
+    width: int = 64  # units per layer where depths differ
     depth: int = 20  # layers where widths differ
     widths: tuple[int, ...] = (32, 64, 128)  # all widths
     depths: tuple[int, ...] = (10, 20, 30)  # all depths, at least three
-    samples: int = 32  # inputs a network
+    samples: int = 32  # inputs per network
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,13 +19,13 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def single_paths(both: PredictedAndMeasured) -> Rows:
-    """Return the energy of every path of the network of few layers."""
+    """Return the energy of every path of the shallow network."""
     energies = both.measured.where(quantity="path_energy")
     return Rows({**row, "quantity": "energy"} for row in energies)
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Mean and variance of path lengths: Eq 16 beside the networks."""
+    """Return mean and variance of path lengths: Eq 16 beside the networks."""
     rows: list[Row] = []
     for law in both.predicted:
         if law["quantity"] not in ("length", "variance"):

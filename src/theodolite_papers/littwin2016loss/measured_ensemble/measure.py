@@ -13,7 +13,7 @@ from ..shared.rows import EPS, by_length
 from .config import Config, blueprint, inputs
 
 
-@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=1)  # `combine` needs it right after, in the same cell
 def ensemble(config: Config, key: tuple[tuple[str, Any], ...]) -> Any:
     """Return the network of a cell, its inputs and its path ensemble."""
     import torch
@@ -28,12 +28,12 @@ def ensemble(config: Config, key: tuple[tuple[str, Any], ...]) -> Any:
 
 
 def _is_unit(cell: Mapping[str, Any]) -> bool:
-    """Return whether a network is at the paper's scale, which is looked at closer."""
+    """Return whether a network has the paper's scale, which gets more readings."""
     return cell["scale"] == "unit"
 
 
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
-    """Measure the path ensemble of one network, of some lesions too."""
+    """Measure the path ensemble of one network, and lesions of some networks."""
     network, x, reading = ensemble(config, tuple(cell.items()))
     if cell["told"] == "paths":
         return _single(network, x)
@@ -76,13 +76,13 @@ def _moments(held: Mapping[str, Any], depth: int, part: str) -> list[Row]:
 
 
 def _lesions(network: Any, x: Any, count: int) -> list[Row]:
-    """Delete every branch alone."""
+    """Return the effect of deleting each branch, one at a time."""
     reading = paths.lesion(network, x, norm_mode="eval")
     rows = named_rows({"deletion_gap": reading.residual[0]}, EPS * count)
     true, frozen = reading.true_change.mean(), reading.frozen_change.mean()
     errors = reading.true_change_error.mean(), reading.frozen_change_error.mean()
     rows += named_rows({"true_change": true}, float(errors[0]))
     rows += named_rows({"frozen_change": frozen}, float(errors[1]))
-    # Both are of the same inputs, so that their errors go together.
+    # Both use the same inputs, so that their errors are correlated.
     off = float(abs(errors[0] / frozen - true * errors[1] / frozen**2))
     return rows + named_rows({"true_over_frozen": true / frozen}, off)

@@ -12,7 +12,7 @@ from .config import RHO, SCALES, Config
 
 
 def predict(config: Config) -> Rows:
-    r"""Moments of path lengths under $\epsilon_r^2$.
+    r"""Return moments of path lengths under $\epsilon_r^2$.
 
     With $\Lambda = n$ its $\beta$ is $\rho\sqrt{n}\,C$ at any width.
     """
@@ -29,7 +29,7 @@ def predict(config: Config) -> Rows:
 
 
 def moments(shares: np.ndarray) -> dict[str, float]:
-    """Return mean and variance of lengths from 1 up, and where they are likeliest."""
+    """Return mean, variance and mode of path lengths, which start at 1."""
     lengths = np.arange(1, len(shares) + 1)
     mean = float(shares @ lengths)
     return {

@@ -1,4 +1,4 @@
-"""What sections 2 and 3 say of paths, up to Eq 13."""
+"""Claims of sections 2 and 3 on paths, up to Eq 13."""
 
 from theodolite.core import (
     Choice,
@@ -40,7 +40,7 @@ def _counted(
     formula: str = "",
     by: tuple[str, ...] = ("depth", "length"),
 ) -> Test:
-    """Counts of a network are those of the formula, one for one."""
+    """Judge whether each count of a network equals the formula."""
     gap = largest_distance(
         predicted(formula or quantity, network=network),
         measured(quantity, network=network),
@@ -51,7 +51,7 @@ def _counted(
 
 
 def _many_open(network: str) -> Test:
-    """Networks of every depth have more than one open path an input."""
+    """Judge whether networks of every depth have several open paths per input."""
     paths = measured("open_paths", network=network)
     return at_each("depth", paths, lambda rows: inside(mean(rows), above(1)), least=2)
 

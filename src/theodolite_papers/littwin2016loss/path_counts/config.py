@@ -27,7 +27,7 @@ class Config(StudyConfig):
     """Depths and inputs of the networks."""
 
     depths: tuple[int, ...] = (2, 3, 5)  # layers, from 2 up
-    samples: int = 8  # inputs a network, half of them the others with the sign turned
+    samples: int = 8  # inputs per network; half of them are the others negated
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,7 +70,7 @@ def blueprint(network: str, depth: int) -> PathBlueprint:
 
 
 def inputs(config: Config, plan: PathBlueprint, trial: int) -> np.ndarray:
-    """Return normal inputs and the same with the sign turned."""
+    """Return normal inputs and their negatives."""
     rng = stream(trial, "inputs", plan.inputs)
     half = rng.normal(size=(config.samples // 2, plan.inputs))
     return np.concatenate([half, -half])

@@ -1,4 +1,4 @@
-"""How many paths there are of each length."""
+"""Draw the number of paths of each length."""
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows
@@ -18,7 +18,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Paths of each length: the formula beside how many were listed."""
+    """Return the number of paths of each length: the formula beside the listing."""
     rows = table(both)
     listed = rows.where(road="listed")
     return [

@@ -1,4 +1,4 @@
-"""Networks run once with their gates recorded, and all of their paths."""
+"""Run networks once, record their gates, and list all of their paths."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -21,11 +21,11 @@ from ..shared.rows import EPS
 from .config import GATE, Config, blueprint, inputs
 
 
-@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+@lru_cache(maxsize=1)  # `combine` needs it right after, in the same cell
 def run(
     config: Config, network: str, depth: int, trial: int
 ) -> tuple[PathBlueprint, np.ndarray, np.ndarray, Recorded]:
-    """Return blueprint, weights and inputs of a cell, and what a pass showed."""
+    """Return blueprint, weights and inputs of a cell, and the record of one pass."""
     plan = blueprint(network, depth)
     x = inputs(config, plan, trial)
     module = built(plan, seed=trial, device=config.device)
@@ -98,7 +98,7 @@ def _sums(plan: PathBlueprint, x: np.ndarray, seen: Recorded) -> list[Row]:
     }
     signs = {
         "negative_outputs": np.count_nonzero(seen.output < 0),
-        # One of each pair of opposite inputs: of both, half would be negative.
+        # Take one of each pair of opposite inputs: of both, half would be negative.
         "negative_means": np.mean(means[: len(x) // 2] < 0),
         "open_paths": opened.mean(),
     }
@@ -144,6 +144,6 @@ def _correlations(paths: Paths, plan: PathBlueprint) -> dict[str, float]:
 
 
 def coin_means(plan: PathBlueprint, x: np.ndarray, seen: Recorded) -> np.ndarray:
-    """Average the output over all states of the gates, each with its own coin."""
+    """Return the mean output over all states of the gates, each an independent coin."""
     outputs, chances = coin_outputs(seen.matrices, x, chance=GATE, skip=plan.skip)
     return chances @ outputs

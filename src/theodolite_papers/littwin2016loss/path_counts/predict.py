@@ -8,7 +8,7 @@ from .config import NETWORKS, Config, blueprint
 
 
 def predict(config: Config) -> Rows:
-    """Definitions 1 and 2 and lemma 1 for every network."""
+    """Return the counts of definitions 1 and 2 and lemma 1 for every network."""
     rows: list[Row] = []
     for network in NETWORKS:
         for depth in config.depths:

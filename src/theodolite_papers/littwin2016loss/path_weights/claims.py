@@ -1,4 +1,4 @@
-"""What sections 3 and 4 say of the weights of path lengths."""
+"""Claims of sections 3 and 4 on the weights of path lengths."""
 
 from theodolite.core import (
     Choice,
@@ -41,7 +41,7 @@ def _deepest(rows: Rows) -> Rows:
 
 
 def _from_network(formula: str) -> Read:
-    """Read how far weights that a network really has are from a formula."""
+    """Read the distance of a network's measured weights from a formula."""
     return largest_distance(
         predicted(formula), measured("epsilon"), ("length",), relative=False
     )

@@ -1,4 +1,4 @@
-"""What we ask of the weights beyond the paper."""
+"""Our own claims on the weights, beyond the paper."""
 
 from theodolite.core import (
     Row,
@@ -25,7 +25,7 @@ NONE = near(0, 0)
 
 
 def _at_ties(row: Row) -> bool:
-    """Whether the theorem's hypothesis is met."""
+    """Return whether the theorem's hypothesis is met."""
     beta = BETAS[row["beta"]]
     return (beta * row["depth"] / (1 + beta)).denominator == 1
 

@@ -1,4 +1,4 @@
-"""What is printed of the weights and wrong, and what is right."""
+"""Printed statements on the weights that are wrong, and their corrections."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Closed forms beside whole numbers and built networks."""
+"""Closed forms beside exact integers and built networks."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from .config import BETAS, CHANCE, SETTINGS, WIDTHS, Config, wide
 
 
 def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
-    """Compare closed forms with whole numbers, and read β off built networks."""
+    """Compare closed forms with exact integers, and read β off built networks."""
     depth = cell["depth"]
     if cell["part"] == "network":
         return Rows(_scales(cell["trial"]))
@@ -45,7 +45,7 @@ def _exact(depth: int, beta: float) -> list[Row]:
 
 
 def _sum_asymptotic(depth: int, beta: float) -> list[Row]:
-    r"""What $\sum_{r=0}^p \binom{p}{r}^2\beta^{2r}$ tends to, beside it."""
+    r"""Compare $\sum_{r=0}^p \binom{p}{r}^2\beta^{2r}$ with its asymptotic form."""
     weights = ExactWeights(depth=depth, beta=BETAS[beta], shift=0)
     # The term of length 0 is 1, which is not among the weights.
     gap = _log(weights.square_sum + 1) - (2 * depth + 1) * math.log1p(beta)
@@ -58,7 +58,7 @@ def _sum_asymptotic(depth: int, beta: float) -> list[Row]:
 
 
 def _asymptotic(depth: int, beta: float) -> list[Row]:
-    r"""What the proof of theorem 2 says $P_p(x)$ tends to, beside $P_p(x)$."""
+    r"""Compare $P_p(x)$ with its asymptotic form in the proof of theorem 2."""
     x = (1 + beta**2) / (1 - beta**2)
     root = math.sqrt(x**2 - 1)
     tends = (depth + 0.5) * math.log(x + root) - math.log(root) / 2
@@ -69,7 +69,7 @@ def _asymptotic(depth: int, beta: float) -> list[Row]:
 
 
 def _small(depth: int, beta: float) -> list[Row]:
-    """Eq 37 as printed, from 1, and from 0."""
+    """Compare Eq 37 with sums from 1, as printed, and from 0."""
     printed = ExactWeights(depth=depth, beta=BETAS[beta], shift=0).square_sum
     legendre = math.exp(theory.log_legendre_sum(depth, BETAS[beta]))
     error = 16 * EPS * depth * legendre
@@ -81,7 +81,7 @@ def _small(depth: int, beta: float) -> list[Row]:
 
 
 def _every_length(depth: int) -> list[Row]:
-    """Look for the peak at the ends of every interval of lemma 4, in and outside."""
+    """Count wrong peaks at, inside and outside the ends of each interval of lemma 4."""
     missed = {"inside_missed": 0, "ends_missed": 0, "outside_missed": 0}
     step = Fraction(1, 10**9)
 
@@ -101,7 +101,7 @@ def _every_length(depth: int) -> list[Row]:
 
 
 def _scales(trial: int) -> list[Row]:
-    r"""$\beta$ of built networks of several widths."""
+    r"""Return $\beta$ of built networks of several widths."""
     rows: list[Row] = []
     for setting in SETTINGS:
         for width in WIDTHS:

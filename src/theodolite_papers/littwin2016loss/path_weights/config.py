@@ -1,4 +1,4 @@
-"""Depths, scales and bands at which weights of path lengths are taken."""
+"""Depths, scales and bands at which weights of path lengths are computed."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +18,7 @@ BANDS = {
 }
 FIGURE_DEPTH = 100
 FIGURE_BETAS = (0.1, 0.5, 2.0)
-# Chances that a gate is open, at the paper's initialisation.
+# Probabilities that a gate is open, at the paper's initialisation.
 CHANCES = (0.1, 0.25, 0.5, 0.75, 0.9)
 CHANCE = 0.6
 NETWORK: dict[str, Any] = {
@@ -39,8 +39,8 @@ class Config(StudyConfig):
 
     # Depths for whole numbers, multiples of 20.
     depths: tuple[int, ...] = (20, 40, 100, 200, 400)
-    # Those at which sums of squares fit into a float with digits to spare, and at which
-    # every length is looked at.
+    # Depths at which sums of squares fit into a float with digits to spare, and at
+    # which every length is checked.
     small_depths: tuple[int, ...] = (2, 3, 9, 10)
     # Depths for the log domain, multiples of 20.
     deep: tuple[int, ...] = (100, 1_000, 10_000, 100_000, 1_000_000)
@@ -85,7 +85,7 @@ def cells(config: Config) -> list[dict[str, Any]]:
 
 
 def network() -> PathBlueprint:
-    """Return the network whose terms are taken apart."""
+    """Return the network whose output is split into its terms."""
     return PathBlueprint(**NETWORK)
 
 

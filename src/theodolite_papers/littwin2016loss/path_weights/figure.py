@@ -1,11 +1,11 @@
-"""Figure 1(a–c) from rows of weights."""
+"""Draw figure 1(a–c) from rows of weights."""
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows
 
 
 def table(both: PredictedAndMeasured) -> Rows:
-    """Return the weights by length, of whole numbers and by closed form."""
+    """Return the weights by length, from exact integers and by closed form."""
     exact = both.measured.where(quantity="weight")
     closed = both.predicted.where(quantity="weight")
     return Rows(
@@ -17,7 +17,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Peaks and their weights in figure 1, closed form beside whole numbers."""
+    """Return peaks of figure 1 and their weights: closed form beside exact integers."""
     rows: list[Row] = []
     weights = table(both)
     for beta in weights.levels("beta"):

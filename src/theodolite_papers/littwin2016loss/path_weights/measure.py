@@ -1,4 +1,4 @@
-"""Weights from their definition: in whole numbers, by autodiff, and of networks."""
+"""Weights from their definition: exact integers, autodiff, and networks."""
 
 import math
 from collections.abc import Mapping
@@ -113,7 +113,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 
 def _exact(depth: int, beta: float) -> list[Row]:
-    """Peaks, mirror images and tails at one depth, each rounded once."""
+    """Return peaks, mirror images and tails at one depth, each rounded once."""
     exact = BETAS[beta]
     weights = ExactWeights(depth=depth, beta=exact)
     place, peaks = depth * exact / (1 + exact), weights.maximisers
@@ -124,7 +124,7 @@ def _exact(depth: int, beta: float) -> list[Row]:
     }
     mirrored = ExactWeights(depth=depth, beta=1 / exact).shares[::-1]
     shares = np.array(weights.shares)
-    # Eq 36: the lower tail over what is printed as its bound.
+    # Eq 36: the lower tail over its printed bound.
     squares = ExactWeights(depth=depth, beta=exact, shift=0).squares
     last = int(BANDS[beta][0] * depth)
     numbers = {
@@ -149,7 +149,7 @@ def _entropy(depth: int) -> list[Row]:
 
 
 def _small(depth: int) -> list[Row]:
-    """Where the peak is at some scales, and derivatives by autodiff."""
+    """Return the peak at some scales, and derivatives by autodiff."""
 
     def peaks(beta: Fraction) -> list[int]:
         return ExactWeights(depth=depth, beta=beta).maximisers
@@ -171,7 +171,7 @@ def _small(depth: int) -> list[Row]:
 
 
 def _printed_ends(depth: int) -> list[Row]:
-    r"""Whether $\beta^* = \binom{p}{p/2}$ does what the proof of lemma 4 says."""
+    r"""Return whether $\beta^* = \binom{p}{p/2}$ misses the peaks of lemma 4."""
     if depth % 2:
         return []
     star = Fraction(math.comb(depth, depth // 2))
@@ -187,7 +187,7 @@ def _printed_ends(depth: int) -> list[Row]:
 
 
 def _influence(weights: ExactWeights) -> dict[str, float]:
-    """How much longer paths are on average with the multipliers of Eq 19."""
+    """Return how much the multipliers of Eq 19 lengthen paths on average."""
     mean, _ = weights.moments()
 
     def gain(centre: Fraction) -> float:

@@ -21,7 +21,7 @@ from .config import (
 
 
 def predict(config: Config) -> Rows:
-    """Weights of figure 1, and what theorems 1 and 2 say of deep networks."""
+    """Return weights of figure 1, and theorems 1 and 2 for deep networks."""
     rows: list[Row] = []
     for beta in FIGURE_BETAS:
         weights = theory.path_weights(FIGURE_DEPTH, BETAS[beta])
@@ -80,7 +80,7 @@ def _slopes(depth: int) -> list[Row]:
 
 
 def _lines() -> list[Row]:
-    """Eq 14, second line, of the network that is taken apart."""
+    """Return the second line of Eq 14 for the network that is split into terms."""
     plan = network()
     weights = np.full(plan.parameters, plan.rms)
     model = theory.PathModel(blueprint=plan, weights=weights, gate=CHANCE)

@@ -1,4 +1,4 @@
-"""All paths of a fully connected residual network, one by one."""
+"""List all paths of a fully connected residual network, one by one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,13 +13,13 @@ from theodolite.core import PathBlueprint
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Paths:
-    """All paths from the inputs to the output, an entry each."""
+    """All paths from the inputs to the output, one array entry per path."""
 
     start: np.ndarray  # the input it begins at
     end: np.ndarray  # the unit it ends in
     length: np.ndarray  # layers whose matrix it takes
     product: np.ndarray  # product of the weights on it
-    open: np.ndarray  # whether all gates on it are
+    open: np.ndarray  # whether all its gates are open
     word: np.ndarray  # the different weights on it in order, as digits of a number
 
     def __len__(self) -> int:
@@ -105,8 +105,8 @@ def propagated(
 ) -> np.ndarray:
     """Return the output by path length, without listing the paths.
 
-    One vector per length is carried through the layers: each takes its skip, or
-    taken, which makes it one longer.
+    One vector per length goes through the layers. At each layer it takes the skip, or
+    the branch, which makes its paths longer by one.
     """
     terms = np.zeros((len(matrices), matrices[0].shape[1]))
     terms[0] = (x @ matrices[0]) * gates[0]
@@ -117,10 +117,10 @@ def propagated(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recorded:
-    """What one pass through a network showed."""
+    """Weights, open gates and outputs, recorded in one pass through a network."""
 
     matrices: list[np.ndarray]  # weights of the layers, units in columns
-    # Which units were open, a layer each, shape (samples, width).
+    # Which units were open, one array per layer, shape (samples, width).
     gates: list[np.ndarray]
     output: np.ndarray  # the outputs, shape (samples,)
 

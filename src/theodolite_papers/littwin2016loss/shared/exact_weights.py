@@ -1,4 +1,4 @@
-"""Weights of path lengths by Python's whole numbers, from their definition alone."""
+"""Weights of path lengths as exact Python integers, from their definition alone."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,7 +8,7 @@ from math import comb
 
 @dataclass(frozen=True, kw_only=True)
 class ExactWeights:
-    r"""Weights $\binom{p-1}{r-1}\beta^r$ of a fraction $\beta$, as whole numbers."""
+    r"""Weights $\binom{p-1}{r-1}\beta^r$ for a fraction $\beta$, as exact integers."""
 
     depth: int  # $p$
     beta: Fraction  # $\beta$
@@ -17,7 +17,7 @@ class ExactWeights:
 
     @cached_property
     def whole(self) -> list[int]:
-        """Whole numbers in the ratio of the weights, for lengths from 1 up."""
+        """Integers proportional to the weights, for lengths from 1 up."""
         above, below, s = self.beta.numerator, self.beta.denominator, self.shift
         return [
             comb(self.depth - s, r - s) * above**r * below ** (self.depth - r)
@@ -26,7 +26,7 @@ class ExactWeights:
 
     @cached_property
     def squares(self) -> list[int]:
-        """Their squares."""
+        """Squares of the integers in ``whole``."""
         return [weight**2 for weight in self.whole]
 
     @cached_property

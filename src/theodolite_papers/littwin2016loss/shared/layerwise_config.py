@@ -12,15 +12,15 @@ from theodolite.studies import StudyConfig
 class LayerwiseConfig(StudyConfig):
     """The network and task of figures 1(d) and 1(e)."""
 
-    classes: int = 50  # gaussians to tell apart
+    classes: int = 50  # Gaussian classes
     inputs: int = 50  # their dimension
     separation: float = 8.0  # norm of their means; every direction has unit variance
     samples: int = 5000  # training samples
-    width: int = 50  # units of a layer
+    width: int = 50  # units per layer
     depth: int = 10  # ReLU layers
     rate: float = 0.01  # learning rate of plain SGD
     steps: int = 1000  # updates
-    batch_size: int = 128  # samples an update
+    batch_size: int = 128  # samples per update
     readings: int = 6  # readings after the start, evenly spaced in the logarithm
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ def train_layerwise(
     init_scale: float = 1.0,
     optimizer: Any = None,
 ) -> list[Row]:
-    """Train one network; rows of its readings, and its error on new samples."""
+    """Train one network; return its readings and its error on new samples."""
     network = networks.build(config.plan(norm, init_scale), seed=trial)
     rows = train_and_read(
         network,
@@ -95,7 +95,7 @@ def train_and_read(
 
 
 def test_error(network: Any, inputs: np.ndarray, labels: np.ndarray) -> Row:
-    """Return a trained network's error on samples held out."""
+    """Return a trained network's error on held-out samples."""
     import torch
 
     network.eval()

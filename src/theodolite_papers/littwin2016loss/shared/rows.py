@@ -1,4 +1,4 @@
-"""Rows of numbers that no norm layer takes part in, and what is read off them."""
+"""Rows of numbers that do not depend on norm layers, and tests on them."""
 
 from itertools import pairwise
 from typing import Any
@@ -63,7 +63,7 @@ def grown(rows: Select, since: int = 0) -> Test:
 
 
 def rising(rows: Select, label: str, name: str = "") -> Test:
-    """Judge whether means are greater at each value of a label than at the last."""
+    """Judge whether means rise from each value of a label to the next."""
 
     def test(both: PredictedAndMeasured) -> Judgement:
         levels = rows(both).levels(label)
@@ -82,7 +82,7 @@ def rising(rows: Select, label: str, name: str = "") -> Test:
 def rescaled(
     rows: ByNetwork, *, over: float = 1.0, less: float = 0.0, bound: float = 0.0
 ) -> ByNetwork:
-    """Return the values over a number, less another; the bound adds to each error."""
+    """Return ``value / over - less`` by network; ``bound`` adds to each error."""
     values = {network: value / over - less for network, value in rows.values.items()}
     errors = {network: error / over + bound for network, error in rows.errors.items()}
     return ByNetwork(values, errors)

@@ -1,4 +1,4 @@
-"""What Eqs 5, 6 and 26 to 29 say of the energy as a field."""
+"""Claims of Eqs 5, 6 and 26 to 29 on the energy as a random field."""
 
 from collections.abc import Callable
 
@@ -57,7 +57,7 @@ def for_each_glass(
     mixtures: tuple[str, ...] = PURE + MIXED,
     name: str = "",
 ) -> Test:
-    """A test holds of every mixture and dimension."""
+    """Judge a test on every mixture and dimension."""
     selected = [measured(quantity, mixture=mixture) for mixture in mixtures]
     return every((at_each("width", rows, make) for rows in selected), name=name)
 
@@ -65,7 +65,7 @@ def for_each_glass(
 def is_closed_form(
     quantity: str, closed: str = "", mixtures: tuple[str, ...] = PURE + MIXED
 ) -> Test:
-    """A second moment is that of a closed form, for each mixture and dimension."""
+    """Judge whether a second moment equals its closed form for every glass."""
     return for_each_glass(
         quantity,
         lambda rows: inside(over_closed(rows, closed or quantity), CLOSE),
@@ -75,12 +75,12 @@ def is_closed_form(
 
 
 def centred(mixtures: tuple[str, ...]) -> Test:
-    """The mean energy is zero."""
+    """Judge whether the mean energy is zero."""
     return for_each_glass("centre", lambda rows: inside(mean(rows), ZERO), mixtures)
 
 
 def off_the_sphere(mixtures: tuple[str, ...]) -> Test:
-    """Off the sphere the variance is another: what the constraint is for."""
+    """Judge whether the variance differs off the sphere, so the constraint matters."""
     far = above(CLOSE.high, source="ours", why=CLOSE.why)
     return for_each_glass(
         "variance_off", lambda rows: inside(mean(rows), far), mixtures

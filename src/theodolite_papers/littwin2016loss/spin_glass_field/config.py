@@ -1,4 +1,4 @@
-"""Mixtures, dimensions and how many energies are sampled."""
+"""Mixtures, dimensions and numbers of sampled energies."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +22,8 @@ class Config(StudyConfig):
     """Dimensions and sample sizes."""
 
     widths: tuple[int, ...] = (3, 5)  # dimensions
-    draws: int = 250  # energies sampled a trial
-    points: int = 24  # points at which each is taken
+    draws: int = 250  # energies sampled per trial
+    points: int = 24  # points at which each is evaluated
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,9 +1,9 @@
-"""Second moments over their closed forms."""
+"""Draw second moments divided by their closed forms."""
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
-# What is averaged, by what it is called.
+# Names of the averaged quantities.
 MOMENTS = {
     "variance": "variance of the energy over $\\Lambda$",
     "covariance": "covariance at overlap ½ over $\\Lambda$",
@@ -31,7 +31,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Closed forms beside the means over trials."""
+    """Return closed forms beside the means over trials."""
     rows: list[Row] = []
     for quantity, moment in MOMENTS.items():
         means = group_means(

@@ -17,7 +17,7 @@ Energies = Callable[[Any], Any]
 
 
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
-    """Sample energies, and square what they and their derivatives are."""
+    """Sample energies and return mean squares of them and of their derivatives."""
     import torch
 
     width, mixture = cell["width"], MIXTURES[cell["mixture"]]
@@ -31,7 +31,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     numbers |= _pairs(sampled, frames, width)
     printed = _moments(_printed(width, mixture, seeds), frames, width, max(mixture))
     numbers |= {f"printed_{name}": value for name, value in printed.items()}
-    # What is averaged has no error but rounding; chance is in the spread over trials.
+    # Averages have only rounding errors here; the spread over trials shows chance.
     return Rows(named_rows(numbers, 1e-12))
 
 
@@ -87,7 +87,7 @@ def _printed(width: int, mixture: Mapping[int, float], seeds: list[int]) -> Ener
 def _moments(
     energies: Energies, frames: Any, width: int, order: int
 ) -> dict[str, float]:
-    """Return mean squares of energy, tangent gradient, bend and radial derivative."""
+    """Return mean squares of energy, tangential and radial slope, and curvature."""
     import torch
 
     radius = math.sqrt(width)

@@ -1,4 +1,4 @@
-"""What theorems 3 and 4 say of two-degree losses, and what their proofs print."""
+"""Claims of theorems 3 and 4 on losses of two degrees, and of their proofs."""
 
 from theodolite.core import (
     ROUNDING,
@@ -44,12 +44,12 @@ def grows(layer: str, kind: str) -> Test:
 
 
 def by_autodiff(quantity: str, kind: str, formula: str = "") -> Test:
-    """Judge whether autodiff gives what a formula says."""
+    """Judge whether autodiff agrees with a formula."""
     return meets(quantity, BY, EXACT, formula=formula, kind=kind)
 
 
 def stationary(quantity: str, kind: str) -> Test:
-    """Judge whether the derivative that a theorem sets to zero is."""
+    """Judge whether the derivative is zero where the theorem says so."""
     return inside(largest(measured(quantity, kind=kind)), EXACT)
 
 

@@ -1,4 +1,4 @@
-"""Degrees, sizes and step of the losses of two degrees."""
+"""Degrees, sizes and learning rate of the losses of two degrees."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -18,7 +18,7 @@ class Config(StudyConfig):
     degrees: tuple[tuple[int, int], ...] = ((2, 3), (2, 5), (3, 4))
     weights: int = 4  # number of weights, the paper's Λ
     step: float = 1e-4  # learning rate of the one step that is made
-    width: int = 16  # units of the networks in which no deviation is held
+    width: int = 16  # units of the networks with live deviations
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -43,9 +43,9 @@ def cells(config: Config) -> list[dict[str, Any]]:
     return [*pairs, {"shallow": 0, "deep": 0}]
 
 
-# Where a loss is looked at: no derivative vanishes (free); that by a scale of a layer
-# without skip (unskipped) or with one, the deep gradient being longer (dominant) or
-# shorter (weak); that by the norm (norm); opposite gradients of three ratios; none.
+# The derivative that vanishes at the point: none (free); by a scale of a layer without
+# skip (unskipped), or with one, the deep gradient being longer (dominant) or shorter
+# (weak); by the norm (norm); all (flat). OPPOSITE: opposite gradients of three ratios.
 OPPOSITE: tuple[str, ...] = ("deep_opposite", "middle_opposite", "shallow_opposite")
 KINDS = ("free", "unskipped", "dominant", "weak", "norm", "flat", *OPPOSITE)
 
@@ -61,13 +61,13 @@ class Instance:
 
 
 def instance(config: Config, kind: str, m: int, p: int, trial: int) -> Instance:
-    """Draw the loss of a trial and bring it to where its kind wants it."""
+    """Return a random loss of a trial, moved to the point that its kind requires."""
     rng = stream(config.seed, "two degrees", kind, m, p, trial)
     size = config.weights
     w = rng.normal(size=size)
     shallow, deep = (rng.normal(size=(size,) * r) / size ** (r / 2) for r in (m, p))
     scales = rng.uniform(0.5, 1.5, p) * rng.choice([-1.0, 1.0], p)
-    top = float(np.prod(scales[m:]))  # what the deep part has on top of the shallow
+    top = float(np.prod(scales[m:]))  # factor of the deep part over the shallow
     if kind in ("unskipped", "norm"):
         share = 1.0 if kind == "unskipped" else m / p
         wanted = -share * _value(shallow, w) / top

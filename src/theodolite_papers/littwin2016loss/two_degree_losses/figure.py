@@ -20,7 +20,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Forces of the first trial of every pair of degrees."""
+    """Return forces of the first trial of every pair of degrees."""
     rows: list[Row] = []
     for quantity, kind in (
         ("unskipped_force", "unskipped"),

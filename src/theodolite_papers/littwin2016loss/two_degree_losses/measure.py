@@ -1,4 +1,4 @@
-"""One step of the weights, and what it does to scales and norm, by autodiff alone."""
+"""The effect of one step of the weights on scales and norm, by autodiff alone."""
 
 import math
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 
 def _after_a_step(config: Config, drawn: Instance) -> dict[str, tuple[float, float]]:
-    """Move the weights by a step against the gradient, and differentiate again."""
+    """Take one step of gradient descent on the weights, and differentiate again."""
     import torch
 
     w = torch.tensor(drawn.weights, requires_grad=True)

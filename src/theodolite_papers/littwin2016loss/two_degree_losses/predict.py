@@ -1,4 +1,4 @@
-"""Closed forms of the forces on scales and norm, at every drawn loss."""
+"""Closed forms of the forces on scales and norm, for every random loss."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ EPS = 1e-14
 
 
 def predict(config: Config) -> Rows:
-    """Return every force by its formula, and what the paper prints in its place."""
+    """Return every force by its correct formula and by the paper's printed one."""
     rows: list[Row] = []
     for m, p in config.degrees:
         for kind in KINDS:

@@ -1,4 +1,4 @@
-"""What figure 1(e) and section 4.2 claim of weights without batch normalisation."""
+"""Claims of figure 1(e) and section 4.2 on weights without batch normalisation."""
 
 from collections.abc import Callable
 

@@ -13,7 +13,7 @@ class Config(LayerwiseConfig):
     """See ``LayerwiseConfig``."""
 
     # Factors on starting weights of variance 1/fan-in, which is the paper's $C =
-    # 1/\sqrt{n}$; the size of a network without normalisation hangs on it.
+    # 1/\sqrt{n}$; without normalisation it sets the size of a network.
     init_scales: tuple[float, ...] = (0.5, 1.0)
 
     def __post_init__(self) -> None:

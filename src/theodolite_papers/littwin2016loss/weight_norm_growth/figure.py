@@ -1,4 +1,4 @@
-"""Figure 1(e) from rows of points."""
+"""Draw figure 1(e) from saved rows."""
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
@@ -26,7 +26,7 @@ SHOWN = ("norm", "radial", "tangential")
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Set starting norms beside those of the draw."""
+    """Return predicted initial norms beside measured ones."""
     rows: list[Row] = []
     for row in both.predicted:
         means = group_means(
@@ -55,7 +55,7 @@ PARTS = {
 
 
 def draw(table: Rows) -> "figures.Figure":
-    """Draw the norm over its start, and what its square was changed by."""
+    """Draw the norm over its start, and the two parts of the change of its square."""
     figure, (norms, parts) = figures.new_figure(7.0, 3.8, panels=(1, 2))
     scales = table.levels("init_scale")
     for scale in scales:

@@ -1,4 +1,4 @@
-"""Norms of the weights along training without normalisation, and what moves them."""
+"""Measure weight norms in training without normalisation, and why they change."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ EPS = 2.0**-52
 
 
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
-    """Train one network and follow its weights."""
+    """Train one network and return its weight norms during training."""
     made: list[Any] = []
 
     def optimizer(parameters: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What weights drawn at random start with."""
+"""Norms of random initial weights."""
 
 import math
 
@@ -9,7 +9,7 @@ from .config import Config
 
 def predict(config: Config) -> Rows:
     """Return the root mean square of the norm of all layers' weights at the start."""
-    # Every fan-in adds up to the number of units it feeds.
+    # Each layer adds the number of its units: fan-in weights of variance 1/fan-in each.
     units = config.width * config.depth
     weights = config.width * (config.inputs + (config.depth - 1) * config.width)
     return Rows(

@@ -1,4 +1,4 @@
-"""What sections 2 and 4 claim, and where they are wrong."""
+"""Claims of sections 2 and 4, and where they are wrong."""
 
 from theodolite.core import (
     Choice,

@@ -1,4 +1,4 @@
-"""Appendices A and B: derivatives of layers, and of products."""
+"""Claims of appendices A and B: derivatives of layers and of products."""
 
 from theodolite.core import (
     Claim,
@@ -23,7 +23,7 @@ WITHOUT_MEAN = measured("norm_without_mean")
 
 
 def same(*names: str) -> Test:
-    """Judge whether distances of formulas from autodiff are rounding."""
+    """Judge whether formulas agree with autodiff up to rounding."""
     return all_of_them(*(exact(measured(name), within=SAME) for name in names))
 
 

@@ -151,7 +151,7 @@ def _own_rows(jacobian: np.ndarray) -> np.ndarray:
 
 
 def kernels(config: Config) -> list[Row]:
-    """Return certificates' numbers of residual networks, and of their rivals."""
+    """Return certified numbers of residual networks, and of their rivals."""
     rows: list[Row] = []
     for trial in config.seeds:
         drawn = instance(config, trial)
@@ -201,7 +201,7 @@ def _bounds(drawn: Instance, trial: int) -> list[Row]:
 
 
 def _grown(drawn: Instance, trial: int) -> list[Row]:
-    """Follow the first layer's term as all weights grow."""
+    """Return the first layer's term as all weights grow."""
     rows: list[Row] = []
     for scale in SCALES:
         network = network_of(replace(drawn, scale=1.0), trial, scale)

@@ -1,4 +1,4 @@
-"""Certified constants of random systems against what autodiff finds."""
+"""Certified constants of random systems beside values by autodiff."""
 
 import math
 from typing import Any
@@ -24,7 +24,7 @@ POINTS = 3
 
 
 def systems(config: Config) -> list[Row]:
-    """Return ratios of what is sampled to what is certified."""
+    """Return ratios of sampled values to certified bounds."""
     rows: list[Row] = []
     for trial in config.seeds:
         rows += _system(config, trial)
@@ -33,7 +33,7 @@ def systems(config: Config) -> list[Row]:
 
 
 def _behind_norm(config: Config, trial: int) -> list[Row]:
-    """Return a Hessian norm over its bound, plain weights before a batch norm."""
+    """Return a Hessian norm over its bound, for plain weights before a batch norm."""
     rng = stream(config.seed, "behind", trial)
     eps = float(10 ** rng.uniform(-0.5, 0.5))
     plan = SystemBlueprint(

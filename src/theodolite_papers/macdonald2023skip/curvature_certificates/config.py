@@ -1,4 +1,4 @@
-"""Random systems, data and functions that theorems of sections 2 and 4 speak of."""
+"""Random systems, data and functions for the theorems of sections 2 and 4."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ SCALES = (1.0, 3.0, 10.0, 30.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StudyConfig):
-    """How much is drawn."""
+    """Numbers and sizes of random systems."""
 
     steps: int = 60  # of gradient descent
     # Numbers of residual blocks whose bounds are compared with Hessians.
@@ -57,13 +57,13 @@ class Instance:
 
     plan: SystemBlueprint  # the system
     inputs: np.ndarray  # no more samples than inputs
-    classes: np.ndarray  # a class a sample
+    classes: np.ndarray  # one class per sample
     scale: float  # factor on the weights as they are built
     eps: float  # of all normalisations
 
 
 def instance(config: Config, trial: int, *, blocks: int | None = None) -> Instance:
-    """Draw a network's shape, and its data."""
+    """Return a random network shape with random data."""
     rng = stream(config.seed, "system", trial)
     inputs = int(rng.integers(3, 6))
     count = int(rng.integers(1, 4)) if blocks is None else blocks
@@ -84,7 +84,7 @@ def instance(config: Config, trial: int, *, blocks: int | None = None) -> Instan
 
 
 def quadratic(config: Config, trial: int) -> tuple[np.ndarray, float, np.ndarray]:
-    """Draw curvatures, a step below two over the largest, and a start."""
+    """Return random curvatures, a step below 2 over the largest, and a start."""
     rng = stream(config.seed, "quadratic", trial)
     curvatures = rng.uniform(0.1, 4.0, size=5)
     step = float(rng.uniform(0.05, 1.95) / curvatures.max())

@@ -19,7 +19,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return cycles of descent on a cost without Lipschitz gradient."""
+    """Return predicted and measured cycles on a cost without Lipschitz gradient."""
     return [
         compared_row(
             f"amplitude on |z|^(3/2), rate {row['rate']:g}",

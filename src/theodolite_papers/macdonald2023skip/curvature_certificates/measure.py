@@ -1,4 +1,4 @@
-"""What needs no theory of systems: functions, matrices and autodiff."""
+"""Measurements that need no theory: functions, matrices and autodiff."""
 
 import math
 from itertools import pairwise
@@ -33,7 +33,7 @@ TINY, ROUGH_TINY = 1e-12, 1e-10
 
 
 def quadratics(config: Config) -> list[Row]:
-    """Return rows of descents, of matrix norms, and of a function not convex."""
+    """Return rows of descents, of matrix norms, and of a non-convex function."""
     rows = _wavy()
     for trial in config.seeds:
         rows += _descent(config, trial)
@@ -42,7 +42,7 @@ def quadratics(config: Config) -> list[Row]:
 
 
 def _descent(config: Config, trial: int) -> list[Row]:
-    """Descend on a quadratic, and note the worst factor on the loss in one step."""
+    """Descend on a quadratic and return the worst factor on the loss in one step."""
     curvatures, step, theta = quadratic(config, trial)
     losses = []
     for _ in range(config.steps):
@@ -72,7 +72,7 @@ def _norms(config: Config, trial: int) -> list[Row]:
 
 
 def _wavy() -> list[Row]:
-    """Read x² + 3 sin² x on a fine grid around its minimum, where it is zero."""
+    """Return readings of x² + 3 sin² x on a fine grid around its minimum, zero."""
     x = np.linspace(-20, 20, 400_000)  # without zero itself
     value = x**2 + 3 * np.sin(x) ** 2
     slope = 2 * x + 3 * np.sin(2 * x)
@@ -134,7 +134,7 @@ def _steepest(config: Config, trial: int) -> list[Row]:
 
 
 def _cycles() -> list[Row]:
-    """Descend on |z|^(3/2) at fixed rates, and see where it ends."""
+    """Descend on |z|^(3/2) at fixed rates and return where descent ends."""
     rows: list[Row] = []
     for rate in RATES:
         z = 1.0
@@ -301,7 +301,7 @@ def _lipschitz(config: Config, trial: int) -> list[Row]:
 
 
 def _blocks(drawn: Instance, trial: int) -> list[Row]:
-    """Return least singular values of residual blocks less lemma B.4's bound."""
+    """Return least singular values of residual blocks minus lemma B.4's bound."""
     import torch
 
     network = network_of(drawn, trial)
@@ -377,6 +377,6 @@ _PARTS = {"quadratics": quadratics, "roughness": roughness, "products": products
 
 
 def measure(config: Config, cell: Cell) -> Rows:
-    """Measure one part; parts that need theory have their rows in ``meet``."""
+    """Measure one part; parts that need theory have their rows in ``combine``."""
     part = _PARTS.get(cell["part"])
     return Rows([] if part is None else part(config))

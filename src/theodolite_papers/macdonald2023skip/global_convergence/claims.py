@@ -1,4 +1,4 @@
-"""Theorem 5.1: where it fails, and what is left of it under which hypotheses."""
+"""Claims on theorem 5.1: where it fails, and under which hypotheses it holds."""
 
 from functools import partial
 
@@ -69,7 +69,7 @@ STALLED = every(
 
 
 def _shares(both: PredictedAndMeasured) -> dict[str, Number]:
-    """Return the share that reaches by start and step, with standard errors."""
+    """Return the share of runs that reach the infimum, by start and step."""
     rows = both.measured.where(quantity="reached")
     shares = {}
     for start in rows.levels("start"):

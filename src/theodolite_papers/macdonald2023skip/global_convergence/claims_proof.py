@@ -1,4 +1,4 @@
-"""The proof of theorem 5.1, line by line: what is printed and what is right."""
+"""Claims on the proof of theorem 5.1, line by line: as printed and corrected."""
 
 from theodolite.core import (
     Row,
@@ -38,7 +38,7 @@ def late(row: Row) -> bool:
 
 
 def _within(bound: str, quantity: str, by: tuple[str, ...], name: str) -> Test:
-    """Judge whether measured rows pass their predicted bounds by rounding at most."""
+    """Judge whether measured rows keep their predicted bounds, up to rounding."""
     over = most_over(predicted(bound), measured(quantity), by, name=name)
     return inside(over, ROUNDED)
 

@@ -1,4 +1,4 @@
-"""Descents at certified steps, which theory gives and networks take."""
+"""Gradient descent of networks at step sizes that theory certifies."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ from .predict import ONE_LAYER_STARTS, layer_of, smoothness
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Room around the start that the first layer is shown not to leave.
+# Radius around the start that the first layer provably does not leave.
 _ROOM = 0.5
 _TEACHER = 0.5
 
@@ -49,8 +49,8 @@ _TEACHER = 0.5
 def bounded(config: Config) -> list[Row]:
     r"""Descend near networks that fit, and compare with $1 - \mu\alpha\lambda$.
 
-    The longest path there can be is shorter than the room around the start for which
-    the kernel's floor is computed, so that the hypothesis holds by proof.
+    The longest possible path is shorter than the radius around the start for which
+    the kernel's lower bound is computed, so that the hypothesis provably holds.
     """
     import torch
 
@@ -116,7 +116,7 @@ def _bounds(
     losses: np.ndarray,
     kernel: float,
 ) -> dict[str, float]:
-    """Return how fast losses fall at the certified step, beside how fast they must."""
+    """Return measured and guaranteed rates of the loss at the certified step."""
     regular = 4 / config.samples  # of the mean over samples of squared distances
     speed = regular * descent_gain(1 / beta, beta)
     floor = kernel_floor(
@@ -137,7 +137,7 @@ _STAGES = 5
 
 
 def generic(config: Config) -> list[Row]:
-    """Descend from all starts at all multiples at once, and let the ends settle."""
+    """Descend from all starts at all multiples at once, and follow each to its end."""
     import torch
 
     runs = [
@@ -211,7 +211,7 @@ def generic(config: Config) -> list[Row]:
 def _carried(
     config: Config, loss: Loss, done: Descended, rates: "Tensor"
 ) -> list[Followed]:
-    """Go on by steps that grow, in stages."""
+    """Continue descent with growing steps, in stages."""
     stages: list[Followed] = []
     here, steps = done.weights, rates
     for _ in range(_STAGES):
@@ -270,7 +270,7 @@ def one_layer(config: Config) -> list[Row]:
 def _growth(
     config: Config, done: Descended, place: int, start: np.ndarray, labels: dict
 ) -> list[Row]:
-    r"""Return the largest weight over the worst growth from its start.
+    r"""Return the largest weight divided by the worst growth from its start.
 
     Entries of $\nabla G$ are at most the mean size of a feature. A weight that starts
     beyond 1 is where one from 1 comes to later.

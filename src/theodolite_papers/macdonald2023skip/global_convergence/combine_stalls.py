@@ -1,4 +1,4 @@
-"""Networks of one unit whose branches keep still, at multiples of certified steps."""
+"""Networks of one unit whose branches do not move, at multiples of certified steps."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 EPS = 1e-14
-# The network that is read along its way in every trial, others in the first alone.
+# This network is read during training in every trial, others in the first trial only.
 CURVED = ("tanh", "logistic")
 
 
@@ -70,10 +70,10 @@ def _runs(config: Config, layers: int) -> Iterator[_Run]:
 
 
 def _starts(config: Config, runs: list[_Run]) -> list["Tensor"]:
-    """Return weights: first, then inner and outer ones a block.
+    """Return weights: the first, then inner and outer ones of each block.
 
-    ``zero``: branches of zero. ``open``: a positive first weight, negative inner
-    weights, outer ones anywhere. ``normal``: all anywhere.
+    ``zero``: zero branches. ``open``: a positive first weight, negative inner weights,
+    Gaussian outer ones. ``normal``: all Gaussian.
     """
     import torch
 

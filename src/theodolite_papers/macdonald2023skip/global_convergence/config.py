@@ -17,7 +17,7 @@ SIZES = {"tiny": 0.01, "unit": 1.0, "huge": 6.0}
 TURNED = 3.0
 # Starts of two layers; branches of "still" are zero and never move.
 FAR_STARTS = ("unit", "tiny", "huge", "still")
-# Gates whose branches keep still: tanh at zero, the others on an open set of starts.
+# Gates whose branches do not move: tanh at zero, the others on an open set of starts.
 STALLS: tuple[tuple[Gate, str], ...] = (
     ("tanh", "zero"),
     ("ramp", "open"),
@@ -45,12 +45,12 @@ NEARBY = 1e-4
 class Config(StudyConfig):
     """Descent of networks from many starts."""
 
-    samples: int = 3  # samples a dataset, one a class; at most as many as features
+    samples: int = 3  # samples per dataset, one per class; at most as many as features
     features: int = 4  # features of a sample
     epsilon: float = 1.0  # of all normalisations
     # Steps, in units of the certified one over beta.
     multiples: tuple[float, ...] = (1.0, 8.0, 64.0)
-    copies: int = 16  # normal starts a dataset, of two layers
+    copies: int = 16  # Gaussian starts per dataset, of two layers
     steps: int = 2000  # plain steps of two layers
     carried: int = 1000  # growing steps after them
     settled: int = 1000  # steps in coordinates that end at infinity
@@ -128,7 +128,7 @@ def cells(config: Config) -> list[dict[str, Any]]:
 
 
 def inputs(config: Config, trial: int) -> np.ndarray:
-    """Return normal samples, a row each; a class each."""
+    """Return Gaussian samples, one per row, each of its own class."""
     rng = stream(config.seed, "data", trial)
     return rng.normal(size=(config.samples, config.features))
 
@@ -160,7 +160,7 @@ def two_layer_start(
 
 
 def copies_of(config: Config, start: str) -> int:
-    """Return how often a kind of start is drawn a dataset."""
+    """Return how many starts of a kind are drawn per dataset."""
     return config.copies if start == "unit" else max(1, config.copies // 8)
 
 

@@ -1,4 +1,4 @@
-"""Losses above the infimum against steps: what arrives, how fast, and what does not."""
+"""Draw losses above the infimum against steps: which runs reach it, and how fast."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ ROWS_OF: dict[str, dict[str, Any]] = {
 }
 NORMAL = {"layers": 2, "start": "unit"}
 TWO = "two layers, normal starts"
-# What is drawn of limits that are the best to rounding, and of losses below it.
+# Drawn value of limits within rounding of the best, and of losses below it.
 LEAST = 1e-9
 FITTED = 1e-24
 
@@ -87,7 +87,7 @@ def _row(panel: str, name: str, step: float, value: float, error: float) -> Row:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return limits of networks that stall, and one layer's law, beside descent."""
+    """Return limits of stalled networks and one layer's law, beside descent."""
     rows: list[Row] = []
     for row in both.predicted.where(quantity="stall"):
         labels = {key: row[key] for key in ("gate", "cost", "layers")}

@@ -1,4 +1,4 @@
-"""Autodiff of what needs no certified step; no theory."""
+"""Measurements by autodiff that need no certified step and no theory."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ KERNEL_EPS = 1e-15
 
 
 def kernels(config: Config) -> list[Row]:
-    """Return eigenvalues at random weights, and where rivals lose theirs."""
+    """Return kernel eigenvalues at random weights, and where those of rivals vanish."""
     import torch
 
     data = np.stack([inputs(config, trial).T for trial in config.seeds])
@@ -65,8 +65,8 @@ def _rival(config: Config, rival: str, data: np.ndarray) -> NormalisedStack:
 def _where_lost(config: Config, rival: str) -> list[np.ndarray]:
     """Return weights at which the rival's kernel is singular, one network per set.
 
-    Without skips and with dependent data branches of zero do. A branch that may be
-    longer than its skip undoes it in one direction, at outputs of zero.
+    Without skips, or with dependent data, these are zero branches. A branch that may be
+    longer than its skip cancels the skip in one direction, where the output is zero.
     """
     first, inner, outer = (np.zeros((config.n_seeds, *s)) for s in shapes(config))
     if rival == "long branch":
@@ -90,14 +90,14 @@ _SHORT = 12
 
 
 def arithmetic(config: Config) -> list[Row]:
-    """Return what the steps of the proof say, measured."""
+    """Return measured values of the quantities in the steps of the proof."""
     rows: list[Row] = []
     # The worst factor that a step leaves of a quadratic loss.
     for case, (spectrum, rate) in enumerate(QUADRATICS):
         losses = _losses(spectrum, rate, _SHORT)
         worst = float((losses[1:] / losses[:-1]).max())
         rows += named_rows({"factor": worst}, EPS, case=case)
-    # What is left of a parabola after each step.
+    # Share of a parabola's loss that is left after each step.
     curvature, rate = LINE
     losses = _losses((curvature,), rate, 5)[:, 0]
     for step, left in enumerate(losses / losses[0]):
@@ -141,7 +141,7 @@ def _growth(config: Config) -> list[Row]:
 
 
 def _turned(config: Config) -> list[Row]:
-    """Return how far normalising and turning weights differ by their order."""
+    """Return how much the order of normalising and rotating weights matters."""
     rows: list[Row] = []
     size = config.samples * config.features
     for trial in config.seeds:

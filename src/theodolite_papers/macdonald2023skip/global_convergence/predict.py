@@ -1,4 +1,4 @@
-"""What is left of theorem 5.1 in closed form, and where it stops."""
+"""Closed forms of the parts of theorem 5.1 that hold, and their limits."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -52,7 +52,7 @@ def smoothness(
     bounds = theory.system_bounds(plan, theory.extent_of(inputs))
     known = theory.cost_bounds(cost, bounds.outputs, target_norm=target_norm)
     beta = bounds.smoothness(known.gradient, known.curvature)
-    # Costs of the room are halved squares, ours are whole ones.
+    # The library's square cost has a factor ½, ours has none.
     beta = 2 * beta if cost == "square" else beta
     return _BUMP * beta if gate == "bump" else beta
 

@@ -1,4 +1,4 @@
-"""What figures 3 and 4 and table 1 say, judged on trained networks."""
+"""Claims of figures 3 and 4 and table 1, judged on trained networks."""
 
 import math
 from collections.abc import Callable
@@ -50,7 +50,7 @@ from .claims_printed import CLAIMS as PRINTED
 
 
 def as_printed(rows: Select, quantity: str, margin: Region) -> Callable[[float], Test]:
-    """Judge whether cells of ours at a rate are the printed ones within a margin."""
+    """Judge whether our cells at a rate equal the printed ones within a margin."""
 
     def at(rate: float) -> Test:
         return every(
@@ -62,7 +62,7 @@ def as_printed(rows: Select, quantity: str, margin: Region) -> Callable[[float],
 
 
 def _from_print(rows: Select, quantity: str, rate: float, scale: float) -> Read:
-    """Read our mean less the printed one: log10 of a loss, points of an accuracy."""
+    """Read our mean minus the printed one: log10 of a loss, points of an accuracy."""
     log = quantity == "printed_loss"
     word = "log10 final loss" if log else "accuracy"
     name = f"{word} less printed, {model(scale)}, rate {rate:g}"
@@ -140,7 +140,7 @@ def _final(rate: float, region: Region) -> Test:
 
 
 def _above_best(region: Region) -> Callable[[float], Test]:
-    """Judge how much higher than at the best rate the original ends at another."""
+    """Judge how much higher the original's final loss is than at its best rate."""
     rows = CIFAR_FINAL.at(added_identity=ORIGINAL)
 
     def at(rate: float) -> Test:

@@ -1,4 +1,4 @@
-"""What the printed tables say of themselves."""
+"""Claims that the printed tables alone decide."""
 
 import math
 from itertools import combinations
@@ -41,7 +41,7 @@ _TRIALS, _CHANCE = 10, 10.0
 
 
 def _rows_differ(table: int) -> Test:
-    """Judge whether networks at 0.02 end at another loss than at 0.1."""
+    """Judge whether the final loss at rate 0.02 differs from that at 0.1."""
     return every(
         inside(between_rates(LOSS, table, scale, (0.02, 0.1), log=True), APART)
         for scale in MODELS
@@ -63,7 +63,7 @@ def _not_significant(cells: list[tuple[int, float]], of: int) -> Test:
 
 
 def _others(both: PredictedAndMeasured) -> Quantity:
-    """Read the accuracy that the trials kept would need, with the rest at chance."""
+    """Read the accuracy that the kept trials would need if the others are at chance."""
     row = both.predicted.only(
         quantity=ACCURACY, table=1, rate=0.2, added_identity=ORIGINAL
     )

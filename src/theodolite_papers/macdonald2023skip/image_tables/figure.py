@@ -1,4 +1,4 @@
-"""Figures 3 and 4, and table 1, from rows of points."""
+"""Draw figures 3 and 4, and table 1, from saved rows."""
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means

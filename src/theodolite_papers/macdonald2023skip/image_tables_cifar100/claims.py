@@ -1,4 +1,4 @@
-"""What figure 3 and table 2 say of networks trained on CIFAR-100."""
+"""Claims of figure 3 and table 2 on networks trained on CIFAR-100."""
 
 from theodolite.core import Claim
 

@@ -1,4 +1,4 @@
-"""What figures 3 and 6 and table 3 say of networks on ImageNet."""
+"""Claims of figures 3 and 6 and table 3 on networks trained on ImageNet."""
 
 import math
 from dataclasses import replace
@@ -60,7 +60,7 @@ def _cell(both: PredictedAndMeasured, quantity: str) -> Row:
 
 
 def _third_loss(both: PredictedAndMeasured) -> Known:
-    """Read the most that one of three losses can be, given their mean."""
+    """Read the largest possible value of one of three losses, given their mean."""
     row = _cell(both, "printed_loss")
     n = row["n"]
     return known(
@@ -69,7 +69,7 @@ def _third_loss(both: PredictedAndMeasured) -> Known:
 
 
 def _deviation(both: PredictedAndMeasured) -> Known:
-    r"""Read the printed deviation less that of two equal trials and one at chance.
+    r"""Read the printed deviation minus that of two equal trials and one at chance.
 
     Of $a, a, c$ with mean $m$ the population's deviation is $(m - c)/\sqrt 2$.
     """

@@ -1,4 +1,4 @@
-"""Gradient descent of many networks at once, and where it tends at infinity."""
+"""Gradient descent of many networks at once, and its limit at infinity."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ _LONGER, _SHORTER = 1.2, 0.5
 
 @dataclass(frozen=True)
 class Descended:
-    """Where descent came."""
+    """Result of gradient descent: last weights, losses and notes at each mark."""
 
     weights: list["Tensor"]  # the last ones
-    losses: list["Tensor"]  # by mark, a number a network
+    losses: list["Tensor"]  # by mark, one number per network
     # The largest rise of the loss in a step, below zero if it always fell.
     rise: "Tensor"
-    noted: list["Tensor"]  # what was asked for at each mark
+    noted: list["Tensor"]  # what ``note`` returned at each mark
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Which readings of trained networks count, and what is asked of them.
+"""Readings of trained networks that claims use, and tests on them.
 
-A network that diverged counts with what chance gives: it is never dropped. One that was
-stopped before its end counts for what it reached.
+A network that diverged is never dropped: it counts with the values of chance. One that
+was stopped early counts with the values that it reached.
 """
 
 import math
@@ -29,7 +29,7 @@ from theodolite.core import difference as gap
 
 from .image_config import MODIFIED, ORIGINAL, RATES
 
-# Where the final loss is above this share of chance's, a run has stalled.
+# A run has stalled if its final loss is above this share of chance's loss.
 STALLED = 0.5
 _ENDED = ("finished", "diverged")
 
@@ -47,7 +47,7 @@ def by_run(rows: Rows) -> Rows:
 
 
 def curves_of(rows: Rows) -> Rows:
-    """Return the training loss of every network by epoch, as it counts."""
+    """Return the training loss of every network by epoch; diverged ones at chance."""
     return Rows(
         {**_labels(run[0]), "quantity": "train_loss", "epoch": epoch, "value": loss}
         for run in _runs(rows)
@@ -96,7 +96,7 @@ def _labels(row: Row) -> Row:
 
 
 def _losses(run: list[Row], chance: float) -> list[float]:
-    """Return the loss of every epoch; after a divergence, that of chance."""
+    """Return the loss of every epoch; after a divergence, the loss of chance."""
     read = {
         row["epoch"]: row["value"] for row in run if row["quantity"] == "train_loss"
     }
@@ -113,7 +113,7 @@ def _mean_log(losses: list[float]) -> float:
 
 
 def _error(name: str, value: float) -> float:
-    """Return what single precision leaves open; shares of test images are counts."""
+    """Return the rounding error of float32; shares of test images have none."""
     if name in ("log_loss", "early_log_loss"):
         return 2.0**-23 / math.log(10)
     return 2.0**-23 * value if name == "final_loss" else 0.0
@@ -172,7 +172,7 @@ def faster_at_each_rate(rows: Select) -> Test:
 
 
 def same_accuracy(*rates: float, **labels: Any) -> Test:
-    """Judge whether accuracies differ by less than a margin, tested either way."""
+    """Judge whether accuracies differ by less than a margin, in both directions."""
     return every(
         inside(modified_less_original(rows, rate=rate, **labels), SAME_ACCURACY)
         for rate in rates

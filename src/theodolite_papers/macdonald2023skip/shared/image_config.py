@@ -38,7 +38,7 @@ class ImageConfig(StudyConfig):
     rates: tuple[float, ...] = RATES  # learning rates at the start
     epochs: int = 90  # passes over the images, a multiple of 3
     factor: float = 0.2  # of the rate, after each third of training
-    batch_size: int = 128  # images a step
+    batch_size: int = 128  # images per step
     momentum: float = 0.0  # of plain momentum descent
     weight_decay: float = 0.0  # of all parameters
     padding: int = 4  # black pixels around an image, for random crops; 0 for none

@@ -39,7 +39,7 @@ def train_cells(
     limit_s: float = float("inf"),
     report: Tell | None = None,
 ) -> list[list[Row]]:
-    """Train the networks of cells, several at a time; rows of each in order.
+    """Train the networks of cells, several at a time; return rows of each, in order.
 
     Trial and rate fix weights, batches and crops: original and modified are a pair,
     and pairs at two rates share nothing.
@@ -71,7 +71,7 @@ def train_cells(
 
 
 def recipe_of(config: ImageConfig, rate: float) -> "training.Recipe":
-    """Return the training at one rate, which falls after each third."""
+    """Return the training recipe at one initial rate, which falls after each third."""
     return training.Recipe(
         epochs=config.epochs,
         batch_size=config.batch_size,
@@ -89,7 +89,7 @@ def recipe_of(config: ImageConfig, rate: float) -> "training.Recipe":
 def batch_errors(
     config: ImageConfig, images: "training.Images", model: Any
 ) -> dict[str, float]:
-    """Test with the statistics of each batch of test images, as published."""
+    """Return test errors with the statistics of each test batch, as published."""
     import torch
 
     model.train()
@@ -115,9 +115,9 @@ def rows_of(
     status: str,
     note: str = "",
 ) -> list[Row]:
-    """Return one row per quantity and epoch, and last how far the run came.
+    """Return one row per quantity and epoch, and a last row on how far the run came.
 
-    Errors are of arithmetic alone: the test images are all that there are.
+    Errors are rounding errors only: all test images are used.
     """
     fate = {
         "dataset": config.dataset,

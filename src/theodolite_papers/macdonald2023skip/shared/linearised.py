@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-# Columns of a band matrix are taken in so many groups.
+# Number of groups of columns of a band matrix.
 GROUPS = 4
 # Cotangents pulled back at a time; activations of a batch then stay in the cache.
 CHUNK = 32
@@ -52,9 +52,9 @@ class NormRelu:
     """Batch normalisation with the batch's statistics, and a ReLU behind it."""
 
     diagonal: Tensor  # derivative at statistics held, (samples, features)
-    # What the statistics make of cotangents, (samples, features, 2 channels).
+    # Maps cotangents to those of the statistics, (samples, features, 2 channels).
     reads: Tensor
-    writes: Tensor  # what they spread over the batch, (2 channels, samples, features)
+    writes: Tensor  # maps these back to the batch, (2 channels, samples, features)
 
     @classmethod
     def of(cls, norm: nn.BatchNorm2d, x: Tensor) -> "NormRelu":
@@ -87,7 +87,7 @@ class NormRelu:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockMap:
-    """A block's derivative: norm and convolution twice, and what goes past them."""
+    """A block's derivative: norm and convolution twice, and the skip."""
 
     enter: NormRelu
     first: BandMap
@@ -133,7 +133,7 @@ class Linearised:
 
     @classmethod
     def of(cls, network: Any, images: Tensor) -> "Linearised":
-        """Linearise a network at a batch; its running statistics are moved."""
+        """Linearise a network at a batch; this updates its running statistics."""
         with torch.no_grad():
             x = network.pool(network.stem(images))
             y = network.keeping(x)

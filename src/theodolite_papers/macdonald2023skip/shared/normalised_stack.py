@@ -1,4 +1,4 @@
-"""Many normalised residual networks of one shape at once, by hand, and their costs.
+"""Many normalised residual networks of one shape in one batch, and their costs.
 
 The first axis of every tensor counts networks. A network is the list of its weights:
 those of the first layer, then an inner and an outer matrix per block.
@@ -32,7 +32,7 @@ class NormalisedStack:
         return self.outputs_of(self.matrices(weights))
 
     def matrices(self, weights: Weights) -> list["Tensor"]:
-        """Return what the weights parameterise, before branches are scaled."""
+        """Return the matrices that the weights parameterise, before branch scaling."""
         import torch
 
         first, *rest = weights

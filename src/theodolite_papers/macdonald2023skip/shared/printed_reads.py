@@ -1,4 +1,4 @@
-"""Printed means and deviations as numbers that a claim can be judged on."""
+"""Printed means and deviations as numbers that a claim can be tested on."""
 
 import math
 from dataclasses import replace
@@ -39,7 +39,7 @@ def sampled_from(row: Row, *, log: bool = False) -> Sampled:
 def between_models(
     quantity: str, table: int, rate: float, *, log: bool = False
 ) -> Read:
-    """Read the modified less the original network's printed mean."""
+    """Read the printed mean of the modified network minus that of the original."""
 
     def read(both: PredictedAndMeasured) -> Sampled:
         cells = [(table, rate, scale) for scale in (MODIFIED, ORIGINAL)]
@@ -52,7 +52,7 @@ def between_models(
 def between_rates(
     quantity: str, table: int, scale: float, rates: tuple[float, float], *, log: bool
 ) -> Read:
-    """Read the mean at the first less that at the second rate, of one model."""
+    """Read one model's mean at the first rate minus that at the second."""
 
     def read(both: PredictedAndMeasured) -> Sampled:
         cells = [(table, rate, scale) for rate in rates]

@@ -1,4 +1,4 @@
-"""What claims read off spectra, and off computed numbers with their sign."""
+"""Quantities that claims read from spectra, and from computed signed numbers."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ NOT_NEGATIVE = above(-1e-11, source="rounding", why=ROUNDED)
 def never_above(
     *quantities: str, region: Region = AT_MOST_ONE, called: str = "", **labels: Any
 ) -> Test:
-    """Judge whether no measured row of the quantities passes an upper end."""
+    """Judge whether no measured row of the quantities is above the region."""
     rows = [measured(name, **labels).called(called) for name in quantities]
     return all_of_them(*(inside(highest(one), region) for one in rows))
 
@@ -43,7 +43,7 @@ def never_above(
 def never_below(
     *quantities: str, region: Region = NOT_NEGATIVE, called: str = "", **labels: Any
 ) -> Test:
-    """Judge whether no measured row of the quantities falls below a lower end."""
+    """Judge whether no measured row of the quantities is below the region."""
     rows = [measured(name, **labels).called(called) for name in quantities]
     return all_of_them(*(inside(lowest(one), region) for one in rows))
 
@@ -76,7 +76,7 @@ def most_over(
     least: bool = False,
     name: str = "",
 ) -> Read:
-    """Read the largest of a quantity less its bound, or over it if ``ratio``.
+    """Read the largest of a quantity minus its bound, or divided by it if ``ratio``.
 
     Partners share the labels ``by``; each row of the quantity has a bound. ``least``
     reads the smallest instead.

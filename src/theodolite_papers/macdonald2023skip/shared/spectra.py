@@ -1,4 +1,4 @@
-"""Singular values of a network of two blocks while it trains."""
+"""Singular values of a network of two blocks during training."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -143,7 +143,7 @@ def read_spectra(
 
 
 def _spectrum(matrices: "Tensor") -> Spectrum:
-    """Return all singular values of some matrices, from Gram matrices if they can."""
+    """Return all singular values of some matrices, from Gram matrices if possible."""
     import torch
 
     given = matrices.double()

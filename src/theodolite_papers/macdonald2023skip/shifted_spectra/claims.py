@@ -1,4 +1,4 @@
-"""Figure 2 and hypothesis 6.1: networks of equal weights, their spectra and speed."""
+"""Claims of figure 2 and hypothesis 6.1 on spectra and speed at equal weights."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ def steps_of(both: PredictedAndMeasured, part: str = "figure") -> int:
 
 
 def faster(slow: str, fast: str, over: int | None = None, part: str = "figure") -> Test:
-    """Judge whether a network's loss is less over the first steps, or over all."""
+    """Judge whether a network's loss is lower over the first steps, or over all."""
 
     def test(both: PredictedAndMeasured) -> Judgement:
         steps = steps_of(both, part) if over is None else over
@@ -224,7 +224,7 @@ def whole_hypothesis(init: str) -> Test:
 
 
 def _gap_over_gain(both: PredictedAndMeasured) -> Judgement:
-    """Judge whether the loss of Res less that of Chain rises with the weights."""
+    """Judge whether the loss of Res minus that of Chain rises with the weights."""
     res, chain = (
         start("log_loss", kind, init="default", over=steps_of(both, "start"))
         for kind in ("res", "chain")

@@ -1,4 +1,4 @@
-"""Figure 1, and the singular values of the map that equation 15 adds."""
+"""Claims of figure 1, and on singular values of the map that equation 15 adds."""
 
 import math
 from typing import Any

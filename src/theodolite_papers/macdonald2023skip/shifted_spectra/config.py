@@ -27,7 +27,7 @@ class Config(StudyConfig):
     """Settings of figures 1 and 2 and of hypothesis 6.1."""
 
     dataset: str = "mnist5k"  # named dataset of grey images of 28 by 28 pixels
-    samples: int = 32  # images a trial
+    samples: int = 32  # images per trial
     rate: float = 0.1  # learning rate
     steps: int = 30  # steps of gradient descent
     # Steps before which spectra are read, for figure 2.

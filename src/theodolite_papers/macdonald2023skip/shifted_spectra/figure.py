@@ -1,4 +1,4 @@
-"""Figures 1 and 2 from rows of points."""
+"""Draw figures 1 and 2 from saved rows."""
 
 from itertools import pairwise
 
@@ -32,7 +32,7 @@ def network_table(both: PredictedAndMeasured) -> Rows:
 
 
 def start_table(both: PredictedAndMeasured) -> Rows:
-    """Return what each addition changes from each start, paired over trials.
+    """Return the effect of each addition from each start, paired over trials.
 
     Shifts are decimal logarithms of the ratio of means, speeds the fall of the mean
     logarithm of the loss.
@@ -136,7 +136,7 @@ def draw_networks(table: Rows) -> "figures.Figure":
 
 
 def draw_starts(table: Rows) -> "figures.Figure":
-    """Draw what each addition changes from each start."""
+    """Draw the effect of each addition from each start."""
     figure, panels = figures.new_figure(7.0, 4.4, panels=(1, 3))
     names = [kind for kind in LABELS if kind in table.levels("addition")]
     for panel, (quantity, label) in zip(panels, CHANGES.items(), strict=True):

@@ -1,4 +1,4 @@
-"""What the paper says of collapse under the square loss, and of cross-entropy."""
+"""Claims of the paper on collapse under the square loss, and on cross-entropy."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ CENTRED = Choice(
 
 
 def fallen(name: str, **labels: Any) -> Test:
-    """A number of the untrained network is halved in training."""
+    """Judge whether training halves a number of the untrained network."""
     classes = {"classes": labels["classes"]}
     return ordered(
         measured(name, stage="end", labels=GIVEN, **labels),
@@ -54,7 +54,7 @@ def fallen(name: str, **labels: Any) -> Test:
 
 
 def agreed(**labels: Any) -> Test:
-    """The nearest class mean decides as the network does."""
+    """Judge whether the nearest class mean predicts the same class as the network."""
     rows = measured("nc4", stage="end", labels=GIVEN, **labels)
     return inside(mean(rows, name=f"nc4 at the end ({_network(**labels)})"), AGREED)
 
@@ -66,7 +66,7 @@ def everywhere(
     decays: Callable[[float], bool] = lambda decay: decay > 0,
     classes: Callable[[int], bool] = lambda classes: True,
 ) -> Test:
-    """A test holds for all numbers of classes, decays and starts."""
+    """Judge a test for all numbers of classes, decays and starts."""
 
     def of_run(rows: Select) -> Test:
         return make(

@@ -1,4 +1,4 @@
-"""The square loss beside cross-entropy: which is sooner good, which overfits."""
+"""Claims on the square loss against cross-entropy: speed and overfitting."""
 
 from typing import Any
 
@@ -30,14 +30,14 @@ HALVES = Choice(
 
 
 def gain(loss: str, labels: str, **more: Any) -> Any:
-    """Select what stopping early gains."""
+    """Select the gain of early stopping."""
     return measured("stopping_gain", loss=loss, labels=labels, **more).called(
         f"gain by stopping early, {loss.replace('_', '-')}, {labels} labels"
     )
 
 
 def _larger(labels: str) -> Test:
-    """The square loss gains more by stopping early than cross-entropy, no decay."""
+    """Judge whether the square loss gains more by early stopping, without decay."""
     return ordered(
         gain("cross_entropy", labels, decay=0.0),
         gain("square", labels, decay=0.0),

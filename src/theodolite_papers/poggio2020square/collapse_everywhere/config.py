@@ -23,14 +23,14 @@ class Config(StudyConfig):
     # Training samples of a group, rounded up to equally many of each class; 0 for all.
     samples: int = 256
     held: int = 0  # samples of each class held out, at most; 0 for all
-    coarse: int = 4  # squares of so many pixels are averaged into one
+    coarse: int = 4  # pixels per side of the squares that are averaged
     width: int = 24  # units of the hidden layers
     # Weight decays, in torch's convention; the first is 0.
     decays: tuple[float, ...] = (0.0, 0.003, 0.01)
     epochs: int = 300  # passes over the samples
     rate: float = 0.1  # learning rate
-    batch_size: int = 128  # samples a step
-    # Share of labels that are another class, where labels are flipped.
+    batch_size: int = 128  # samples per step
+    # Share of wrong labels in the runs with flipped labels.
     wrong: float = 0.2
 
     def __post_init__(self) -> None:

@@ -29,7 +29,7 @@ def collapse(both: PredictedAndMeasured) -> Rows:
 
 
 def curves(both: PredictedAndMeasured) -> Rows:
-    """Return errors on new samples over time, by loss and labels, without decay."""
+    """Return test errors over time without decay, by loss and labels."""
     rows = both.measured.where(
         lambda row: row["epoch"] > 0, quantity="test_error", decay=0.0
     )
@@ -38,7 +38,7 @@ def curves(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Set heads as they are beside where they would be with orthogonal means."""
+    """Return measured heads beside their limit for orthogonal class means."""
     rows: list[Row] = []
     last = max(both.measured.levels("decay"))
     heads = both.measured.where(
@@ -105,7 +105,7 @@ def draw_collapse(table: Rows) -> "figures.Figure":
 
 
 def draw_curves(table: Rows) -> "figures.Figure":
-    """Draw errors on new samples against epochs."""
+    """Draw test errors against epochs."""
     kinds = [("given", 0.1), ("given", 5.0), ("flipped", 0.1)]
     figure, panels = figures.new_figure(
         7.0, 3.4, panels=(1, 3), share_x=True, share_y=True

@@ -1,4 +1,4 @@
-"""Collapse of trained classifiers, and their errors on new samples over time."""
+"""Measure the collapse of trained classifiers, and their test errors over time."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ GOOD = 1.1  # times the least error of the worse
 
 
 def stopping_gain(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return how much less a training errs where it was best than at its end.
+    """Return how much lower a run's error is at its best epoch than at its end.
 
     When to stop is chosen on one half of the samples and the gain read on the other,
     both ways round, so that chance gains nothing. Errors are in order of time.
@@ -37,11 +37,11 @@ def stopping_gain(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def sooner(one: Mapping[int, float], other: Mapping[int, float]) -> tuple[float, float]:
-    """Return by how many decades one training is good sooner than another.
+    """Return by how many decades one training reaches a good error before another.
 
-    Errors are by epoch. Good is within a tenth of the least error of the worse of the
-    two, so that both come there and chance has less to say on when. Between the epochs
-    looked at nothing is known, which is the error.
+    Errors are by epoch. An error is good within a tenth of the least error of the worse
+    run, so that both runs reach it and chance matters less. The error of the result is
+    the gap between the epochs that were read.
 
     Example:
         >>> decades, error = sooner({1: 0.5, 10: 0.2}, {1: 0.5, 10: 0.4, 100: 0.2})
@@ -63,7 +63,7 @@ def _first(errors: Mapping[int, float], good: float) -> tuple[float, float]:
 
 
 EPS = 1e-4  # of networks in single precision, relative
-AT_ONCE = 12  # runs a stack on the CPU, small as these networks are
+AT_ONCE = 12  # runs per stack on the CPU; the networks are small
 # Numbers of a collapse, under the names of the four properties.
 PROPERTIES = {
     "nc1": "nc1_variability",
@@ -148,7 +148,7 @@ def _trained(
 
 
 def _ends(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
-    """Return norms, losses and errors at the end; no numbers of what diverged."""
+    """Return norms, losses and errors at the end; runs that diverged have none."""
     rows: list[Row] = []
     for run, network in trained.items():
         rho = last = loss = error = math.nan
@@ -189,7 +189,7 @@ def _collapse(
     split: SplitClasses,
     trained: "Mapping[Run, TrainedClassifier]",
 ) -> list[Row]:
-    """Return the four properties before training and after, and their order by norm."""
+    """Return NC1 to NC4 before and after training, and NC1's rank correlation."""
     from theodolite.networks import build
 
     plan = plan_of(config, split)

@@ -1,4 +1,4 @@
-"""Where collapse would end: class means on a simplex, heads along them."""
+"""The limit of complete collapse: class means on a simplex, heads along them."""
 
 import math
 

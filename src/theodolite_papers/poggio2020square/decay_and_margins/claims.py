@@ -1,4 +1,4 @@
-"""What the paper says of decay, norms and margins, and of label noise without decay."""
+"""Claims of the paper on decay, norms, margins, and label noise without decay."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ FRESH = Choice(
 
 
 def _noisy(make: Callable[[float], Test]) -> Test:
-    """A test holds at every size of noise."""
+    """Judge a test at every size of noise."""
     sizes = measured("norm", stage="end", decay=0.0)
     return each("noise", sizes, make, where=lambda noise: noise > 0)
 

@@ -1,4 +1,4 @@
-"""Small norms and wide margins, and whether the end of training remembers its start."""
+"""Claims: small norms have wide margins, and final norms depend on initial ones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -159,16 +159,16 @@ TURNED = Choice(
 
 
 def memory(reading: str, *, decay: float, noise: float = 0.0) -> Read:
-    """Read the exponent of the norm at the end in that at the start."""
+    """Read the power of the initial norm by which the final norm grows."""
     rows = measured("memory", stage="end", reading=reading, decay=decay, noise=noise)
     title = f"exponent of the last norm ({reading}) in the first, decay {decay:g}"
     return mean(rows, name=f"{title}, noise {noise:g}" if noise else title)
 
 
 def _thresholds(both: PredictedAndMeasured) -> Mapping[str, Number]:
-    """Return decays at which dependence is halved and a fifth, for each length.
+    """Return decays at which the dependence falls to a half and a fifth, by length.
 
-    Where some trial's lies on the edge of what was tried, none is given.
+    If one trial's decay is the lowest or highest one tried, the mean is left out.
     """
     names = {HALF: "halved", FIFTH: "a fifth"}
     rows = both.measured.where(quantity="threshold", reading="product")

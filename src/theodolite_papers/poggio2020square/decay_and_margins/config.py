@@ -1,4 +1,4 @@
-"""Decays, starts and label noises of the classifiers whose ends are compared."""
+"""Decays, starts and label noises of the trained classifiers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,10 +8,10 @@ from theodolite.studies import StudyConfig
 
 # The decay of the captions of figures 1 to 5, and the ends of the starts in them.
 PAPER_DECAY, SMALL_START, LARGE_START = 0.01, 0.1, 5.0
-# A run is close to interpolation whose mean squared residual is below this, of labels
-# whose square is 1.
+# A run is close to interpolation if its mean squared residual is below this; labels
+# are -1 and +1.
 FITTED = 0.1
-# Shares of the dependence without decay whose decays are sought.
+# Thresholds are decays at which the dependence falls to these shares.
 LEVELS = (0.5, 0.2)
 
 
@@ -22,7 +22,7 @@ class Config(StudyConfig):
     dataset: str = "mnist5k"  # named dataset
     classes: tuple[int, ...] = (4, 9)  # which two of its classes
     each: int = 128  # training samples of each class; 0 for all
-    coarse: int = 4  # squares of so many pixels are averaged into one
+    coarse: int = 4  # pixels per side of the squares that are averaged
     width: int = 24  # units of the hidden layers
     # Weight decays, in torch's convention; 0 and the paper's are among them.
     decays: tuple[float, ...] = (0.0, 0.001, 0.002, 0.004, 0.01, 0.03)
@@ -32,7 +32,7 @@ class Config(StudyConfig):
     noises: tuple[float, ...] = (0.3, 1.0)
     epochs: int = 400  # passes over the samples
     rate: float = 0.1  # learning rate
-    batch_size: int = 128  # samples a step
+    batch_size: int = 128  # samples per step
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,7 +56,7 @@ class Config(StudyConfig):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Epochs at which trainings are looked at as if they ended there."""
+        """Epochs at which runs are read as if training ended there."""
         return tuple(self.epochs // part for part in (4, 2, 1))
 
     @property

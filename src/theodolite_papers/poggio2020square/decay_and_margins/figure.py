@@ -1,4 +1,4 @@
-"""Norms beside margins and errors, starts forgotten, and label noise, from rows."""
+"""Draw norms against margins and errors, the effect of starts, and label noise."""
 
 from typing import Any
 
@@ -79,7 +79,7 @@ def noise(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Set the law of the threshold and of margins beside what was found."""
+    """Return predicted thresholds and margins beside the measured ones."""
     read = slope(measured("threshold", level=0.5, reading="product"), "epoch")(both)
     rows: list[Row] = [
         {
@@ -102,7 +102,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
 
 
 def _floored(rows: Rows) -> Rows:
-    """Give no decay a place on a logarithmic axis, a third below the least."""
+    """Move zero decay to a third of the least decay, for a logarithmic axis."""
     least = min(d for d in rows.levels("decay") if d > 0)
     return Rows({**row, "shown": row["decay"] or least / 3} for row in rows)
 
@@ -138,7 +138,7 @@ def draw_norms(table: Rows) -> "figures.Figure":
 
 
 def draw_starts(table: Rows) -> "figures.Figure":
-    """Draw norms at the end by decay, and decays that forget by length."""
+    """Draw final norms by decay, and threshold decays by training length."""
     figure, (ends, lengths) = figures.new_figure(7.0, 3.8, panels=(1, 2))
     starts = table.levels("start")
     for start in starts:

@@ -1,4 +1,4 @@
-"""Classifiers trained at every decay, start and noise, read where trainings may end."""
+"""Train classifiers at every decay, start and noise, and read them at some epochs."""
 
 import math
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def memory(ends: Mapping[float, float]) -> float:
-    """Return the exponent of what a training ends with in the norm it starts from.
+    """Return the power of the initial norm by which the final value grows.
 
     Example:
         >>> round(memory({0.1: 1.0, 1.0: 10.0, 10.0: 100.0}), 12)
@@ -33,7 +33,7 @@ def memory(ends: Mapping[float, float]) -> float:
 def threshold(memories: Mapping[float, float], level: float) -> tuple[float, bool]:
     """Return the decay at which memory falls to a share of that without decay.
 
-    Between the decays that were tried the logarithm of the decay is interpolated.
+    The logarithm of the decay is interpolated between the decays that were tried.
 
     Args:
         memories: Memory by decay, 0 among them.
@@ -62,7 +62,7 @@ def threshold(memories: Mapping[float, float], level: float) -> tuple[float, boo
 
 
 EPS = 1e-4  # of networks in single precision, relative
-AT_ONCE = 15  # runs a stack on the CPU, small as these networks are
+AT_ONCE = 15  # runs per stack on the CPU; the networks are small
 COUNTED = ("test_error", "train_error")
 READINGS = ("product", "last")
 BY_NORM = ("norm", "mean_margin", "least_margin")
@@ -137,7 +137,7 @@ def _trained(config: Config, trial: int) -> "dict[Run, TrainedClassifier]":
 
 
 def _end(network: "TrainedClassifier", length: int) -> dict[str, float]:
-    """Return what a training would end with at a length, averaged over its last fifth.
+    """Return the results of a run stopped at a length, averaged over its last fifth.
 
     Norms keep swinging where decay balances the gradient, hence the average; that of
     norms is geometric. Those of a network that diverged are NaN.
@@ -232,7 +232,7 @@ def _ranks(config: Config, everything: Mapping[Any, dict[str, float]]) -> list[R
 
 
 def _memories(config: Config, trained: Mapping[Any, dict[str, float]]) -> list[Row]:
-    """Return exponents of ends in starts, and decays at which they fall."""
+    """Return how final values depend on starts, and decays at which this falls."""
     wanted = runs(config)
     kinds = list(dict.fromkeys((decay, noise) for decay, _, noise in wanted))
     rows: list[Row] = []

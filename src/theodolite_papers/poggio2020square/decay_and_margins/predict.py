@@ -1,4 +1,4 @@
-"""What interpolation and the time of decay say beforehand."""
+"""Predictions from interpolation and from the time constant of decay."""
 
 from theodolite.core import Row, Rows
 
@@ -6,7 +6,7 @@ from .config import Config
 
 
 def predict(config: Config) -> Rows:
-    r"""Return numbers that need no training.
+    r"""Return predictions that need no training.
 
     At interpolation $\rho f_n = y_n$, so that norm times margin is 1. Norms that
     nothing but decay moves fall as $e^{-\eta\lambda t/(1-\mu)}$ in $t$ steps, so that

@@ -1,4 +1,4 @@
-"""What the paper says of linear classifiers, and what is wrong and right of it."""
+"""Claims of the paper on linear classifiers, right, wrong and corrected."""
 
 from typing import Any
 

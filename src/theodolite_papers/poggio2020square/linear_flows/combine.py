@@ -1,4 +1,4 @@
-"""How far descent ends from the one rest that theory knows."""
+"""Distance of the end of descent from the predicted equilibrium."""
 
 from collections.abc import Mapping
 from typing import Any

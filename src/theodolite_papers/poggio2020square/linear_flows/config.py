@@ -11,7 +11,7 @@ from theodolite.studies import StudyConfig
 
 from ..shared.rows import check_halving
 
-# Samples and features of data that leave weights open, and of data that fix them.
+# Samples and features of underdetermined data, and of data that fix the weights.
 SHAPES = {"wide": (4, 6), "tall": (8, 4)}
 # Norms at the start, the last on the other side of zero.
 STARTS = (0.1, 1.0, 3.0, -0.5)

@@ -1,4 +1,4 @@
-"""Norms that are reached without decay, by where the flow starts."""
+"""Draw the final norms without decay, by start of the flow."""
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows
@@ -19,7 +19,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Ends of flows beside ends of descent, and residuals of the three points."""
+    """Return ends of flows beside ends of descent, and residuals of three points."""
     by = {
         "end_norm": ("trial", "start"),
         "residual": ("decay", "sample"),

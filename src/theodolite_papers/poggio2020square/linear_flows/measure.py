@@ -68,7 +68,7 @@ def _descend(
 
 
 def _norms_without_decay(config: Config) -> list[Row]:
-    """Return norms at the horizon as steps vanish, of data that leave weights open."""
+    """Return norms at the horizon as steps vanish, for underdetermined data."""
     case: tuple[str, str, float] = ("wide", "square", 0.0)
     paths = [
         np.linalg.norm(
@@ -284,7 +284,7 @@ def samples(config: Config) -> list[Row]:
     rows: list[Row] = []
     for row in _rows(config, rho, v, (x, y), 0.0):
         rested = float(last[config.seeds.index(row["trial"])]) < RESTED
-        # Of an end that was not reached nothing is known.
+        # A run that did not reach its end has no result.
         rows.append(row if rested else {**row, "error": None})
     weights = torch.tensor(final_weights(config, "wide", "square", 0.1)[:, START])
     rho = weights.norm(dim=1)
@@ -294,9 +294,9 @@ def samples(config: Config) -> list[Row]:
 def _descend_by_samples(
     rho: "Tensor", v: "Tensor", sets: tuple["Tensor", "Tensor"]
 ) -> tuple["Tensor", "Tensor", "Tensor"]:
-    """Go through the samples until none moves the weights; return the last moves too.
+    """Descend sample by sample until the weights rest; return the last moves too.
 
-    All are in one order, so that what an epoch moves tells whether an end was reached.
+    The order of samples is fixed, so that an epoch without a move means the end.
     """
     rates, last = _rates(sets), rho
     for _ in range(MOST_EPOCHS):
@@ -325,7 +325,7 @@ def _step(
     rates: "Tensor",
     n: int,
 ) -> tuple["Tensor", "Tensor"]:
-    """Make a step on one sample, with its share of the decay, and retract."""
+    """Take a step on one sample, with its share of the decay, and retract."""
     by_rho, by_v = _gradients(rho, v, sets, decay, n)
     rho = rho - rates * by_rho
     v = v - rates[:, None] * by_v

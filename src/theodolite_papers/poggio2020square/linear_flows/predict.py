@@ -1,4 +1,4 @@
-"""Rests in closed form, flows integrated, and speeds of linear classifiers."""
+"""Equilibria, integrated flows and speeds of linear classifiers."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ DIFFERENCE = 1e-6
 
 
 def predict(config: Config) -> Rows:
-    """Return what each group of numbers should be."""
+    """Return the predictions for each group of numbers."""
     rows = _points()
     for trial in config.seeds:
         rows += [*_speeds(config, trial), *_ends(config, trial), *_deep(config, trial)]
@@ -44,7 +44,7 @@ def _speeds(config: Config, trial: int) -> list[Row]:
 
 
 def _ends(config: Config, trial: int) -> list[Row]:
-    """Return rests, and ends of flows that depend on where they start."""
+    """Return equilibria, and ends of flows that depend on their start."""
     rows: list[Row] = []
     for shape, loss, decay in SETTINGS:
         x, y = data(config, shape, trial)
@@ -63,7 +63,7 @@ def _ends(config: Config, trial: int) -> list[Row]:
 
 
 def _points() -> list[Row]:
-    """Return residuals and margins at the rest of the three points."""
+    """Return residuals and margins at the equilibrium of the three points."""
     x, y = three_points()
     rows: list[Row] = []
     for decay in THREE_DECAYS:

@@ -1,4 +1,4 @@
-"""What the paper says of margins, norms and bounds on the expected error."""
+"""Claims of the paper on margins, norms and bounds on the expected error."""
 
 from theodolite.core import (
     Choice,

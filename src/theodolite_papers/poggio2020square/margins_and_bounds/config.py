@@ -44,12 +44,12 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """One cell of networks, one of linear classifiers, one of listed signs."""
+    """Return one cell of networks, one of linear classifiers, one of all signs."""
     return [{"part": part} for part in ("networks", "linear", "signs")]
 
 
 def separable(config: Config, trial: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw fewer points than dimensions, which any labels separate, and labels."""
+    """Return fewer points than dimensions, which any labels separate, and labels."""
     rng = stream(config.seed, "separable points", trial)
     x = rng.normal(size=(6, 8))
     x[0] *= 4  # a far point, which the widest margin need not touch
@@ -57,6 +57,6 @@ def separable(config: Config, trial: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def plane(config: Config, trial: int) -> np.ndarray:
-    """Draw points of the plane."""
+    """Return random points of the plane."""
     rng = stream(config.seed, "points of the plane", trial)
     return rng.normal(size=(config.points, 2))

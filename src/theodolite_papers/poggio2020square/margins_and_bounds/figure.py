@@ -1,4 +1,4 @@
-"""Both sides of the bound against the decay that sets the norm."""
+"""Draw both sides of the bound against the decay, which sets the norm."""
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
@@ -14,7 +14,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Set margins and norms found by search beside those of duality."""
+    """Return margins and norms by duality beside those found by search."""
     rows: list[Row] = []
     for name in ("widest_margin", "shortest_norm", "interpolating_norm"):
         for row in both.predicted.where(quantity=name)[:2]:

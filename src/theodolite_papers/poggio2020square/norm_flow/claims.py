@@ -1,4 +1,4 @@
-"""What the paper says of the flow of norms and normalised layers."""
+"""Claims of the paper on the flow of norms and normalised layers."""
 
 import itertools
 
@@ -42,7 +42,7 @@ def _gaps(both: PredictedAndMeasured, quantity: str, by: tuple[str, ...]) -> lis
 
 
 def ratio_of_halving(quantity: str, by: tuple[str, ...]) -> Read:
-    """Read by how much halving the step divides the mean distance from the flow."""
+    """Read the factor by which half the step divides the distance from the flow."""
     name = f"distance of {quantity.replace('_', ' ')}, step over half step"
 
     def read(both: PredictedAndMeasured) -> Quantity:
@@ -81,7 +81,7 @@ def _more_so(both: PredictedAndMeasured) -> Quantity:
 
 
 def largest_sum_gap(both: PredictedAndMeasured) -> Quantity:
-    """Read how far the terms of Eq 19 are from the speed that they add up to."""
+    """Read the distance of the sum of the terms of Eq 19 from the measured speed."""
     rows = both.measured.where(quantity="plain_velocity")
     gaps = [
         row["value"]

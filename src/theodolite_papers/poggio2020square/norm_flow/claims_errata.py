@@ -1,4 +1,4 @@
-"""What is printed of the flow and wrong, and what is right."""
+"""Printed statements on the flow that are wrong, and their corrections."""
 
 import itertools
 
@@ -68,7 +68,7 @@ def least_rise(along: str, *, falling: bool = False) -> Read:
 
 
 def _meets(first: str, second: str) -> Test:
-    """Autodiff is what a formula says, for every network and layer."""
+    """Judge whether autodiff agrees with a formula for every network and layer."""
     gap = largest_distance(
         predicted(first), measured(second), ("trial",), relative=False
     )

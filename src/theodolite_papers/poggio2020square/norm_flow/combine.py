@@ -1,4 +1,4 @@
-"""Eqs 7 and 8 at the ends that gradient descent of real networks came to."""
+"""Eqs 7 and 8 at the final weights of gradient descent on real networks."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Norms over time, transients by layers, and residuals at kinks, from rows."""
+"""Draw norms over time, transients by layers, and residuals at kinks."""
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows
@@ -61,7 +61,7 @@ RESIDUALS = {
 
 
 def draw_units(table: Rows) -> "figures.Figure":
-    """Draw the norm of one unit, and where it would rest with outputs as they are."""
+    """Draw the norm of one unit, and its equilibrium at the present outputs."""
     cases = table.levels("case")
     figure, panels = figures.new_figure(
         7.0, 2.9, panels=(1, len(cases)), share_x=True, share_y=True
@@ -86,7 +86,7 @@ def draw_units(table: Rows) -> "figures.Figure":
 
 
 def draw_transients(table: Rows) -> "figures.Figure":
-    """Draw growth over time, and times to half of the rest by layers."""
+    """Draw growth over time, and times to half of the equilibrium by layers."""
     figure, (paths, times) = figures.new_figure(7.0, 3.8, panels=(1, 2))
     layers = table.levels("layers")
     for count in layers:

@@ -149,7 +149,7 @@ def layered(config: Config) -> list[Row]:
 def _descend(
     cases: list[tuple[int, float]], rate: float
 ) -> tuple[list[float], np.ndarray]:
-    """Return when each case reaches half of its rest, and its path."""
+    """Return when each case reaches half of its equilibrium, and its path."""
     import torch
 
     deepest = max(layers for layers, _ in cases)
@@ -212,7 +212,7 @@ def drawn_networks(config: Config) -> list[Drawn]:
 def ended(config: Config) -> Ended:
     """Return norms and layers at the end, steps that went wrong, and peaks.
 
-    Descent chatters about a kink by as much as it steps: it ends with smaller steps.
+    Descent oscillates about a kink by its step size, so it ends with smaller steps.
     """
     first = config.rates[0]
     phases = [

@@ -30,7 +30,7 @@ FLOW = 1e-8  # of flows at a tolerance of 1e-11 a step, seen at 1e-9 as well
 
 
 def predict(config: Config) -> Rows:
-    """Return what each group of numbers should be."""
+    """Return the predictions for each group of numbers."""
     rows = [*_held(), *_layered(config), *_units(config)]
     for trial in config.seeds:
         rows += _identities(config, trial)

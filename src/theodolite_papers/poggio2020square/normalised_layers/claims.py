@@ -1,4 +1,4 @@
-"""What the paper says of weight and batch normalisation, and what is right."""
+"""Claims of the paper on weight and batch normalisation, and corrections."""
 
 from theodolite.core import (
     Claim,

@@ -1,4 +1,4 @@
-"""What convolutions of norm one make of images of norm one."""
+"""Draw the norms of images of norm one after convolutions of norm one."""
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
@@ -10,7 +10,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """The batch norm's Jacobian, closed form beside autodiff."""
+    """Return the batch norm's Jacobian: closed form beside autodiff."""
     return [
         compared_row(
             f"Jacobian of batch norm, entry {row['row']}, {row['column']}",

@@ -53,7 +53,7 @@ def _weight_norm(config: Config, trial: int) -> list[Row]:
 
 
 def _plain(x: Any, y: Any, unit: Any, trial: int) -> list[Row]:
-    """Compare plain descent on weights with what the speeds of norm and unit give."""
+    """Compare plain descent on weights with the speeds of norm and unit vector."""
     import torch
 
     w = (GAIN * unit).requires_grad_()

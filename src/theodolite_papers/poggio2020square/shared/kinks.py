@@ -36,7 +36,7 @@ def sum_gaps(
 
 
 def units_at_kinks(before: "list[Tensor]", *, reach: float) -> "list[Tensor]":
-    """Mark units whose input is below a share of their layer's mean length.
+    """Return a mask of units whose input is below a share of their layer's mean length.
 
     Units that have vanished, those near zero for most samples, are left out.
     """

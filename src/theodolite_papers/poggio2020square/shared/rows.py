@@ -11,7 +11,7 @@ from theodolite.core import ConfigError, Row, Rows, compared_row
 
 
 def check_halving(rates: Sequence[float]) -> None:
-    """Refuse steps of which each is not half of the one before."""
+    """Raise an error unless each step is half of the one before."""
     pairs = itertools.pairwise(rates)
     halves = len(rates) > 1 and all(math.isclose(a, 2 * b) for a, b in pairs)
     if not halves or not rates[-1] > 0:
@@ -21,7 +21,7 @@ def check_halving(rates: Sequence[float]) -> None:
 
 
 def limit(values: Sequence[float]) -> tuple[float, float]:
-    """Return what results at steps that halve tend to, with the last correction.
+    """Return the limit of results at halving steps, and the last correction.
 
     Romberg's scheme for an error that begins with the first power of the step.
 

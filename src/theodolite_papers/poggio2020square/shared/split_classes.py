@@ -38,7 +38,7 @@ def split_classes(
 ) -> SplitClasses:
     """Return training samples, equally many of each class, and samples held out.
 
-    Of a dataset without a test split, those that are left over are held out. ``each``
+    If a dataset has no test split, the remaining samples are held out. ``each``
     and ``held`` limit the samples of a class, 0 for all. Squares of ``coarse`` pixels
     are averaged into one. The trial draws the training samples.
     """
@@ -71,7 +71,7 @@ def split_classes(
 
 
 def flipped(labels: np.ndarray, share: float, *, trial: int) -> np.ndarray:
-    """Return labels of which a share, drawn by the trial, is another class."""
+    """Return labels with a random share, set by the trial, moved to another class."""
     rng = stream(trial, "flipped labels")
     classes = int(labels.max()) + 1
     wrong = rng.random(len(labels)) < share

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StackedNetworks:
-    """Networks of one shape, one a seed."""
+    """Networks of one shape, one per seed."""
 
     # Matrices of each layer, stacked (networks, rows, columns), of any norm; tied
     # layers are one and the same tensor.
@@ -28,7 +28,7 @@ class StackedNetworks:
 
     @property
     def parameters(self) -> list["Tensor"]:
-        """All that is trained, each tensor once."""
+        """All trained tensors, each once."""
         return [*{id(w): w for w in self.weights}.values(), self.scale]
 
     def normalised(self) -> list["Tensor"]:
@@ -41,7 +41,7 @@ class StackedNetworks:
 
 
 def forward(layers: "list[Tensor]", x: "Tensor", *, relu: bool) -> "list[Tensor]":
-    """Return what comes in to every layer and, last, the outputs (networks, N)."""
+    """Return the inputs of every layer and, last, the outputs (networks, N)."""
     state = x.T.expand(len(layers[0]), -1, -1)
     states = [state]
     for place, layer in enumerate(layers):

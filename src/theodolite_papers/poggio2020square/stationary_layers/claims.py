@@ -1,4 +1,4 @@
-"""Layers and features at rest; here appendix G, the neural collapse of two classes."""
+"""Claims of appendix G on the neural collapse of two classes at equilibrium."""
 
 from theodolite.core import (
     Claim,

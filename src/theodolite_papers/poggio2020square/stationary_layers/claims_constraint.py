@@ -1,4 +1,4 @@
-"""The constraint on every layer: summed over samples, and sample by sample."""
+"""Claims on the constraint on every layer: summed over samples, and per sample."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Matrices that are said to meet the constraint, and those that training finds."""
+"""Claims on matrices that should meet the constraint, and on trained ones."""
 
 from theodolite.core import (
     Claim,

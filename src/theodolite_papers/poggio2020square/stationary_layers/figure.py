@@ -1,4 +1,4 @@
-"""What the constraint leaves open in each layer, summed and sample by sample."""
+"""Draw the gap of the constraint in each layer, summed and sample by sample."""
 
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
@@ -16,7 +16,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Set gaps of written-down networks beside their closed forms."""
+    """Return closed forms beside the gaps of written-down networks."""
     rows: list[Row] = []
     first = both.predicted.levels("trial")[0]
     for row in both.predicted.where(quantity="constraint_gap", trial=first):

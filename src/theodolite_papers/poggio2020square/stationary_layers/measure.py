@@ -159,7 +159,7 @@ def _mean(f: "Tensor", y: "Tensor") -> float:
 
 
 def _alignments(layers: "list[Tensor]") -> list[Row]:
-    """Return the cosine of each two hidden layers, as vectors."""
+    """Return the cosine of each pair of hidden layers, as vectors."""
     hidden = layers[:-1]
     return [
         {

@@ -77,7 +77,7 @@ def _diagonal_solutions() -> list[Row]:
 
 
 def _random_matrices(config: Config, trial: int) -> list[Row]:
-    """How far normal matrices are from orthogonal, as a whole and column by column."""
+    """Return how far Gaussian matrices are from orthogonal, in total and by column."""
     rng = stream(config.seed, "random matrix", trial)
     drawn = [rng.normal(size=(INPUTS, INPUTS)) for _ in range(DRAWS)]
     numbers = {
@@ -89,7 +89,7 @@ def _random_matrices(config: Config, trial: int) -> list[Row]:
 
 
 def _noise(config: Config, trial: int) -> list[Row]:
-    """Read the collapse of features that know nothing of their classes."""
+    """Return the collapse of random features, independent of their classes."""
     rng = stream(config.seed, "noise features", trial)
     features, y = rng.normal(size=(40, INPUTS)), np.repeat([1.0, -1.0], 20)
     numbers = collapse(features, rng.normal(size=INPUTS), rng.normal(size=40), y)
@@ -113,7 +113,7 @@ def _column_cosine(matrix: np.ndarray) -> float:
 def collapse(
     features: np.ndarray, last: np.ndarray, outputs: np.ndarray, y: np.ndarray
 ) -> list[Row]:
-    """Return what the four properties say of features of two equally large classes.
+    """Return NC1 to NC4 of the features of two equally large classes.
 
     Features of the last hidden layer have one row per sample; labels are -1 and +1.
     """

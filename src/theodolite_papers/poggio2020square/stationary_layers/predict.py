@@ -12,7 +12,7 @@ EPS = 1e-13
 
 
 def predict(config: Config) -> Rows:
-    """Return what theory says of trained and of written-down networks."""
+    """Return the predictions for trained and for written-down networks."""
     output, _ = theory.diagonal_solution(DIAGONAL_INPUT, 4)
     p, digits = INPUTS, two_digits(config.samples).inputs
     rows: list[Row] = [

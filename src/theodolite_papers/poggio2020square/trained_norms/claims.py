@@ -1,4 +1,4 @@
-"""What figures 1 to 12 and the text about them say."""
+"""Claims of figures 1 to 12 and the text about them."""
 
 from theodolite.core import (
     Choice,

@@ -143,7 +143,7 @@ def larger_from_larger(
 
 
 def wide_diverge(both: PredictedAndMeasured) -> Judgement:
-    """Judge whether nothing trains that theory calls unstable at its start."""
+    """Judge whether no run trains that theory predicts to be unstable at its start."""
     pieces = [
         inside(
             largest(

@@ -14,7 +14,7 @@ NARROW = {"narrow_dense": DENSE, "narrow_convolutional": CONVOLUTIONAL}
 FAST = ("bn_wd", "bn_fast")
 MOMENTUM = 0.9
 DEPTH = 4  # layers, by every caption
-LATE = 5  # last epochs, over which what is left of training's noise is averaged
+LATE = 5  # last epochs, over which training noise is averaged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class Config(StudyConfig):
     channels: int = 8  # channels of convolutions
     epochs: int = 1000  # passes over the samples, of dense networks
     convolutional_epochs: int = 1000  # the same of convolutional ones
-    batch_size: int = 128  # samples an update
+    batch_size: int = 128  # samples per update
     narrow_width: int = 0  # units of narrow dense networks; 0 for none
     narrow_channels: int = 0  # channels of narrow convolutional ones; 0 for none
     narrow_epochs: int = 100  # passes of both

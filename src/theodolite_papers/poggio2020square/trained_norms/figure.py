@@ -1,4 +1,4 @@
-"""Figures 1 to 12 from rows of points."""
+"""Draw figures 1 to 12 from saved rows."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ KEYS = ("family", "condition", "start")
 
 
 def _courses(both: PredictedAndMeasured, *quantities: str) -> Rows:
-    """Return means over the trials whose course was kept, of what moved at all."""
+    """Return means over the kept trials, without settings that only have epoch 0."""
     means = Rows.joined(
         group_means(both.measured.where(quantity=name), (*KEYS, "epoch"))
         for name in quantities
@@ -23,7 +23,7 @@ def _courses(both: PredictedAndMeasured, *quantities: str) -> Rows:
 
 
 def _decayed(rows: Rows) -> Rows:
-    """Return those with decay or, where none of them trained, without."""
+    """Return the rows with decay or, if none of them trained, those without."""
     kept = rows.where(condition="bn_wd")
     return kept if len(kept) else rows.where(condition="bn")
 
@@ -120,7 +120,7 @@ SHORT = {
 
 
 def _grid(table: Rows, height: float = 2.7) -> tuple["figures.Figure", dict[Any, Any]]:
-    """Return panels by family and condition, of those that there are."""
+    """Return a figure and its panels, one per family and condition in the table."""
     keys = [
         (family, condition)
         for family in SHORT
@@ -159,7 +159,7 @@ def _lines(panel: Any, table: Rows, *, dashed: str | None = None) -> None:
 def _finish(
     figure: "figures.Figure", panels: dict[Any, Any], label: str, top: float
 ) -> None:
-    """Use logarithmic axes that what blew up leaves at a mark, and add the legend."""
+    """Use logarithmic axes, mark curves that leave at the top, and add the legend."""
     for panel in panels.values():
         figures.count_axis(panel)
         figures.log_axis(panel, "y")

@@ -1,4 +1,4 @@
-"""Classifiers of all conditions trained, and what is read off them."""
+"""Train the classifiers of all conditions and read them."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -162,7 +162,7 @@ def decay_term(record: "ClassifierRecord", decay: float) -> float:
 
 
 def _spread(record: "ClassifierRecord") -> float:
-    """Return the deviation of margins over their mean magnitude."""
+    """Return the standard deviation of margins over their mean magnitude."""
     margins = record.output_margins
     return float(margins.std() / np.abs(margins).mean())
 

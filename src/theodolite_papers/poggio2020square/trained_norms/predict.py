@@ -1,4 +1,4 @@
-"""What the captions fix before training."""
+"""Predictions from the captions' settings, before training."""
 
 from theodolite import data
 from theodolite.core import Row, Rows

@@ -36,17 +36,17 @@ class RateConfig(StudyConfig):
     width: int = 10  # principal components kept
     mid: str = "identity"  # activation between two matrices of a unit
     networks: tuple[str, ...] = ()  # which networks are trained
-    # Weight matrices; a network is trained at those its units divide.
+    # Weight matrices; a network is trained at depths that its units divide.
     depths: tuple[int, ...] = ()
-    # Networks that are shown beside those of the paper, and not judged.
+    # Networks that figures show beside the paper's, but no claim judges.
     beside: tuple[str, ...] = ()
     beside_depths: tuple[int, ...] = ()  # depths of those
-    steps: int = 1000  # updates a run
+    steps: int = 1000  # updates per run
     lowest: int = -4  # decade of the lowest rate
     highest: int = 1  # decade of the highest rate
-    rungs: int = 10  # rates a decade
-    # Seeds that first look for the optimum on every ``stride``-th rung; 0 trains every
-    # seed at every rate.
+    rungs: int = 10  # rates per decade
+    # Seeds that first search for the optimum on every ``stride``-th rung ("scouts"); 0
+    # trains every seed at every rate.
     scouts: int = 0
     stride: int = 4  # rungs between the scouts' rates
     reach: int = 4  # rungs on either side of the optimum that all seeds are trained at
@@ -66,7 +66,7 @@ class RateConfig(StudyConfig):
 
     @property
     def quantity(self) -> str:
-        """What is plotted: the loss above the optimum where that is known."""
+        """The plotted quantity: the loss above the optimum, if the optimum is known."""
         return "excess" if self.mid == "identity" else "final_loss"
 
     @property

@@ -1,4 +1,4 @@
-"""Figures 7 and 8: what they show, and what is printed beside the optimum."""
+"""Tables and drawings of figures 7 and 8, and losses beside the optimum."""
 
 import math
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ def by_rate(both: PredictedAndMeasured) -> Rows:
 
 
 def _ends(both: PredictedAndMeasured) -> dict[tuple[str, int], float]:
-    """Return the highest rate with no diverged run, where higher ones were tried."""
+    """Return the highest rate at which no run diverged, if higher ones were tried."""
     tried = both.measured.where(lambda row: row["quantity"].startswith("mean_"))
     highest: dict[tuple[str, int], list[float]] = {}
     for row in tried:
@@ -65,7 +65,7 @@ def _ends(both: PredictedAndMeasured) -> dict[tuple[str, int], float]:
 
 
 def _drawn(both: PredictedAndMeasured, rows: Iterable[Row]) -> Rows:
-    """Mark networks beside the paper's, and add what a network without output has."""
+    """Mark networks that are not the paper's, and add the loss of a zero output."""
     plotted = "excess" if floor_of(both) else "final_loss"
     zero = math.log10(reference(both, f"zero_map_{plotted}"))
     beside = LEFT_OUT if plotted == "final_loss" else ()
@@ -126,7 +126,7 @@ def draw(table: Rows) -> "figures.Figure":
                 bound=shown.column("open") if panel is right else None,
                 means="hollow: no rate is best",
             )
-    # Depths of networks beside are too close to the others for a tick each.
+    # Depths of our extra networks are too close to the others for separate ticks.
     ticks = table.where(beside=False).levels("depth")
     for panel in (left, right):
         figures.log_axis(panel, "x", base=2, ticks=ticks)

@@ -1,7 +1,7 @@
-"""What the claims on figures 7 and 8 select: losses and rates, network by network.
+"""Losses and rates that the claims on figures 7 and 8 select, network by network.
 
-Seeds are the unit of chance: networks of one seed share their weights over depths, so
-that what is averaged over depths is averaged seed by seed first.
+Only seeds are independent: networks of one seed share their weights over depths. So
+means over depths are taken for each seed first.
 """
 
 import math
@@ -47,12 +47,12 @@ PLOTTED = ("excess", "final_loss")
 
 
 def reference(both: PredictedAndMeasured, quantity: str) -> float:
-    """Return a number of theory."""
+    """Return a predicted number."""
     return both.predicted.value(quantity=quantity)
 
 
 def floor_of(both: PredictedAndMeasured) -> float:
-    """Return what a plotted loss is counted from."""
+    """Return the loss that is subtracted from plotted losses."""
     above = len(both.measured.where(quantity="excess"))
     return reference(both, "optimal_loss") if above else 0.0
 
@@ -64,7 +64,7 @@ def means_of(rows: Rows) -> Rows:
 
 
 def prepared(both: PredictedAndMeasured) -> PredictedAndMeasured:
-    """Return the sides with rows that claims select: ``loss``, ``rate``, ``mean``.
+    """Return both sides with the rows that claims select: ``loss``, ``rate``, ``mean``.
 
     A loss at the last rate tried is not known to be the least, unless all rates end
     alike: then it is known, and no rate is best. A network's best rate lies between
@@ -91,7 +91,7 @@ def _group(rows: Rows, floor: float) -> list[dict]:
             error = row.get("own_error")  # a step over the root of 12
             rate = {
                 "quantity": "rate",
-                # Of a network that always diverges there is none.
+                # A network that always diverges has no best rate.
                 "value": row.get("own_rate"),
                 "error": None if error is None else math.sqrt(12) * error,
                 "edge": row.get("own_edge", False),
@@ -103,12 +103,12 @@ def _group(rows: Rows, floor: float) -> list[dict]:
 
 
 def on_losses(test: Test) -> Test:
-    """Judge by the prepared rows."""
+    """Return a test that judges the prepared rows."""
     return lambda both: test(prepared(both))
 
 
 def common(tables: Iterable[Rows], least: int = 0) -> list[int]:
-    """Return the depths that all tables have, from a least one up."""
+    """Return the depths that all tables have, from ``least`` up."""
     depths = [set(table.levels("depth")) for table in tables]
     return sorted(d for d in set.intersection(*depths) if d >= least)
 
@@ -121,7 +121,7 @@ def gap(
     least: int = 0,
     deepest: bool = False,
 ) -> Read:
-    """Read the mean of the first network less the second, over common depths.
+    """Read the mean of the first network minus the second, over common depths.
 
     Losses are in decades; rates are left out where all end alike for one of the two.
     Depths from ``least`` on count, or only the deepest. The quantity is ``loss``,
@@ -153,7 +153,7 @@ def gap(
 def over_best(network: str, depth: int, rate: float) -> Read:
     """Read how much higher the final loss is at a rate than at the best, as a share.
 
-    Means at two rates are of the same networks: their errors add at most.
+    Both means are of the same networks, so that their errors add in the worst case.
     """
 
     def read(both: PredictedAndMeasured) -> Quantity:
@@ -163,7 +163,7 @@ def over_best(network: str, depth: int, rate: float) -> Read:
         whole = best["value"] + best["floor"]
         n = min(here["finished"], best["finished"])
         name = f"final loss over that at the best rate, less 1, {NAMES[network]}"
-        if here == best:  # the rate itself, which chance has no part in
+        if here == best:  # the rate itself has no error
             return known(name, 0.0)
         error = (here["error"] + best["error"]) / whole
         return Sampled(
@@ -234,7 +234,7 @@ def faster(rivals: Iterable[str]) -> Test:
 
 
 def any_rate(network: str, depth: int) -> Test:
-    """Judge whether all rates end alike at a depth, but not at the least depth."""
+    """Judge whether all rates reach one loss at a depth, but not at the least depth."""
     rows = measured("mean", lambda row: row["finished"] > 1, network=network)
     same = each(
         "rate",

@@ -13,11 +13,11 @@ from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, named_rows, stre
 from ..optima import least_loss
 from .config import NETWORKS, RateConfig, inputs
 
-# Resampled sets of seeds behind the error of an optimal rate.
+# Bootstrap samples of seeds for the error of an optimal rate.
 _RESAMPLES = 400
 # A search that still moves after this many windows is left as it is, and flagged.
 _WINDOWS = 8
-# A run that keeps more than this of its first loss above the floor has stayed there.
+# A run that keeps more than this share of its first excess loss "stayed" at its start.
 _KEPT = 0.5
 
 
@@ -82,7 +82,7 @@ class Search:
         return self.best in (tried[0], tried[-1])
 
     def rows(self, quantity: str) -> list[Row]:
-        """Return compact rows: losses at the optimum, the optimum, all means."""
+        """Return rows of the losses at the best rate, the best rate, and all means."""
         best, config = self.best, self.config
         rate, error = math.log10(config.rate(best)), self._rate_error()
         method = ", ".join(sorted(self.methods))
@@ -107,7 +107,7 @@ class Search:
     def _stayed(self) -> list[Row]:
         """Return the share of rates at which each seed stays near its start.
 
-        Where that ends is known to one rung.
+        The edge of that range is known to one rung.
         """
         rows: list[Row] = []
         for seed in self.config.seeds:
@@ -128,7 +128,7 @@ class Search:
         return float((away**2).sum(1).mean()) / 2 - self.floor
 
     def _means(self, quantity: str) -> list[Row]:
-        """Return the mean over finished runs at every rate where there are any."""
+        """Return the mean over finished runs at every rate that has any."""
         rows: list[Row] = []
         for rung in sorted(self.losses):
             losses = np.array(list(self.losses[rung].values()))
@@ -175,7 +175,7 @@ class Search:
         for row in rows.where(quantity="final_loss"):
             rung, seed = rate[row["lr"]], row["seed"]
             lost = row["value"] is None
-            # A loss within its rounding of the floor is above it by that at most.
+            # A loss within rounding of the floor gets its rounding as its excess.
             value = math.inf if lost else max(row["value"] - self.floor, row["error"])
             self.losses.setdefault(rung, {})[seed] = value
             self.errors[rung, seed] = 0.0 if lost else row["error"]
@@ -197,11 +197,11 @@ class Search:
     def _best(self, some: Iterable[int]) -> int:
         rungs, table = self._table(some)
         means = table.mean(axis=1)
-        # Where some run diverges at every rate, the lowest is nearest to none.
+        # If some run diverges at every rate, take the lowest rate.
         return rungs[int(np.argmin(means))] if np.isfinite(means).any() else rungs[0]
 
     def _rate_error(self) -> float:
-        """Return the optimum's spread over resampled seeds, and the rungs' own."""
+        """Return the best rate's error: bootstrap over seeds, and rung spacing."""
         n = self.config.n_seeds
         rungs, table = self._table(range(n))
         rng = stream(self.config.seed, "optimal_rate")

@@ -1,7 +1,7 @@
-"""Point it at any network: what its skips and norms do, what it means, what to change.
+"""Survey any network: measure its skips and norms, report findings, advise changes.
 
-The room may be called: ``theodolite.survey(model, batches)``. Start reading at
-``whole/surveying.py``; ``records`` is what comes out.
+The package is callable: ``theodolite.survey(model, batches)``. Start reading at
+``whole/surveying.py``; ``records`` holds the classes of the result.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Run the code of a piece of advice on a copy of the model.
 
 Only code that this process wrote is ever run: a survey that was read from a file may
-hold anybody's.
+contain code of somebody else.
 """
 
 import copy
@@ -24,9 +24,9 @@ class Treated:
 
     Attributes:
         model: The copy, altered or not.
-        optimizer: Moves its parameters.
-        scheduler: Moves its rate, where the advice made one.
-        batch_size: Samples per step, None for those of the batches given.
+        optimizer: The optimiser of its parameters.
+        scheduler: The learning-rate scheduler, if the advice made one.
+        batch_size: Samples per step; None keeps the size of the given batches.
     """
 
     model: nn.Module
@@ -38,8 +38,8 @@ class Treated:
 def copied(model: nn.Module, optimizer: torch.optim.Optimizer | None) -> Treated:
     """Return a copy in train mode, with a copy of its optimiser.
 
-    Without one it is Adam at its usual rate. A model in train mode keeps the modes of
-    its parts, since frozen ones may be in eval mode.
+    Without an optimiser, Adam with its default rate is used. If the model is in train
+    mode, its submodules keep their modes, since frozen ones may be in eval mode.
 
     Raises:
         ConfigError: The model cannot be copied.
@@ -65,8 +65,8 @@ def apply_advice(advice: Advice, patient: Treated, inputs: Any) -> Treated:
     """Run the code of a piece of advice on a copy; the copy may be altered.
 
     Args:
-        advice: What :func:`theodolite.survey.advise` wrote in this process.
-        patient: What it is run on.
+        advice: Advice that :func:`theodolite.survey.advise` wrote in this process.
+        patient: The copy that the code runs on.
         inputs: A batch of inputs, as the model takes them.
 
     Raises:

@@ -12,7 +12,7 @@ REMEDIES: tuple[Remedy, ...] = (
     *surgeries.REMEDIES,
     *weights.REMEDIES,
 )
-# Code written by this process, which alone may be run.
+# Code written by this process; no other code may be run.
 _WRITTEN: set[str] = set()
 
 
@@ -20,8 +20,8 @@ def advise(survey: Survey, findings: Iterable[Finding]) -> tuple[Advice, ...]:
     """Return advice for findings, in their order, without repeating code.
 
     Args:
-        survey: What was measured.
-        findings: What it means, as :func:`theodolite.survey.find` says.
+        survey: The survey.
+        findings: Its findings, from :func:`theodolite.survey.find`.
     """
     by_rule: dict[str, Advice] = {}
     for finding in findings:

@@ -13,15 +13,15 @@ T = TypeVar("T", bound=torch.optim.Optimizer | None)
 def refit(optimizer: T, before: nn.Module, after: nn.Module) -> T:
     """Return a copy of an optimiser for the parameters of an altered network.
 
-    Groups keep their settings; a parameter goes where the one of its name was, a new
-    one into the first group, and one that was in no group stays out. Parameters whose
-    name and shape are those of the original keep their momentum and moments. Hooks are
-    not taken over.
+    Groups keep their settings. A parameter goes into the group that had its name; a new
+    parameter goes into the first group; one that was in no group stays out. Parameters
+    with the same name and shape as before keep their momentum and moments. Hooks are
+    not copied.
 
     Args:
-        optimizer: What moves ``before``, or None, which is returned.
-        before: The network that it moves.
-        after: The altered one, as surgery returns it.
+        optimizer: The optimiser of ``before``; None returns None.
+        before: The original network.
+        after: The altered network, as surgery returns it.
     """
     if optimizer is None:
         return optimizer

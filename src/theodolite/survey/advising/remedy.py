@@ -15,8 +15,8 @@ class Remedy:
         rules: Rules whose findings it answers.
         kind: What is changed.
         title: One line.
-        write: The code for a finding in a survey, None where it does not apply. Names
-            are quoted by ``repr``, so that no name of a module can become code.
+        write: Returns the code for a finding, or None if the remedy does not apply.
+            It quotes names by ``repr``, so that no module name can become code.
     """
 
     rules: tuple[str, ...]
@@ -29,7 +29,7 @@ def operated(call: str) -> str:
     """Return the code of a surgery, and code that gives the optimiser the new model.
 
     Args:
-        call: What follows ``surgery.``, of ``before`` and ``inputs``.
+        call: The call after ``surgery.``; it may use ``before`` and ``inputs``.
     """
     return (
         "from theodolite import surgery\n"

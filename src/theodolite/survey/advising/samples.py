@@ -21,7 +21,7 @@ from theodolite.instruments import (
     samples_in,
 )
 
-# Batches that are read of a long stream: ours.
+# Number of batches read from a long stream: our choice.
 MOST_BATCHES = 16
 
 
@@ -68,7 +68,7 @@ class Pool:
 
     @contextmanager
     def seeded(self, seed: int) -> Iterator[None]:
-        """Seed torch, and leave it as found with all settings of the process."""
+        """Seed torch inside; restore the settings of the process after."""
         with preserve_process():
             reseed(seed)
             yield

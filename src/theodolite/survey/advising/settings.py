@@ -6,11 +6,11 @@ from ..records.finding import Finding
 from ..records.whole_survey import Survey
 from .remedy import Remedy
 
-# Half of the stable rate leaves room for curvature that grows: ours.
+# Half of the stable rate leaves room for growing curvature: our choice.
 ROOM = 0.5
 WARM_UP_STEPS = 100
 ENOUGH_SAMPLES = 32
-# Decay that keeps a network from fitting single samples: ours.
+# Weight decay that keeps a network from fitting single samples: our choice.
 DECAY = 0.01
 
 

@@ -6,7 +6,7 @@ from ..records.finding import Finding
 from ..records.whole_survey import Survey
 from .remedy import Remedy, operated
 
-# Size of a branch beside its skip, at which paths of many lengths matter: ours.
+# Ratio of branch to skip at which paths of many lengths matter: our choice.
 FAIR_GAIN = 0.5
 
 

@@ -16,17 +16,17 @@ from ..records.finding import Advice, Trial
 from .applying import Treated, apply_advice, check_written, copied
 from .samples import Pool
 
-# Level of the interval, and the share of the loss below which a gain is none: ours.
+# Level of the interval; gains below this share of the loss count as zero: our choice.
 LEVEL = 0.05
 WORTH = 0.02
-# Fewer steps than these tell nothing: ours.
+# With fewer steps a trial shows nothing: our choice.
 LEAST_STEPS = 5
-# Losses above this multiple of the untrained network's count as that: ours.
+# Losses are cut at this multiple of the untrained network's loss: our choice.
 CEILING = 10.0
 
 
 class Treatable(Protocol):
-    """A model on which advice can be tried, with all that trains it."""
+    """A model to try advice on, with its batches, loss and optimiser."""
 
     @property
     def model(self) -> nn.Module:
@@ -72,20 +72,20 @@ def try_advice(
     """Try each piece of advice on a copy; sort advice that does not help last.
 
     For every seed the network as it is and each altered copy are trained on the same
-    batches in the same order. What is compared is the loss in eval mode over all the
-    samples given. A network that cannot be trained as it is counts with the loss that
-    it starts from. The network itself is not touched.
+    batches in the same order. Then their losses are compared, in eval mode over all
+    given samples. If the network as it is cannot be trained, its loss before training
+    counts. The network itself is not changed.
 
     Args:
-        advice: What :func:`theodolite.survey.advise` wrote.
-        subject: Model, batches, loss and optimiser; without one, Adam.
-        seeds: Pairs of trainings, at least 2.
-        steps: Updates of each.
-        budget_s: Seconds that trials may take, about: first steps are fewer, then
-            advice is left untried.
+        advice: Advice from :func:`theodolite.survey.advise`.
+        subject: Model, batches, loss and optimiser; without an optimiser, Adam.
+        seeds: Number of pairs of trainings, at least 2.
+        steps: Updates per training.
+        budget_s: About how many seconds the trials may take. If time is short, they
+            make fewer steps, then leave out advice.
 
     Returns:
-        The advice with its trials: what helped, what is open, what did not help.
+        The advice with its trials: first what helped, last what did not help.
 
     Raises:
         ConfigError: The code of a piece of advice was not written here.
@@ -116,7 +116,7 @@ def _affordable(
 ) -> tuple[int, int]:
     """Return how many pieces of advice, and steps, fit the time with two seeds.
 
-    A step is timed on a copy. Steps are given up first, then advice from the end.
+    A step is timed on a copy. First steps are reduced, then advice from the end.
     """
     patient = copied(subject.model, subject.optimizer)
     try:
@@ -149,7 +149,7 @@ def _run_seed(
 ) -> None:
     """Train the network as it is once, and each altered copy once.
 
-    The bounds are the loss before training and the largest loss that counts.
+    The bounds are the loss before training and the value at which losses are cut.
     """
     start, ceiling = bounds
 
@@ -192,7 +192,7 @@ def _judged(arm: _Arm, steps: int) -> Trial:
     gaps = [a - b for a, b in zip(arm.treated, arm.plain, strict=True)]
     interval = sampled("difference", gaps)
     low, high = interval.lower(LEVEL / 2), interval.upper(LEVEL / 2)
-    # Equal to the last digit, as where all samples are one batch: not by chance.
+    # All seeds give equal losses, for example if all samples are one batch.
     alike = len(set(gaps)) == 1
     if alike:
         low = high = gaps[0]
@@ -239,8 +239,8 @@ def _loss_after(
 
     Args:
         patient: The copy; it is trained.
-        pool: What it learns from.
-        loss: What it minimises.
+        pool: The training samples.
+        loss: The training loss.
         seed: Seed of the batches and of the network's random numbers.
         steps: Updates.
     """

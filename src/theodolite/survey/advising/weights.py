@@ -25,7 +25,7 @@ def _after_he(survey: Survey, finding: Finding) -> str | None:
 
 
 def _found_again(survey: Survey, finding: Finding) -> str | None:
-    """Re-initialise with He weights, unless counts or equal samples are the cause."""
+    """Re-initialise with He weights, unless equal samples or few weights cause it."""
     for row in survey.find("tangent_smallest"):
         if row.get("n_repeated") or row.get("n_rows", 0) > row.get("n_trained", 0):
             return None

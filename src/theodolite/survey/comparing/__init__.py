@@ -1,5 +1,5 @@
-"""Two surveys side by side: what changed, by how much, and how surely.
+"""Compare two surveys: what changed, by how much, and with which error.
 
-Start at ``two.py``, which surveys models where it must; ``matching`` pairs blocks,
-``differences`` pairs rows, ``comparison`` is what comes out.
+Start at ``two.py``, which surveys models if needed; ``matching`` pairs blocks,
+``differences`` pairs rows, ``comparison`` holds the result.
 """

@@ -26,13 +26,13 @@ class Comparison:
         before: The first survey.
         after: The second.
         pairs: Their blocks, paired, in order of depth.
-        differences: Of every number that both hold on all samples, with intervals.
+        differences: For every number that both measured on all samples, with interval.
         gone: Findings that only the first survey has.
         new: Findings that only the second survey has.
-        kept: Findings of both, as the second has them.
-        caveats: Why the two may not compare, a sentence each.
-        not_compared: Numbers that were taken on a part of the samples, or on other
-            numbers of samples: these numbers, then the quantities.
+        kept: Findings that both have, as the second survey states them.
+        caveats: Reasons why the comparison may mislead, one sentence each.
+        not_compared: Numbers measured on a part of the samples, or on different
+            sample counts: these numbers, then the quantities.
     """
 
     before: Survey
@@ -52,13 +52,13 @@ class Comparison:
     def whole(self) -> tuple[Difference, ...]:
         """Return the differences of the network as a whole, those that changed first.
 
-        Among the changed, those come first that changed most for their interval.
+        Changes are sorted by their size relative to their interval, largest first.
         """
         mine = [
             one
             for one in self.differences
             if not set(one.labels) - {"rank", "optimizer"}
-            # Ends of an interval that the number itself comes with.
+            # Ends of an interval, whose centre is listed anyway.
             and not one.quantity.endswith(("_low", "_high"))
         ]
         return tuple(sorted(mine, key=lambda one: (one.changed == "no", -_clear(one))))
@@ -116,7 +116,7 @@ def _clear(one: Difference) -> float:
     """Return the distance of a difference from zero, in half-widths of its interval."""
     half = (one.high - one.low) / 2
     size = max(abs(one.before), abs(one.after)) or 1.0
-    # Between exact numbers the relative change orders.
+    # Exact numbers have no interval, so sort them by relative change.
     return abs(one.difference) / max(half, 1e-3 * size)
 
 

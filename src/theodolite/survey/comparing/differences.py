@@ -10,13 +10,13 @@ from theodolite.core import Row, Rows
 from ..records.outcomes import on_samples, samples_of
 from .matching import BlockPair
 
-# Two-sided 95 % of a normal law. Errors that are bounds, not standard errors, are
-# covered too: a + b is never above 1.42 times the root of their squares' sum.
+# Two-sided 95 % of a normal distribution. It also covers errors that are bounds, not
+# standard errors: a + b is at most 1.42 times the root of the sum of their squares.
 _WIDTH = 1.96
-# What single precision leaves of a number that has no other error.
+# Relative error of a float32 number that has no other error.
 _ROUNDING = 1e-6
-# Labels that say which number a row is; others, such as how many samples it took, say
-# how it was measured.
+# Labels that say which number a row is; the other labels say how it was measured, such
+# as the number of samples.
 _WHICH = (
     "module",
     "parameter",
@@ -31,12 +31,12 @@ _WHICH = (
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """One quantity of both networks.
+    """The difference of one number between two networks.
 
     Attributes:
-        measure: Where it comes from.
-        quantity: What it is.
-        labels: Which of its numbers, such as block, module or rank.
+        measure: Name of the measure.
+        quantity: Name of the quantity.
+        labels: Which number of the quantity, such as block, module or rank.
         before: The first network's number.
         after: The second's.
         before_error: Its error, None where it is exact.
@@ -80,9 +80,9 @@ class Difference:
 def differences_of(
     before: Rows, after: Rows, pairs: Sequence[BlockPair]
 ) -> tuple[Difference, ...]:
-    """Return the difference of every number that both surveys hold once.
+    """Return the difference of every number that each survey has exactly once.
 
-    Numbers that were taken on a part of the samples, or on other numbers of samples,
+    Numbers that were measured on a part of the samples, or on different sample counts,
     are left out: see :func:`not_compared`.
 
     Args:
@@ -101,7 +101,7 @@ def differences_of(
 def not_compared(
     before: Rows, after: Rows, pairs: Sequence[BlockPair]
 ) -> tuple[str, ...]:
-    """Return the numbers of both surveys that were measured on other samples.
+    """Return the numbers that the two surveys measured on different samples.
 
     Args:
         before: Rows of the first survey.
@@ -120,7 +120,7 @@ def not_compared(
 
 
 def _comparable(one: Row, other: Row) -> bool:
-    """Return whether both numbers were measured on all samples, equally many."""
+    """Return whether both numbers used all samples, and the same number of samples."""
     counts = samples_of(one), samples_of(other)
     same = counts[0] == counts[1] and one.get("n_samples") == other.get("n_samples")
     return same and not any(map(on_samples, counts))
@@ -162,7 +162,7 @@ def _single(rows: Iterable[Row], names: Mapping[str, str]) -> dict[Any, Row]:
 
 def _key(row: Row, names: Mapping[str, str]) -> tuple[Any, ...]:
     block = row.get("block")
-    # A block of the second network that has no pair must meet none of the first.
+    # An unpaired block of the second network must not match one of the first.
     if names and block is not None and block != "whole":
         block = names.get(block, ("alone", block))
     labels = tuple(str(row.get(label)) for label in _WHICH)

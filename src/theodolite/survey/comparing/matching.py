@@ -34,7 +34,7 @@ def match_blocks(
     """Pair the blocks of two networks, in order of depth.
 
     Blocks of equal names that come in the same order are pairs. Between two such pairs
-    the others are paired one by one while their kinds agree; what is left stands alone.
+    the others are paired one by one while their kinds agree; the rest stay unpaired.
 
     Example:
         >>> a = [Block(index=i, name=n, kind="plain") for i, n in enumerate("xyz")]

@@ -35,18 +35,18 @@ def compare(
     Models are surveyed first, both with the same batches, seed and budget.
 
     Args:
-        before: A survey, or a model (or what ``subject_of`` made).
-        after: Another of the same kind.
-        batches: What models are surveyed on; a survey has had its own.
+        before: A survey, or a model (or a subject from ``subject_of``).
+        after: The other survey or model.
+        batches: Batches to survey models on; surveys need none.
         optimizers: The optimiser of each model.
         seed: Seed of all random numbers in the surveys.
-        settings: What :func:`theodolite.survey.survey` takes besides, such as
+        settings: Further arguments of :func:`theodolite.survey.survey`, such as
             ``loss`` and ``budget``.
 
     Returns:
-        Differences of all that both hold, with intervals, and the findings that are
-        gone, new and kept. Numbers that were taken on a part of the samples given, or
-        on other numbers of samples, are not compared, and it says which.
+        Differences of all numbers that both have, with intervals, and the findings
+        that are gone, new and kept. Numbers measured on a part of the samples, or on
+        different sample counts, are not compared; ``not_compared`` lists them.
 
     Raises:
         ConfigError: One is a survey and the other is not, or one optimiser was given.
@@ -73,7 +73,7 @@ def compare(
 
     from ..whole.surveying import survey
 
-    # A loader that shuffles would otherwise show each network other samples.
+    # Otherwise a shuffling loader would give each network different samples.
     same = None if batches is None else read_batches(batches)
     same = list(same) if isinstance(same, tuple) else same
     one, other = optimizers or (None, None)
@@ -101,7 +101,7 @@ def compare_surveys(before: Survey, after: Survey) -> Comparison:
 
 
 def _modes_differ(before: Survey, after: Survey) -> bool:
-    """Return whether norms were in different modes, where both have some."""
+    """Return whether norm layers were in different modes, if both networks have any."""
     if before.norm_mode != after.norm_mode:
         return True
     if not before.norm_layers or not after.norm_layers:

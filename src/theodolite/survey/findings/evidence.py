@@ -23,7 +23,7 @@ class Figure:
     Attributes:
         value: The number.
         error: Its error.
-        samples: On how many of how many samples it was taken, if that is known.
+        samples: Number of samples used and number given, if known.
 
     Example:
         >>> print(Figure(3.0, 0.1))
@@ -47,11 +47,11 @@ class Evidence:
 
     Attributes:
         figure: The number.
-        threshold: What it is held against.
-        above: Whether being above it is what the rule is about.
+        threshold: The threshold.
+        above: Whether the rule fires above the threshold, or below.
         where: Blocks or modules concerned.
-        severity: Where it is not the rule's own.
-        detail: What this network's numbers add to what the rule says.
+        severity: Severity, if it differs from that of the rule.
+        detail: A sentence with this network's numbers.
     """
 
     figure: Figure
@@ -80,7 +80,7 @@ class Evidence:
 def figure_of(row: Row) -> Figure:
     """Return a row's number; NaN or infinity where it was not finite.
 
-    A finite number without an error is not known, so that no rule fires on it.
+    A finite number without an error counts as unknown, so that no rule fires on it.
     """
     value, error, samples = row.get("value"), row.get("error"), samples_of(row)
     if value is None:
@@ -147,12 +147,12 @@ def fewest(*figures: Figure) -> tuple[int, int] | None:
 
 
 def largest(pairs: Iterable[tuple[T, Figure]]) -> tuple[T, Figure] | None:
-    """Return the pair of the largest number; a NaN is larger than any."""
+    """Return the pair with the largest number; NaN counts as largest."""
     return max(pairs, key=lambda p: _rank(p[1].value, math.inf), default=None)
 
 
 def smallest(pairs: Iterable[tuple[T, Figure]]) -> tuple[T, Figure] | None:
-    """Return the pair of the smallest number; a NaN is smaller than any."""
+    """Return the pair with the smallest number; NaN counts as smallest."""
     return min(pairs, key=lambda p: _rank(p[1].value, -math.inf), default=None)
 
 

@@ -12,11 +12,11 @@ from .rule import Rule
 # Relative spacing of numbers of the common types.
 SPACING = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10}
 SPACING["bfloat16"] = 2.0**-7
-# Share of samples that may be on the wrong side in a batch that counts as fit: ours.
+# Largest share of misclassified samples in a batch that counts as fitted: our choice.
 FIT = 0.1
-# Margin of the worst sample over the median one, both in magnitude: ours.
+# Absolute margin of the worst sample over the median one: our choice.
 AGAINST = 1.0
-# Share of dead units from which they are named as the reason: ours.
+# From this share on, dead units are named as the reason: our choice.
 MANY_DEAD = 0.5
 
 
@@ -32,10 +32,10 @@ def _uneven(survey: Survey) -> Evidence | None:
 
 
 def _tied(survey: Survey) -> Evidence | None:
-    """Return the kernel's smallest eigenvalue over its largest, beside rounding.
+    """Compare the kernel's smallest eigenvalue over its largest with rounding errors.
 
-    Outputs that sum to one, or depend on fewer features, are tied by construction,
-    which is no fault.
+    If outputs sum to one, or depend on fewer features than there are outputs, they are
+    tied by construction, so nothing is returned.
     """
     rows, spacing = survey.find("tangent_smallest"), _spacing(survey)
     largest = single(survey, "tangent_largest")
@@ -79,7 +79,7 @@ def _dead(share: Figure) -> bool:
 
 
 def _against(survey: Survey) -> Evidence | None:
-    """Return the worst margin over the median, of a batch that is nearly fit."""
+    """Return the worst margin over the median one, if the batch is nearly fitted."""
     wrong = single(survey, "error_rate")
     worst, usual = (single(survey, "margin", share=share) for share in (0.0, 0.5))
     if wrong is None or worst is None or usual is None:

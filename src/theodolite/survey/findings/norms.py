@@ -6,16 +6,16 @@ from ..records.whole_survey import Survey
 from .evidence import Evidence, Figure, by_module, figure_of, largest, single, smallest
 from .rule import Rule
 
-# Samples at which the variance of n normal numbers is known to half of itself,
+# Samples at which the relative error of the variance of n normal numbers is one half:
 # sqrt(2 / (n - 1)) = 1/2.
 FEW = 9.0
 ONE = 1.0
-# Deviations of the batch, and natural logarithms of a ratio of variances: ours.
+# In standard deviations of the batch, and in ln of a variance ratio: our choice.
 FAR = 1.0
 
 
 def _counts(survey: Survey) -> list[tuple[str, Figure]]:
-    """Return how many values each batch norm in train mode has for a statistic."""
+    """Return how many values each batch norm in train mode averages per statistic."""
     live = {name for name, f in by_module(survey, "in_train_mode") if f.value}
     return [
         (row["module"], figure_of(row))

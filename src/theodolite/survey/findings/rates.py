@@ -12,21 +12,21 @@ from .rule import Rule
 # network that escapes to a flatter place (Lewkowycz et al., 2020).
 STABLE = 1.0
 CATAPULT = 2.0
-# Gradient of the last blocks over what norms at the heads would leave: ours.
+# Gradient of the last blocks, relative to that of a pre-norm network: our choice.
 UNEVEN = 2.0
 LEAST_USE = 0.05
-# Below this the sharpest direction itself takes a thousand steps: ours.
+# Below this even the sharpest direction takes a thousand steps: our choice.
 SLOW = 1e-3
-# Noise scale over batch size at which a step gains 1/(1 + 2) of what it could: ours.
+# At this noise scale over batch size, noise cuts a step's gain to 1/3: our choice.
 NOISY = 2.0
 
 
 def _ratio(survey: Survey) -> Figure | None:
     """Return the learning rate over the stable one, if the stable one is known.
 
-    An adaptive optimiser that has made no step yet has no scales; those of its first
-    gradient change within a few steps, and say nothing of the steps after. A ratio
-    whose interval holds zero is not resolved.
+    An adaptive optimiser that has made no step yet has no scales; the scales from the
+    first gradient change within a few steps, so they do not predict later steps. A
+    ratio whose interval contains zero is not resolved.
     """
     rows = survey.find("rate_over_stable")
     if len(rows) != 1 or "squared gradient" in str(rows[0].get("preconditioner")):
@@ -79,17 +79,17 @@ def _rate_sentence(survey: Survey) -> str:
 
 
 def several_rates(survey: Survey) -> bool:
-    """Return whether the optimiser has groups with different rates."""
+    """Return whether the optimiser's groups have different learning rates."""
     return any(row.get("n_rates", 1) > 1 for row in survey.find("rate_in_use"))
 
 
 def _cold(survey: Survey) -> Evidence | None:
-    r"""Compare gradients of last and first blocks, where norms follow additions.
+    r"""Compare gradients of the last and the first blocks of a post-norm network.
 
-    With norms at the heads of $L$ branches the last would be $1/\sqrt L$ of the first,
-    since the stream grows like $\sqrt L$ (Xiong et al., theorem 1). An optimiser
-    whose rate is still below that of its schedule is warming up, and one that has made
-    steps is past it.
+    With pre-norm in $L$ branches the last gradient would be $1/\sqrt L$ of the first,
+    since the stream grows like $\sqrt L$ (Xiong et al., theorem 1). The rule does not
+    apply to an optimiser that is warming up (its rate is below the initial one), nor
+    to one that has made steps.
     """
     post = [b for b in survey.blocks if _post_norm(b.norms)]
     facts = survey.settings.get("optimizer_settings")
@@ -139,7 +139,7 @@ def _forgotten(survey: Survey) -> Evidence | None:
 
 
 def _noisy(survey: Survey) -> Evidence | None:
-    """Return the noise scale; without a visible signal, its lower bound."""
+    """Return the noise scale, or its lower bound if the signal is not resolved."""
     rows = survey.find("noise_scale_per_batch")
     size = survey.settings.get("batch_size")
     if len(rows) != 1 or not isinstance(size, int):

@@ -11,7 +11,7 @@ from .evidence import Evidence
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """A rule that may fire on a survey.
+    """A rule that reads one number of a survey and may return a finding.
 
     Attributes:
         name: In kebab case, unique.

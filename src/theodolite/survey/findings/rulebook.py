@@ -6,7 +6,7 @@ from . import learnable, norms, rates, signals, skips, units
 from .evidence import Evidence, Figure, body, decades
 from .rule import Rule
 
-# Decades between the largest and the smallest: ours.
+# Decades between the largest and the smallest signal: our choice.
 STEADY = 1.0
 
 
@@ -51,12 +51,12 @@ _ORDER: dict[Severity, int] = {"sick": 0, "warning": 1, "note": 2, "good": 3}
 def find(survey: Survey) -> tuple[Finding, ...]:
     """Return the findings of a survey, worst first.
 
-    A rule whose measure was not made, or whose number is within its error of the
-    threshold, is silent. Praise is given only where every trained parameter is known to
+    A rule does not fire if its measure did not run, or if its number is within its
+    error of the threshold. Praise is given only if every trained parameter is known to
     get a gradient.
 
     Args:
-        survey: What was measured.
+        survey: The survey.
     """
     counted = survey.number("n_zero_gradients")
     moved = counted is not None and counted["value"] == 0

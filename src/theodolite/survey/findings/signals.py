@@ -7,17 +7,17 @@ from ..records.whole_survey import Survey
 from .evidence import Evidence, Figure, body, decades, largest, smallest
 from .rule import Rule
 
-# Decades by which the signal of a sound network may change; our choice.
+# Decades by which the signal of a healthy network may change: our choice.
 FORWARD_LOSS = -2.0
 BACKWARD_CHANGE = 3.0
-# Cosine beyond which inputs count as merged, and the share of their distance that must
-# have been lost on the way: ours.
+# Inputs count as merged above this cosine, if at most this share of their distance is
+# left: our choice.
 MERGED = 0.95
 LOST_DISTANCE = 0.2
 
 
 def _grown(survey: Survey) -> Evidence | None:
-    """Compare growth with that of normalised branches, which add up like noise."""
+    """Compare the growth with that of independent normalised branches."""
     signal = body(survey, "forward_rms")
     top = largest(signal[1:])
     if top is None:
@@ -65,7 +65,7 @@ def _gradient(survey: Survey, *, above: bool) -> Evidence | None:
 
 
 def _merged(survey: Survey) -> Evidence | None:
-    """Return the last cosine, unless inputs were that close at the start."""
+    """Return the last cosine, unless inputs were almost as close at the start."""
     cosine = body(survey, "forward_correlation")
     if len(cosine) < 2:
         return None

@@ -19,19 +19,19 @@ from .evidence import (
 )
 from .rule import Rule
 
-# A branch below this share of its skip does nothing that float32 training would see in
-# the output; one above ten leaves the skip a hundredth of the energy: ours.
+# A branch below this share of its skip changes nothing that float32 training resolves;
+# one above ten leaves the skip a hundredth of the energy: our choice.
 ASLEEP = 1e-3
 DROWNING = 10.0
-# Gradient of branches, relative to the rest, below which they stand still: ours.
+# Branches with a smaller gradient, relative to the rest, do not move: our choice.
 STUCK = 1e-4
-# What is left of the way along all skips, at which a network is no longer residual: a
-# tenth, so that the gradient along it is a hundredth of the energy.
+# Below this remaining fraction of the skip path a network is no longer residual: a
+# tenth, so that the gradient along it has a hundredth of the energy.
 SKIP_LEFT = 0.1
 # Least share of branches that paths take at the end of training in
 # littwin2016loss/depth_along_training (cifar10, depth 56, no norm).
 SHALLOW = 0.1
-# Relative to the block's root mean square, below which a direction counts as lost.
+# Directions with a smaller gain, relative to the block's RMS, count as lost.
 LOST = 0.1
 
 
@@ -58,7 +58,7 @@ def _drowning(survey: Survey) -> Evidence | None:
 
 
 def _stuck(survey: Survey) -> Evidence | None:
-    """Compare the gradients of branches at zero with the largest of the others."""
+    """Compare the gradients of branches near zero with the largest other gradient."""
     names = [b.name for b, f in _gains(survey) if f.value < ASLEEP]
     gradients = by_module(survey, "gradient_rms")
     inside = [g for g in gradients if any(_within(g[0], name) for name in names)]

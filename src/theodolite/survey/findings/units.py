@@ -16,16 +16,16 @@ from .evidence import (
 )
 from .rule import Rule
 
-# Shares of a layer's units: ours. Half of a layer dead is sick, a quarter worth a note.
+# Shares of dead units in a layer: half is ``sick``, a quarter a ``note``: our choice.
 DEAD = 0.25
 MOSTLY_DEAD = 0.5
 SATURATED = 0.5
 TWINS = 0.5
-# Layers of fewer units lose many by chance, and are often bottlenecks by design: ours.
+# Smaller layers lose units by chance, and are often bottlenecks: our choice.
 FEW_UNITS = 16
-# Parameters that a sentence names.
+# Number of parameters that a sentence names.
 _NAMED = 8
-# Multiples of the loss of a guess, and of inputs of variance 1: ours.
+# Multiples of the loss of a guess, and of the size of unit-variance inputs: our choice.
 SURE = 2.0
 LARGE_INPUTS = 10.0
 
@@ -63,13 +63,13 @@ def _worst(
 def _worst_of_units(
     survey: Survey, quantity: str, threshold: float, *, sick: float
 ) -> Evidence | None:
-    """Return the largest share: a note, unless a layer of the main path is sick.
+    """Return the largest share, as ``sick`` for a bad wide layer, else as a note.
 
     Args:
         survey: What was measured.
         quantity: The share.
         threshold: What it is held against.
-        sick: From which share of a wide layer on it is sick.
+        sick: The share of a wide layer above which the severity is ``sick``.
     """
     wide = _worst(survey, quantity, threshold, wide=True)
     if wide is not None and replace(wide, threshold=sick).beyond:
@@ -79,7 +79,7 @@ def _worst_of_units(
 
 
 def _without_gradient(survey: Survey) -> Evidence | None:
-    """Count the trained parameters whose gradient is zero in every entry."""
+    """Count the trained parameters whose gradient is all zero."""
     rows = survey.find("n_zero_gradients")
     if len(rows) != 1:
         return None
@@ -98,7 +98,7 @@ def _without_gradient(survey: Survey) -> Evidence | None:
 
 
 def _sure(survey: Survey) -> Evidence | None:
-    """Compare the loss with that of equal scores, for classes only."""
+    """Compare the loss with that of equal scores; for classifiers only."""
     if survey.find("loss_at_chance", guess="the mean"):
         return None
     loss, chance = single(survey, "loss"), single(survey, "loss_at_chance")
@@ -114,7 +114,7 @@ def _sure(survey: Survey) -> Evidence | None:
 
 
 def _probabilities(survey: Survey) -> Evidence | None:
-    """Return how far outputs are from probabilities, where scores are wanted."""
+    """Return how far outputs are from probabilities, if the loss expects scores."""
     away = single(survey, "simplex_distance")
     chance = single(survey, "loss_at_chance")
     if away is None or chance is None:

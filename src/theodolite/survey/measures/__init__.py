@@ -1,5 +1,5 @@
 """One file per measure: a model with data and a time limit → rows and cost.
 
-Start at ``contract.py``; ``catalogue.py`` lists them in order of what they tell per
-second. A measure forecasts its seconds before it runs and keeps to its allowance.
+Start at ``contract.py``; ``catalogue.py`` lists the measures, most useful per second
+first. A measure forecasts its seconds before it runs and keeps to its time limit.
 """

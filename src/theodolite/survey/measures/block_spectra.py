@@ -18,7 +18,7 @@ from .site import Site
 _SHARES = tuple(place / 10 for place in range(11))
 _STEPS = (48, 24, 12)
 _SAMPLES = 8
-# Rows up to which a whole Jacobian is quick to have, and entries that it may hold.
+# Largest number of rows, and of entries, of a Jacobian that is computed in full.
 _ROWS, _ENTRIES = 128, 2**25
 
 
@@ -42,7 +42,7 @@ class JacobianMeasure(Measure):
         return ""
 
     def forecast(self, site: Site) -> float:
-        """Return what products with all blocks take, on few samples."""
+        """Return the seconds of products with all blocks on few samples."""
         return _seconds(site, min(2, site.samples), _STEPS[-1])
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
@@ -50,7 +50,7 @@ class JacobianMeasure(Measure):
         stretches = [s for s in site.chart.stretches if _is_real(site, s.entry)]
         ends = stretches[0].entry, stretches[-1].output
         spans = [_span(s) for s in spread_out(stretches)]
-        # The whole first where it has few outputs, and is exact and quick.
+        # The whole network first if it has few outputs: then it is exact and quick.
         place = 0 if _method(site, ends, 2) == "dense" else len(spans)
         spans.insert(place, ("whole", None, *ends))
         samples, steps = _fitting(site, allowance)
@@ -64,7 +64,7 @@ class JacobianMeasure(Measure):
 
 
 def _is_real(site: Site, value: int) -> bool:
-    """Return whether a value is real, so that one can differentiate by it."""
+    """Return whether a value is real, so that it can be differentiated by."""
     return "float" in site.chart.anatomy.recording.values[value].dtype
 
 
@@ -75,7 +75,7 @@ def _span(stretch: Stretch) -> tuple[str, int | None, int, int]:
 def _method(
     site: Site, span: tuple[int, int], samples: int
 ) -> Literal["auto", "dense"]:
-    """Return the exact method for a Jacobian with few rows, else the best one."""
+    """Return the exact method for a Jacobian with few rows, else the default one."""
     values = site.chart.anatomy.recording.values
     columns, rows = (samples * math.prod(values[end].shape[1:]) for end in span)
     few = rows <= _ROWS and rows * columns <= _ENTRIES
@@ -88,7 +88,7 @@ def _seconds(site: Site, samples: int, steps: int) -> float:
 
 
 def _fitting(site: Site, allowance: Allowance) -> tuple[int, int]:
-    """Return samples and steps that fit the time: samples first, then steps."""
+    """Return how many samples and steps fit the time; samples are reduced first."""
     samples = min(_SAMPLES, site.samples)
     while samples > 2 and _seconds(site, samples, _STEPS[-1]) > allowance.left():
         samples //= 2

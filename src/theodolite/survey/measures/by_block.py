@@ -29,12 +29,12 @@ class BlockCurvatureMeasure(Measure):
         return ""
 
     def forecast(self, site: Site) -> float:
-        """Return what a few products for a third of the blocks take."""
+        """Return the seconds of a few products for a third of the blocks."""
         blocks = max(len(site.chart.stretches) / 3, 1)
         return 2 * _PRODUCTS * blocks * site.product_s(min(FEW, site.samples))
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
-        """Yield both numbers, block by block, spread over the depth."""
+        """Yield both numbers of each block, in an order spread over the depth."""
         held = {n for n, p in site.model.named_parameters() if p.requires_grad}
         stretches = [
             (s, [n for n in s.parameters if n in held]) for s in site.chart.stretches

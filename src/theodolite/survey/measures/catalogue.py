@@ -1,4 +1,4 @@
-"""All measures, in order of what they tell per second."""
+"""All measures, most useful per second first."""
 
 from collections.abc import Sequence
 

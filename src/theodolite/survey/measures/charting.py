@@ -65,7 +65,7 @@ class Chart:
 
 
 def blank_chart() -> Chart:
-    """Return the map of a network of which nothing is known."""
+    """Return an empty map, for a network that could not be recorded."""
     recording = Recording(calls=(), values=(), visits=(), outputs=())
     nothing = Anatomy(
         additions=(),
@@ -101,7 +101,7 @@ def chart_of(model: nn.Module, batch: Batch) -> Chart:
     )
 
 
-# Operators that hand on what they are given, up to its shape.
+# Operators that return their input, possibly in another shape.
 RESHAPING = frozenset(
     "view _unsafe_view reshape permute transpose t contiguous clone unsqueeze squeeze "
     "_reshape_alias alias".split()
@@ -109,7 +109,7 @@ RESHAPING = frozenset(
 
 
 def _handed_on(recording: Recording, number: int, places: dict[int, Place]) -> int:
-    """Return the first value that can be tapped behind a layer, with its bias."""
+    """Return the first value after a layer and its bias that can be tapped."""
     if number in places:
         return number
     fed, at = fed_by_inputs(recording), number
@@ -123,12 +123,12 @@ def _handed_on(recording: Recording, number: int, places: dict[int, Place]) -> i
 
 
 def _shifts(call: Call, fed: set[int]) -> bool:
-    """Return whether a call adds what does not depend on the inputs, such as a bias."""
+    """Return whether a call adds a constant to its input, such as a bias."""
     return call.name == "add" and len([n for n in call.inputs if n in fed]) == 1
 
 
 def convolved(recording: Recording, call: Call) -> bool:
-    """Return whether what a call is given comes from a convolution, past norms."""
+    """Return whether the layer before a call is a convolution; norms are skipped."""
     while call.inputs:
         value = recording.values[call.inputs[0]]
         if value.call is None:
@@ -153,7 +153,7 @@ def _stretches(model: nn.Module, anatomy: Anatomy) -> tuple[Stretch, ...]:
 
 
 def _covered(outer: Sequence[tuple[int, Addition]]) -> set[int]:
-    """Return the calls that run on spans of additions, or add them."""
+    """Return the calls on skips and branches, and those that add them."""
     calls: set[int] = set()
     for _, addition in outer:
         calls.update(addition.calls)
@@ -163,7 +163,7 @@ def _covered(outer: Sequence[tuple[int, Addition]]) -> set[int]:
 
 
 def _weighted(recording: Recording, covered: set[int]) -> list[tuple[Call, int]]:
-    """List calls in which weights meet data, outside of additions, and that data."""
+    """List calls outside of ``covered`` that apply weights to data, with that data."""
     fed = fed_by_inputs(recording)
     pairs = []
     for call in recording.calls:
@@ -188,7 +188,7 @@ def fed_by_inputs(recording: Recording) -> set[int]:
 
 
 def weights_behind(recording: Recording, number: int) -> set[str]:
-    """Return the parameters from which alone a value is made, over any calls."""
+    """Return the names of all parameters that a value is computed from."""
     names: set[str] = set()
     work, seen = [number], set()
     while work:
@@ -209,7 +209,7 @@ def _is_weight(recording: Recording, value: Any) -> bool:
 
 
 def _plain(recording: Recording, weighted: list[tuple[Call, int]]) -> list[Stretch]:
-    """Cut a network without additions at its layers of weights."""
+    """Cut a network without additions at its layers with weights."""
     first: dict[str, tuple[Call, int]] = {}
     last: dict[str, Call] = {}
     for call, data in weighted:
@@ -231,7 +231,7 @@ def _residual(
     outer: list[tuple[int, Addition]],
     weighted: list[tuple[Call, int]],
 ) -> list[Stretch]:
-    """Cut a network at its additions; what lies between is one stretch."""
+    """Cut a network at its additions; the part between two is one stretch."""
     stretches: list[Stretch] = []
     names = _names([addition for _, addition in outer])
     before = -1
@@ -272,7 +272,7 @@ def _stretch(name: str, kind: str, entry: int, output: int, start: int) -> Stret
 
 
 def _names(additions: list[Addition]) -> list[str]:
-    """Name blocks by the module that adds, or by that of the branch if it adds more."""
+    """Name blocks by the module that adds; if it adds several times, by the branch."""
     owners = [addition.module for addition in additions]
     names = []
     for addition in additions:
@@ -365,7 +365,7 @@ def _homes(anatomy: Anatomy, stretches: list[Stretch]) -> Any:
 
 
 def _first_uses(recording: Recording) -> dict[str, int]:
-    """Return the first call in which each parameter meets data, by its name."""
+    """Return the first call that applies each parameter to data, by parameter name."""
     fed = fed_by_inputs(recording)
     first: dict[str, int] = {}
     for call in recording.calls:

@@ -13,15 +13,15 @@ Found = dict[str, Any]
 
 
 class OutOfTimeError(BaseException):
-    """The allowance of a measure is spent; its rows so far stand.
+    """The time limit of a measure is reached; its rows so far are kept.
 
-    No ``Exception``, since code that tries something out must not take it for a
-    failure of a model.
+    Not an ``Exception``, so that ``except Exception`` does not take it for a failure
+    of the model.
     """
 
 
 class Allowance:
-    """Seconds that a measure may take, counted from when it was made.
+    """A time limit of a measure, counted from when this object was made.
 
     Example:
         >>> allowance = Allowance(0.0)
@@ -34,27 +34,27 @@ class Allowance:
         self._end = time.perf_counter() + seconds
 
     def left(self) -> float:
-        """Return the seconds that are left, negative where it is overdrawn."""
+        """Return the seconds left, negative after the limit."""
         return self._end - time.perf_counter()
 
     def check(self) -> None:
         """Stop the measure if nothing is left.
 
         Raises:
-            OutOfTimeError: Nothing is.
+            OutOfTimeError: No time is left.
         """
         if self.left() <= 0:
             raise OutOfTimeError
 
 
 def deadline(allowance: Allowance, *, grace: float) -> StopCheck:
-    """Stop what runs inside at a safe point, once an allowance is well overdrawn.
+    """Stop the code inside at a safe point if it exceeds its time limit by ``grace``.
 
-    Measures mind their allowance themselves; this is for what they cannot see into.
+    Measures check their limit themselves; this stops instruments that they call.
 
     Args:
-        allowance: What the measure may take.
-        grace: Seconds beyond it that are forgiven.
+        allowance: Time limit of the measure.
+        grace: Seconds beyond the limit that are tolerated.
     """
 
     def check() -> None:
@@ -67,13 +67,13 @@ def deadline(allowance: Allowance, *, grace: float) -> StopCheck:
 class Measure(ABC):
     """One of the survey's measures; subclasses are final.
 
-    Rows are yielded as they come, so that those that were measured stay when time is
-    over or a person interrupts.
+    Rows are yielded as soon as they are measured, so that they are kept when time is up
+    or the user interrupts.
 
     Attributes:
-        name: Of the measure.
-        weight: Share of the budget that it may claim, relative to the others'.
-        essential: Whether it runs however small the budget is.
+        name: Name of the measure.
+        weight: Share of the budget that it may use, relative to other measures.
+        essential: Whether it runs even with the smallest budget.
     """
 
     name: ClassVar[str]
@@ -81,13 +81,13 @@ class Measure(ABC):
     essential: ClassVar[bool] = False
 
     def refusal(self, site: Site) -> str:
-        """Return in a sentence why it cannot be taken here, or nothing."""
+        """Return in a sentence why it cannot measure this model, or an empty string."""
         del site
         return ""
 
     @abstractmethod
     def forecast(self, site: Site) -> float:
-        """Return the seconds that the least useful part of it takes."""
+        """Return the seconds of the smallest part that is still useful."""
 
     @abstractmethod
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:

@@ -14,32 +14,32 @@ from .contract import Allowance, Found, Measure, number
 from .metered import Metered
 from .site import Site
 
-# Fewer products say little of the largest eigenvalue, more hardly add to a first look.
+# Fewer products say little about the largest eigenvalue, more hardly improve it.
 FEWEST, MOST = 5, 60
-# Fewer samples make statistics of batches, and so the Hessian, another one.
+# With fewer samples, batch statistics and so the Hessian would differ too much.
 FEW = 8
 TOLERANCE = 0.01
-# Residuals that an eigenvalue which did not converge may be off.
+# Error of an eigenvalue that did not converge, in multiples of its residual.
 _UNSURE = 2.0
-# Parameters up to which a whole matrix is cheap.
+# Up to this number of parameters a full matrix is cheap.
 _DENSE = 128
-# Products that the trace takes at least.
+# Least number of products for the trace.
 _TRACED = 6
 
 
 class CurvatureMeasure(Measure):
     """Largest and smallest eigenvalue of the loss Hessian, and its trace.
 
-    If a batch takes longer than the allowance, only its first samples are used, and
-    ``n_samples`` of the rows says how many. Errors of converged eigenvalues hold except
-    for a 1 % chance that a larger one was missed; others are twice the residual.
+    If a batch takes longer than the time limit, only its first samples are used, and
+    ``n_samples`` of the rows says how many. The error of a converged eigenvalue is a
+    bound that holds with probability 99 %; otherwise it is twice the residual.
     """
 
     name: ClassVar = "curvature"
     weight: ClassVar = 20.0
 
     def forecast(self, site: Site) -> float:
-        """Return what few products with few samples take."""
+        """Return the seconds of a few products with few samples."""
         return (FEWEST + 3) * site.product_s(min(FEW, site.samples))
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
@@ -56,7 +56,7 @@ class CurvatureMeasure(Measure):
 
 
 def samples_for(site: Site, seconds: float, products: int) -> int:
-    """Return how many samples let some products fit in a time, a few at least."""
+    """Return how many samples to use, so that these products fit the time."""
     samples = site.samples
     while samples > FEW and products * site.product_s(samples) > seconds:
         samples = max(samples // 2, FEW)
@@ -64,7 +64,7 @@ def samples_for(site: Site, seconds: float, products: int) -> int:
 
 
 def ends_of(operator: Operator, site: Site, fitting: float) -> ExtremeEigenvalues:
-    """Return both ends of a spectrum, by as many products as fit."""
+    """Return the largest and smallest eigenvalue, by as many products as fit."""
     dense = operator.shape[1] if operator.shape[1] <= _DENSE else 0
     return extreme_eigenvalues(
         operator,
@@ -88,8 +88,8 @@ def _ends(ends: ExtremeEigenvalues, labels: dict[str, int]) -> Iterator[Found]:
 def error_of(ends: ExtremeEigenvalues) -> float:
     """Return the error of a largest eigenvalue.
 
-    Where Lanczos was stopped before it converged the value is too small; the residual
-    counts twice then, by choice.
+    If Lanczos was stopped before it converged, the value is too small. Then the error
+    is twice the residual, by choice.
     """
     if ends.statuses[0].trusted:
         return float(ends.sharp_errors[0])

@@ -1,4 +1,4 @@
-"""Density of all eigenvalues of the Hessian, and what is read off it."""
+"""Density of all eigenvalues of the Hessian, and numbers computed from it."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -29,7 +29,7 @@ class DensityMeasure(Measure):
     weight: ClassVar = 4.0
 
     def forecast(self, site: Site) -> float:
-        """Return what one random start takes on few samples."""
+        """Return the seconds of one random start on few samples."""
         return 1.5 * _STEPS * site.product_s(min(FEW, site.samples))
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:

@@ -1,4 +1,4 @@
-"""What stands around a call: the layer of weights before it, the gate behind it."""
+"""Neighbours of a call: the layer with weights before it, the gate after it."""
 
 import math
 
@@ -7,9 +7,9 @@ from theodolite.anatomy import Anatomy, Call, Recording
 # Calls between a layer and its activation: norms, shifts and changes of shape.
 _MOST_CALLS = 8
 _LAYERS = frozenset("convolution mm addmm bmm linear".split())
-# What anatomy calls a product of two signals of which one may gate the other.
+# Kinds of products, as anatomy names them, in which one signal may gate the other.
 _PRODUCTS = frozenset(("gate", "squeeze-excite", "attention"))
-# Functions with values between 0 and 1 that gates end in.
+# Last functions of gates, with values between 0 and 1.
 _BOUNDED = frozenset("sigmoid hardsigmoid _softmax softmax _safe_softmax".split())
 _ACTIVATIONS = frozenset(
     "relu relu6 hardtanh leaky_relu gelu silu mish hardswish tanh elu softplus".split()
@@ -17,7 +17,7 @@ _ACTIVATIONS = frozenset(
 
 
 def layer_before(recording: Recording, call: Call, fed: set[int]) -> str:
-    """Return the module of the layer that feeds a call, or nothing.
+    """Return the name of the layer that feeds a call, or an empty string.
 
     Args:
         recording: A recorded pass.
@@ -37,9 +37,9 @@ def layer_before(recording: Recording, call: Call, fed: set[int]) -> str:
 def inside_gates(anatomy: Anatomy, fed: set[int]) -> set[int]:
     """Return the values that reach the outputs only as a factor of another signal.
 
-    Of a product of two signals the gate is the factor that a sigmoid, hard sigmoid or
-    softmax bounds, as in squeeze-and-excitation; else the factor with fewer numbers;
-    else the one behind an activation if the other comes from a layer, as in ReGLU.
+    In a product of two signals, the gate is the output of a sigmoid, hard sigmoid or
+    softmax, as in squeeze-and-excitation; else the factor with fewer entries; else the
+    output of an activation if the other comes from a layer, as in ReGLU.
 
     Args:
         anatomy: Parts of the network, from a recorded pass.
@@ -89,7 +89,7 @@ def _is_bounded(recording: Recording, number: int, fed: set[int]) -> bool:
 
 
 def _made_by(recording: Recording, number: int, fed: set[int]) -> str:
-    """Return the activation or layer that a value comes from, past changes of shape."""
+    """Return the activation or layer that made a value; reshapes are skipped."""
     made = recording.values[number].call
     call = None if made is None else recording.calls[made]
     for _ in range(_MOST_CALLS):
@@ -100,18 +100,18 @@ def _made_by(recording: Recording, number: int, fed: set[int]) -> str:
 
 
 def _maker(recording: Recording, call: Call, fed: set[int]) -> Call | None:
-    """Return the call that made the first signal which a call reads."""
+    """Return the call that computed the first signal input of a call."""
     data = [n for n in call.inputs if n in fed]
     made = recording.values[data[0]].call if data else None
     return None if made is None else recording.calls[made]
 
 
 def _reaching(recording: Recording, without: set[tuple[int, int]]) -> set[int]:
-    """Return the values that enter the outputs.
+    """Return the values that the outputs depend on.
 
     Args:
         recording: A recorded pass.
-        without: Calls, each with a value whose way through it does not count.
+        without: Pairs of a call and an input; that input of the call is ignored.
     """
     reaching: set[int] = set()
     work = list(recording.outputs)

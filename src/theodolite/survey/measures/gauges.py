@@ -1,4 +1,4 @@
-"""Statistics of tensors on their way: signals, units, what norms take."""
+"""Statistics of tensors during a pass: signals, units, inputs of norm layers."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, kw_only=True)
 class Signal:
-    """Size and likeness of a signal over the samples of a batch.
+    """Size of a signal, and similarity between samples, over a batch.
 
     Attributes:
         rms: Root mean square of its entries.
@@ -45,7 +45,7 @@ def squares_of(tensor: Tensor, samples: int) -> tuple[float, float]:
 
 
 def _likeness(tensor: Tensor, samples: int) -> tuple[float, float]:
-    """Return the mean cosine between samples; as a U-statistic its error is known."""
+    """Return the mean cosine between samples, with its error as a U-statistic."""
     if samples < 2 or tensor.ndim == 0 or len(tensor) != samples:
         return math.nan, math.nan
     rows = tensor.reshape(samples, -1).double()
@@ -60,19 +60,19 @@ def _likeness(tensor: Tensor, samples: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class UnitCounts:
-    """What the units of one activation did over a batch.
+    """Counts of dead, saturated and equal units of one activation over a batch.
 
     A unit is a channel: an entry along the second axis of images, along the last of
     everything else.
 
     Attributes:
-        units: How many.
-        dead: Units that give zero for all samples at all places.
+        units: Number of units.
+        dead: Units that are zero for all samples at all places.
         silent: Share of zeros among all entries.
         saturated: Share of entries so near an end of the range that the derivative is
             below 1 % of its largest; NaN of kinds that have no ends.
-        entries: Entries in all.
-        twins: Live units that give what another gives, to 0.001 % of the largest.
+        entries: Number of entries.
+        twins: Live units with the same output as another, to 0.001 % of the largest.
     """
 
     units: int
@@ -83,8 +83,8 @@ class UnitCounts:
     twins: int = 0
 
 
-# Ends of the range, and how near the derivative is 1 % of its largest: of tanh it is
-# 1 − y², of the logistic function y(1 − y), largest 1/4.
+# Ends of the range, and the distance at which the derivative is 1 % of its maximum: it
+# is 1 − y² for tanh, and y(1 − y) for the logistic function, at most 1/4.
 _RANGES = {
     "tanh": (-1.0, 1.0, 1 - math.sqrt(0.99)),
     "sigmoid": (0.0, 1.0, (1 - math.sqrt(0.99)) / 2),
@@ -92,12 +92,12 @@ _RANGES = {
 
 
 def unit_counts(tensor: Tensor, kind: str, axis: int | None = None) -> UnitCounts:
-    """Count what units of an activation's output do.
+    """Return counts of the units in the output of an activation.
 
     Args:
         tensor: The output.
-        kind: Of the activation.
-        axis: Along which units lie; as for images and rows by default.
+        kind: Kind of the activation.
+        axis: Axis of the units; by default the second for images, else the last.
     """
     if axis is None:
         axis = 1 if tensor.ndim in (4, 5) else max(tensor.ndim - 1, 0)
@@ -119,13 +119,13 @@ def unit_counts(tensor: Tensor, kind: str, axis: int | None = None) -> UnitCount
     )
 
 
-# Places of a layer that are looked at for twins, how few tell nothing since units agree
-# by chance, and how near is equal: by choice.
+# Places compared to find equal units; with fewer than _FEWEST, units may agree by
+# chance; relative distance that counts as equal. All by choice.
 _PLACES, _FEWEST, _EQUAL = 1024, 8, 1e-5
 
 
 def _twins(tensor: Tensor) -> int:
-    """Count columns that follow an equal one, in the order of a random product."""
+    """Count columns equal to the one before, sorted by a fixed linear combination."""
     rows = tensor.reshape(-1, tensor.shape[-1])
     rows = rows[:: max(len(rows) // _PLACES, 1)].double()
     rows = rows[:, rows.abs().amax(0) > 0]
@@ -145,14 +145,14 @@ def _all(zero: Tensor, axes: list[int]) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class NormIntake:
-    """What a norm layer took, and the statistics that it makes of it.
+    """Statistics of the input of a norm layer.
 
     Attributes:
-        per_sample: Numbers that one sample adds to each statistic.
-        across: Whether statistics run over samples.
-        mean: Of each channel of a batch norm, else empty.
-        variance: Likewise.
-        least: Smallest variance of any statistic.
+        per_sample: Entries per sample behind each statistic.
+        across: Whether statistics are taken over samples.
+        mean: Mean of each channel, for a batch norm; else empty.
+        variance: Variance of each channel, for a batch norm; else empty.
+        least: Smallest variance.
     """
 
     per_sample: int
@@ -163,7 +163,7 @@ class NormIntake:
 
 
 def norm_intake(module: nn.Module, tensor: Tensor, samples: int) -> NormIntake:
-    """Measure the statistics that a norm layer takes of a tensor."""
+    """Return the statistics that a norm layer computes from a tensor."""
     given = tensor.double()
     nothing = torch.empty(0, dtype=torch.float64)
     if isinstance(module, nn.modules.batchnorm._BatchNorm):
@@ -193,7 +193,7 @@ def _is_rms(module: nn.Module) -> bool:
 
 
 def _rows(module: nn.Module, given: Tensor) -> Tensor:
-    """Return the numbers behind each statistic of a norm, one row a statistic."""
+    """Return the entries behind each statistic of a norm, one row per statistic."""
     if isinstance(module, nn.GroupNorm):
         return given.reshape(len(given), module.num_groups, -1)
     if isinstance(module, nn.LayerNorm | nn.RMSNorm):

@@ -1,4 +1,4 @@
-"""What the loss would be of a guess that knows nothing of the inputs."""
+"""The loss of a guess that ignores the inputs."""
 
 import math
 from typing import Any
@@ -12,9 +12,9 @@ from theodolite.instruments import HalfSquareLoss
 from ..subjects.hugging_face import own_loss
 from .site import Site
 
-# How near a loss of unknown kind is to the cross-entropy that it is taken for.
+# A loss of unknown kind that is this near to the cross-entropy is taken for it.
 _ALIKE = 1e-3
-# Losses of numbers, of which the best guess is their mean.
+# Regression losses; the best constant guess is the mean of the targets.
 CONSTANT = (nn.MSELoss, HalfSquareLoss)
 
 
@@ -33,9 +33,9 @@ def takes_softmax(site: Site, logits: Tensor, targets: Any) -> bool:
 
 
 def loss_of_a_guess(site: Site, logits: Tensor, targets: Any) -> float | None:
-    """Return the loss of equal chances of all classes, or of the best constant.
+    """Return the loss of equal class probabilities, or of the best constant.
 
-    None where it is not known what the loss would be, as of a sum of two.
+    Return None for an unknown loss, such as a sum of two.
     """
     if takes_softmax(site, logits, targets):
         if not isinstance(site.loss, nn.CrossEntropyLoss):
@@ -79,5 +79,5 @@ def _cross_entropy(logits: Tensor, targets: Tensor) -> float | None:
 
 
 def _classes_last(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return scores with classes along the last axis; of images they are the second."""
+    """Return scores with classes along the last axis; for images, moved from axis 1."""
     return logits.movedim(1, -1) if targets.ndim == 3 == logits.ndim - 1 else logits

@@ -1,4 +1,4 @@
-r"""The optimiser in use: what it does to each parameter, by its groups.
+r"""The optimiser in use: rate, stability bound and decay of each parameter.
 
 With a separate rate $\eta_i$, momentum $\beta_i$ and decay $\delta_i$ for each
 parameter, descent on a quadratic is $z^2u - z(I + B - S)u + Bu = 0$ in the eigenvectors
@@ -26,7 +26,7 @@ _ADAPTIVE = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adagrad")
 
 @dataclass(frozen=True, kw_only=True)
 class Treatment:
-    """What a group does to its parameters.
+    """Settings of a parameter group.
 
     Attributes:
         rate: The learning rate.
@@ -44,9 +44,9 @@ class InUse:
     """An optimiser that holds some parameters of a model.
 
     Attributes:
-        name: Which of the stable rates is its own.
-        treatments: Of each parameter, None where the optimiser does not hold it.
-        sizes: Numbers in each parameter.
+        name: Name of its kind, which selects its stable rate.
+        treatments: One per parameter; None if the optimiser does not hold it.
+        sizes: Number of entries of each parameter.
     """
 
     name: str
@@ -55,9 +55,9 @@ class InUse:
 
     @property
     def alike(self) -> bool:
-        """Whether a stable rate of all parameters is the one that it needs.
+        """Whether one stable rate for all parameters applies to it.
 
-        Not where groups differ, parameters are left out, or decay is scaled.
+        It does not if groups differ, parameters are left out, or decay is scaled.
         """
         first = self.treatments[0]
         if first is None or any(each != first for each in self.treatments):
@@ -66,20 +66,20 @@ class InUse:
 
     @property
     def plain(self) -> bool:
-        """Whether steps follow the gradient, unscaled."""
+        """Whether steps follow the gradient without scaling."""
         return self.name in ("gd", "momentum")
 
     @property
     def rates(self) -> set[float]:
-        """Learning rates of all groups that move anything."""
+        """Learning rates of all groups with parameters of the model."""
         return {each.rate for each in self.treatments if each is not None}
 
     def scales(self) -> Tensor:
-        """Return the roots of rate over bound, number by number; 0 where none moves."""
+        """Return the root of rate over bound for each entry; 0 if it is not trained."""
         return self._spread([t and math.sqrt(t.rate / t.most) for t in self.treatments])
 
     def shifts(self) -> Tensor:
-        """Return what decay adds to the curvature, number by number."""
+        """Return what decay adds to the curvature, for each entry."""
         return self._spread([t and t.decay for t in self.treatments])
 
     def _spread(self, values: list[float | None]) -> Tensor:
@@ -90,9 +90,9 @@ class InUse:
 def in_use(
     optimizer: Optimizer | None, parameters: Mapping[str, Tensor]
 ) -> InUse | None:
-    """Return what an optimiser does to parameters.
+    """Return the settings that an optimiser has for these parameters.
 
-    None where there is none, its kind has no bound, or it holds none of them.
+    Return None without an optimiser, for a kind without bound, or if it holds none.
 
     Args:
         optimizer: The optimiser.
@@ -113,7 +113,7 @@ def in_use(
 
 
 def kind_of(optimizer: Optimizer) -> str:
-    """Return which of the rates belongs to an optimiser, or nothing."""
+    """Return the name of an optimiser's stable rate, or an empty string."""
     kind = type(optimizer).__name__
     if kind == "SGD":
         momentum = any(group.get("momentum") for group in optimizer.param_groups)
@@ -131,11 +131,11 @@ def _treatment(name: str, group: Mapping[str, Any]) -> Treatment:
 
 
 def bound_of(name: str, group: Mapping[str, Any]) -> float:
-    """Return the bound on rate times curvature, by a group's settings or usual ones.
+    """Return the bound on rate times curvature, by a group's settings or defaults.
 
     Args:
-        name: Of the rule.
-        group: Settings of the optimiser; empty where it is not in use.
+        name: Name of the update rule.
+        group: Settings of the group; empty if this rule is not in use.
     """
     if name == "adam":
         usual = (0.9,) if not group else (0.0,)  # Adagrad has no momentum

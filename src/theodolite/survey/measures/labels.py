@@ -13,7 +13,7 @@ from theodolite.instruments import classifier_norms, collapse, samples_in
 from .contract import Allowance, Found, Measure, number
 from .site import Site, targets_in
 
-# Gradients that norms take, since each layer's scale is tried, and collapse.
+# Cost in gradients of norms, which try each layer's scale, and of collapse.
 _PASSES = 16
 _SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
@@ -36,7 +36,7 @@ class ClassifierMeasure(Measure):
         return ""
 
     def forecast(self, site: Site) -> float:
-        """Return what passes of some samples take."""
+        """Return the seconds of passes of some samples."""
         return _PASSES * site.gradient_s(min(8, site.samples))
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
@@ -57,7 +57,7 @@ class ClassifierMeasure(Measure):
 
 
 def _fitting(site: Site, allowance: Allowance) -> tuple[Any, dict[str, int]]:
-    """Return as much data as fit, and on how many of how many samples that is."""
+    """Return as much data as fits the time, and its sample counts as labels."""
     each = _PASSES * site.gradient_s(site.samples)
     if each > allowance.left():
         few = site.samples

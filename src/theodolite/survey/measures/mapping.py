@@ -14,8 +14,8 @@ from .site import Site
 class MapMeasure(Measure):
     r"""Counts of the network's parts, and the gain of each branch.
 
-    The gain is the root mean square of what a branch adds over that of its skip; of
-    several branches that of their squares' sum. A ``scale`` is a factor behind the last
+    The gain is the root mean square of the branch output over that of its skip; for
+    several branches their squares are summed. A ``scale`` is a factor after the last
     layer of a branch.
     """
 
@@ -23,7 +23,7 @@ class MapMeasure(Measure):
     essential: ClassVar = True
 
     def forecast(self, site: Site) -> float:
-        """Return what one gradient takes, as far as a small pass tells."""
+        """Return the seconds of one gradient, estimated from a small pass."""
         return 4 * site.forward_s * site.samples
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
@@ -44,7 +44,7 @@ class MapMeasure(Measure):
 
 
 def _kept(site: Site, stretch: Stretch) -> Found:
-    """Return whether what leaves a stretch has the shape of what enters it."""
+    """Return whether the output of a stretch has the shape of its input."""
     values = site.chart.anatomy.recording.values
     kept = values[stretch.entry].shape == values[stretch.output].shape
     labels = {"block": stretch.block.name, "depth": stretch.block.index}
@@ -87,7 +87,7 @@ def _scales(site: Site, stretch: Stretch) -> Iterator[Found]:
 
 
 def _scale(site: Site, branch: Span) -> float | None:
-    """Return the product of a branch's factors; a vector counts by its RMS."""
+    """Return the product of a branch's factors; of a vector, take its RMS."""
     scales = [s for s in branch.scales if s.by in ("number", "parameter", "buffer")]
     if not scales:
         return None

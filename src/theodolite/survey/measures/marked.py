@@ -14,17 +14,17 @@ from .taps import Action, Place, Taps
 class Marked(nn.Module):
     """Another model, with identities put where two values of its map are made.
 
-    Instruments that need submodules use the identities; whatever the model's code
-    does in between, with modules or without, lies between them.
+    Instruments that need submodules use the identities. All computation between the
+    two values lies between them, also if it is not done by modules.
 
     Args:
         model: The model.
         chart: Its map.
         entry: Number of the value at the first mark.
-        output: Number of that at the second.
+        output: Number of the value at the second mark.
 
     Raises:
-        MeasurementError: A value is made where no function of torch returns it.
+        MeasurementError: No torch function returns one of the values.
     """
 
     BLOCK: ClassVar = ("entry", "exit")
@@ -53,7 +53,7 @@ class Marked(nn.Module):
             return self.model(*args, **kwargs)
 
     def _entered(self, args: Any, kwargs: Any) -> Any:
-        """Put the first mark on the first tensor of the shape that is wanted."""
+        """Put the first mark on the first tensor of the expected shape."""
         leaves, tree = tree_flatten((args, kwargs))
         for place, leaf in enumerate(leaves):
             if isinstance(leaf, Tensor) and leaf.is_floating_point():
@@ -64,7 +64,7 @@ class Marked(nn.Module):
 
 
 def _input_shape(chart: Chart, number: int) -> tuple[int, ...] | None:
-    """Return the shape of a sample of an input, None of what is made on the way."""
+    """Return the shape of one sample if the value is a model input, else None."""
     value = chart.anatomy.recording.values[number]
     return value.shape[1:] if value.source == "input" else None
 

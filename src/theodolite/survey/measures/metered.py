@@ -1,4 +1,4 @@
-"""Operators that keep to an allowance, and operators seen through a preconditioner."""
+"""Operators with a time limit, and preconditioned operators."""
 
 import time
 
@@ -15,14 +15,14 @@ _ROUNDINGS = 10.0
 
 
 class Metered(Operator):
-    """Another operator; stops between products when an allowance is spent.
+    """An operator that stops between products when its time limit is reached.
 
-    Nothing compares it with finer arithmetic: ``Site.graph_error`` knows already what
-    one product showed, and ten times that, by choice, bounds the rounding of all.
+    Its products are not compared with float64 again: ten times ``Site.graph_error``,
+    which was measured on one product, bounds the rounding of all, by choice.
 
     Args:
         inner: The operator.
-        allowance: What its products may take.
+        allowance: Time limit of its products.
         site: Counts the passes.
     """
 
@@ -34,7 +34,7 @@ class Metered(Operator):
         self._largest = 0.0
 
     def warmed(self) -> float:
-        """Make the graph by one product, and return the seconds that a step takes."""
+        """Build the graph by one product, and return the seconds of a Lanczos step."""
         vector = torch.ones(self.shape[1], dtype=self.dtype, device=self.device)
         self.matvec(vector)
         start = time.perf_counter()

@@ -23,7 +23,7 @@ from .gradients import flat_gradient
 from .site import Site
 
 PARTS = 8
-# Numbers of each gradient that are multiplied at a time.
+# Entries of each gradient that are multiplied at a time.
 _PIECE = 2**18
 
 
@@ -70,8 +70,8 @@ def noise_scale(products: Tensor, size: int) -> tuple[float, float]:
     Infinite if the signal cannot be distinguished from zero.
 
     Args:
-        products: Of all pairs of gradients.
-        size: Samples of a part.
+        products: Scalar products of all pairs of gradients.
+        size: Samples per part.
     """
     count = len(products)
     whole = _ratio(products, size)

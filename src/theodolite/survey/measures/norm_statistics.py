@@ -1,4 +1,4 @@
-"""What each norm layer has to go by: samples, running statistics, modes."""
+"""Statistics of each norm layer: samples behind them, running statistics, modes."""
 
 import math
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ class NormsMeasure(Measure):
     name: ClassVar = "norms"
 
     def refusal(self, site: Site) -> str:
-        """Want norm layers."""
+        """Refuse a model without norm layers."""
         if not site.sounding.norms:
             return (
                 "the network has no norm layers of torch: there is nothing to compare"
@@ -37,11 +37,11 @@ class NormsMeasure(Measure):
         return ""
 
     def forecast(self, site: Site) -> float:
-        """Return nothing: the gradient pass saw them already."""
+        """Return 0: the gradient pass has measured them already."""
         return 0.0
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
-        """Yield the numbers of one layer after the other."""
+        """Yield the numbers of each layer."""
         modules = dict(site.model.named_modules())
         for name, intake in site.sounding.norms.items():
             module = modules[name]
@@ -59,7 +59,7 @@ class NormsMeasure(Measure):
 
 
 def _is_frozen(module: nn.Module) -> bool:
-    """Return whether a layer has parameters, and none that is trained."""
+    """Return whether a layer has parameters, but no trained ones."""
     own = list(module.parameters(recurse=False))
     return bool(own) and not any(p.requires_grad for p in own)
 

@@ -1,4 +1,4 @@
-"""What the optimiser given does, and whom it leaves out."""
+"""Settings of the given optimiser, and the parameters that it leaves out."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -12,36 +12,36 @@ from .charting import RESHAPING, fed_by_inputs, weights_behind
 from .contract import Allowance, Found, Measure, number
 from .site import Site
 
-# Calls that hand on what they are given, up to its shape and a shift.
+# Operators that return their input, possibly reshaped or shifted.
 _HANDED_ON = RESHAPING | {"add"}
 _LAYERS = frozenset("convolution mm addmm bmm linear".split())
-# A scale-invariant loss has no slope along the weights; the norm's ε leaves a little.
+# A scale-invariant loss has no slope along the weights, except for the norm's ε.
 _SLOPE = 0.05
 
 
 class OptimizerMeasure(Measure):
     """Weight decay and momentum in use, parameters left out, decay without effect.
 
-    ``decay_on_invariant_share`` is the share, among the numbers that decay acts on, of
-    weights whose scale a norm behind them takes away: there decay only raises the
-    effective rate.
+    ``decay_on_invariant_share`` is the share of decayed weights whose scale has no
+    effect because a norm follows them: there decay only raises the effective learning
+    rate.
     """
 
     name: ClassVar = "optimizer"
     weight: ClassVar = 0.2
 
     def refusal(self, site: Site) -> str:
-        """Want an optimiser."""
+        """Refuse if no optimiser was given."""
         if site.optimizer is None:
             return "no optimiser was given: pass optimizer=… to have it looked at"
         return ""
 
     def forecast(self, site: Site) -> float:
-        """Return nothing: all is read off."""
+        """Return 0: nothing is computed."""
         return 0.0
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
-        """Yield what is in use, then what is left out."""
+        """Yield the settings in use, then the parameters left out."""
         assert site.optimizer is not None
         groups = site.optimizer.param_groups
         yield number("weight_decay", _largest(groups, "weight_decay"), 0.0)
@@ -66,7 +66,7 @@ def _largest(groups: list[dict[str, Any]], key: str) -> float:
 
 
 def momentum_of(groups: list[dict[str, Any]]) -> float:
-    """Return the momentum of an optimiser, of Adam and its kin the first beta."""
+    """Return the momentum of an optimiser; for Adam and variants, the first beta."""
     betas = [group["betas"][0] for group in groups if group.get("betas")]
     return float(max(betas)) if betas else _largest(groups, "momentum")
 
@@ -97,11 +97,11 @@ def _decay(site: Site, groups: list[dict[str, Any]]) -> Iterator[Found]:
 
 
 def _invariant_weights(site: Site) -> set[str]:
-    r"""Return the names of weights that a norm follows, and no slope runs along.
+    r"""Return the names of weights before a norm along which the loss has no slope.
 
     A norm makes the loss invariant to the scale of the weights before it, hence
     $\langle \nabla_w \ell, w\rangle = 0$; both are required. A norm layer in eval
-    mode takes no scale away.
+    mode does not remove the scale.
     """
     still = site.norm_layers.get("eval", ())
     recording = site.chart.anatomy.recording
@@ -119,7 +119,7 @@ def _invariant_weights(site: Site) -> set[str]:
 
 
 def _weights_before(recording: Recording, call: Call, fed: set[int]) -> set[str]:
-    """Return the matrices of the layer that feeds a call, and feeds nothing else."""
+    """Return the weight matrices of the layer that feeds this call and no other."""
     for _ in range(8):
         data = [n for n in call.inputs if n in fed]
         if not data:
@@ -153,5 +153,5 @@ def _is_flat(site: Site, name: str) -> bool:
 
 
 def _readers(recording: Recording, number: int) -> int:
-    """Count the calls that a value enters; a skip is one."""
+    """Count the calls that read a value; a skip counts as one."""
     return sum(number in call.inputs for call in recording.calls)

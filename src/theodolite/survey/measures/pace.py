@@ -1,4 +1,4 @@
-"""How long passes take, and how far rounding is from what they compute."""
+"""How long passes take, and how large their rounding error is."""
 
 import copy
 import math
@@ -16,19 +16,19 @@ from theodolite.instruments import Batch, Hessian, Loss
 
 from .gradients import flat_gradient, settle
 
-# Times that a step of Lanczos takes that, over bases of a few vectors: measured.
+# A Lanczos step takes this many times _passed_over, for a few basis vectors: measured.
 _STEPS = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """What passes take, as a line in the number of samples.
+    """Time of passes, as a linear function of the number of samples.
 
     Attributes:
-        base: Seconds of a gradient of no samples.
-        slope: Seconds a sample adds.
-        product: Gradients that a product with the Hessian takes.
-        step: Seconds that a step of Lanczos takes besides its product.
+        base: Seconds of a gradient of 0 samples.
+        slope: Additional seconds per sample.
+        product: Time of a product with the Hessian, in gradients.
+        step: Seconds of a Lanczos step without its product.
     """
 
     base: float
@@ -37,7 +37,7 @@ class Pace:
     step: float = 0.0
 
     def gradient_s(self, samples: int) -> float:
-        """Return the seconds of a gradient of some samples."""
+        """Return the seconds of a gradient of this many samples."""
         return self.base + self.slope * samples
 
 
@@ -58,9 +58,9 @@ def pace_of(
         batch: A few samples.
         loss: What is differentiated.
         norm_mode: Statistics that normalisation layers use.
-        samples: How many they are.
-        many: Samples of a gradient that was timed before.
-        many_s: What that took.
+        samples: Number of samples in ``batch``.
+        many: Number of samples of a gradient that was timed before.
+        many_s: Seconds of that gradient.
     """
     given: dict[str, Any] = {"loss": loss, "norm_mode": norm_mode}
     least = min(_seconds(flat_gradient, model, batch, **given) for _ in range(2))
@@ -80,10 +80,10 @@ def pace_of(
 def rounding_of_products(
     model: nn.Module, batch: Batch, *, loss: Loss, norm_mode: NormMode
 ) -> float:
-    """Return how far a product with the Hessian is from float64, relative to it.
+    """Return the relative error of a product with the Hessian, compared with float64.
 
-    From one product along the gradient. If the model cannot be copied to float64: half
-    the digits of its dtype.
+    One product along the gradient is compared. If the model cannot be copied to
+    float64, half the digits of its dtype are assumed.
     """
     given: dict[str, Any] = {"loss": loss, "norm_mode": norm_mode}
     vector = flat_gradient(model, batch, **given)
@@ -100,7 +100,7 @@ def rounding_of_products(
 
 
 def _passed_over(vector: Tensor) -> Tensor:
-    """Do some of what a step of Lanczos does with a vector."""
+    """Do a part of the vector operations of a Lanczos step, to time them."""
     rest = vector.clone()
     bool(torch.isfinite(rest).all())
     rest -= 0.5 * rest

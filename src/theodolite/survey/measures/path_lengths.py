@@ -1,4 +1,4 @@
-"""What paths contribute, by how many branches they take."""
+"""Contributions of paths, by the number of branches that they take."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -14,7 +14,7 @@ _LEAST, _MOST = 2, 16
 class PathsMeasure(Measure):
     """Energy of the output's paths by length, and their effective depth.
 
-    Gates that are not piecewise linear are frozen as secants, which rows then say by
+    Gates that are not piecewise linear are frozen as secants; rows then have the label
     ``linearised``.
     """
 
@@ -22,7 +22,7 @@ class PathsMeasure(Measure):
     weight: ClassVar = 2.0
 
     def refusal(self, site: Site) -> str:
-        """Want residual additions."""
+        """Refuse a model without residual additions."""
         if not site.chart.anatomy.additions:
             return site.unmapped or (
                 "the network has no residual additions: all paths are of one length"
@@ -30,11 +30,11 @@ class PathsMeasure(Measure):
         return ""
 
     def forecast(self, site: Site) -> float:
-        """Return what few samples take."""
+        """Return the seconds for few samples."""
         return _seconds(site, min(_LEAST, site.samples))
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
-        """Yield the ensemble of the output."""
+        """Yield the energies of the output's paths and the effective depth."""
         samples = min(_LEAST, site.samples)
         while 2 * samples <= min(_MOST, site.samples):
             if _seconds(site, 2 * samples) > allowance.left():

@@ -16,13 +16,13 @@ def scales_of(
     r"""Return the diagonal of $P^{-1/2}$, and where it comes from.
 
     $P = \sqrt{v} + \epsilon$ with $v$ the running mean of squared gradients in the
-    optimiser's state, or the squared gradient itself, as at a first step. By a state
-    parameters that the optimiser does not hold are scaled by 0: they never move.
+    optimiser's state, or the squared gradient itself, as at a first step. If there is
+    a state, parameters that the optimiser does not hold get 0: they never move.
 
     Args:
         optimizer: The optimiser in use.
         parameters: In the order of the Hessian's columns.
-        gradients: Of the loss, by the same names.
+        gradients: Gradients of the loss, by the same names.
     """
     groups = {} if optimizer is None else _groups(optimizer)
     held = {n: p for n, p in parameters.items() if id(p) in groups}
@@ -47,7 +47,7 @@ def _groups(optimizer: Optimizer) -> dict[int, dict[str, Any]]:
 
 
 def _squares(optimizer: Optimizer | None, parameter: Tensor) -> Tensor | None:
-    """Return the mean squared gradient of Adam, RMSprop and their kin."""
+    """Return the mean squared gradient that Adam, RMSprop and variants keep."""
     if optimizer is None or parameter not in optimizer.state:
         return None
     state = optimizer.state[parameter]
@@ -67,7 +67,7 @@ def _squares(optimizer: Optimizer | None, parameter: Tensor) -> Tensor | None:
 def _corrected(
     optimizer: Optimizer, parameter: Tensor, state: dict[str, Any], key: str
 ) -> Tensor:
-    """Divide by what a running mean lacks after few steps."""
+    """Correct the bias of a running mean after few steps."""
     group = next(
         g for g in optimizer.param_groups if any(p is parameter for p in g["params"])
     )

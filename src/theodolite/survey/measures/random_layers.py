@@ -14,20 +14,20 @@ from theodolite.instruments import (
     slice_batch,
 )
 
-# Samples that show whether a network draws.
+# Samples used to test whether a network draws random numbers.
 _FEW = 4
 
 
 def switch_off_random_layers(model: nn.Module, batch: Batch, mode: NormMode) -> bool:
-    """Put modules into eval mode, so that nothing is drawn.
+    """Put modules into eval mode, so that no random numbers are drawn.
 
     Under ``as_is`` every module keeps its mode, unless a pass draws random numbers:
-    then all but norm layers go into eval mode. Under other modes all modules do, and
-    norm layers are for the norm mode to set. Must be called inside ``preserve``.
+    then all modules except norm layers go into eval mode. Under other modes all do;
+    the norm mode sets norm layers later. Must be called inside ``preserve``.
 
     Args:
         model: The model.
-        batch: Data that it runs on, of which a few samples are taken.
+        batch: Data to run it on; a few samples are used.
         mode: Statistics that normalisation layers use.
 
     Returns:
@@ -46,7 +46,7 @@ def switch_off_random_layers(model: nn.Module, batch: Batch, mode: NormMode) -> 
 
 
 def _draws(model: nn.Module, batch: Batch) -> bool:
-    """Run a few samples in the modes that modules are in."""
+    """Return whether a pass of a few samples draws random numbers."""
     if (samples_in(batch) or 0) > _FEW:
         batch = slice_batch(batch, 0, _FEW)
     with opened(model, careful=False) as before, torch.no_grad():

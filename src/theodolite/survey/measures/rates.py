@@ -1,4 +1,4 @@
-"""Learning rates that the landscape bears, and the noise of the gradient."""
+"""Largest stable learning rates, and the noise of the gradient."""
 
 import math
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ from .site import Site
 
 
 class RatesMeasure(Measure):
-    r"""Rates up to which optimisers are stable here, and the gradient noise scale.
+    r"""Largest stable learning rates of optimisers, and the gradient noise scale.
 
     ``stable_rate`` is the bound of :mod:`~theodolite.survey.measures.stability` at the
     largest eigenvalue, of $H$ or, for Adam and RMSprop, of $P^{-1/2} H P^{-1/2}$;
     ``stable_rate_low`` and ``stable_rate_high`` follow from the error of that
-    eigenvalue; where its interval holds zero all three are not resolved. Settings are
-    those of the optimiser given, else momentum 0.9. Weight decay that acts through the
+    eigenvalue; if its interval contains 0, all three are not resolved. Settings are
+    those of the given optimiser, else momentum 0.9. Weight decay that acts through the
     gradient is added to the curvature. A noise scale without a finite error is not
     resolved.
 
@@ -41,13 +41,13 @@ class RatesMeasure(Measure):
     weight: ClassVar = 5.0
 
     def forecast(self, site: Site) -> float:
-        """Return what a gradient takes, and a Lanczos run unless one was made."""
+        """Return the seconds of a gradient, and of Lanczos unless it has run."""
         few = min(FEW, site.samples)
         run = 0.0 if site.leading else (FEWEST + 2) * site.product_s(few)
         return run + 2 * site.gradient_s(few)
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
-        """Yield the noise scale, then plain rates, then adaptive ones, with the own."""
+        """Yield the noise scale, plain rates, adaptive rates, and the rate in use."""
         yield from zero_gradient_rows(site)
         yield from _noise_rows(site, allowance, 0.25 * allowance.left())
         if site.leading is not None:
@@ -77,7 +77,7 @@ def _scaled_rows(
     samples: int,
     parameters: dict[str, Parameter],
 ) -> Iterator[Found]:
-    """Yield rates of adaptive rules, and how the one in use compares with its own."""
+    """Yield stable rates of adaptive optimisers, and compare the rate in use."""
     use = in_use(site.optimizer, parameters)
     scales, source = scales_of(site.optimizer, parameters, site.sounding.gradients)
     fewest = min(samples, site.sounding.samples) if "gradient" in source else samples
@@ -103,7 +103,7 @@ def _scaled_rows(
 def _as_used(
     hessian: Hessian, use: InUse, scales: Tensor | float = 1.0
 ) -> Preconditioned:
-    """Return the curvature as an optimiser meets it, 1 where it is just stable."""
+    """Return the curvature scaled by each rate over its bound; below 1 it is stable."""
     own = use.scales().to(hessian.device) * scales
     return Preconditioned(hessian, own, shifts=use.shifts())
 
@@ -138,7 +138,7 @@ def _noise_rows(site: Site, allowance: Allowance, seconds: float) -> Iterator[Fo
 def _rate_rows(
     site: Site, name: str, top: ExtremeEigenvalues, labels: dict[str, Any]
 ) -> Iterator[Found]:
-    """Yield the rate that all parameters bear, with its ends."""
+    """Yield the largest stable rate of all parameters, with its interval."""
     group: dict[str, Any] = {}
     if site.optimizer is not None and kind_of(site.optimizer) == name:
         group = site.optimizer.param_groups[0]
@@ -163,7 +163,7 @@ def _rate_rows(
 def _use_rows(
     site: Site, use: InUse, top: ExtremeEigenvalues, labels: dict[str, Any]
 ) -> Iterator[Found]:
-    """Yield the rate in use, and over what is stable."""
+    """Yield the rate in use, and its ratio to the stable rate."""
     used = max(use.rates)
     facts = {"optimizer": use.name, "n_rates": len(use.rates)}
     yield number("rate_in_use", used, 0.0, **facts)

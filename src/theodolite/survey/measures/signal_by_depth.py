@@ -15,22 +15,22 @@ from .site import Site, logits_in, targets_in
 
 
 class SignalMeasure(Measure):
-    """What passes through the network, forward and backward.
+    """Forward and backward signals of the network.
 
-    ``forward_rms`` and ``forward_correlation`` are of what leaves each block, and
-    ``backward_rms`` of the loss's derivative by it; errors are standard errors over
+    ``forward_rms`` and ``forward_correlation`` describe the output of each block,
+    ``backward_rms`` the loss's derivative by it; errors are standard errors over
     samples. ``input_condition`` is the largest variance of an input feature over the
-    median one. ``loss_at_chance`` is the loss of a guess that knows nothing of the
-    inputs, ``simplex_distance`` how far outputs are from being probabilities, of losses
-    that take a softmax of them. ``n_zero_gradients`` counts trained parameters whose
-    gradient is zero in every entry, and ``zero_gradient`` names them.
+    median one. ``loss_at_chance`` is the loss of a guess that ignores the inputs,
+    ``simplex_distance`` how far outputs are from probabilities, if the loss applies
+    a softmax to them. ``n_zero_gradients`` counts trained parameters whose gradient is
+    all zero, and ``zero_gradient`` names them.
     """
 
     name: ClassVar = "signal"
     essential: ClassVar = True
 
     def forecast(self, site: Site) -> float:
-        """Return what one gradient takes; none if the map took it already."""
+        """Return the seconds of one gradient; 0 if the map has computed it already."""
         return 0.0 if site.sounded else 4 * site.forward_s * site.samples
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
@@ -70,7 +70,7 @@ def _depth_rows(site: Site) -> Iterator[Found]:
 
 
 def _module_rows(site: Site) -> Iterator[Found]:
-    """Yield sizes of weights and gradients, of each module that owns parameters."""
+    """Yield sizes of weights and gradients for each module with parameters."""
     owners: dict[str, list[str]] = {}
     parameters = dict(site.model.named_parameters())
     for name in parameters:
@@ -88,9 +88,9 @@ def _module_rows(site: Site) -> Iterator[Found]:
 
 
 def zero_gradient_rows(site: Site) -> Iterator[Found]:
-    """Yield which trained parameters get no gradient, and their number.
+    """Yield the trained parameters that get no gradient, and their number.
 
-    They come with the first measure that asks, so that no number stands twice.
+    Only the first measure that calls this gets rows, so that no row is repeated.
     """
     if site.gradients_listed:
         return
@@ -145,7 +145,7 @@ def _loss_rows(site: Site) -> Iterator[Found]:
 
 
 def _input_rows(site: Site) -> Iterator[Found]:
-    """Yield the size of real inputs where weights meet them; words have none."""
+    """Yield the size of real inputs at the first weights; token ids have none."""
     batch = site.first(site.sounding.samples)
     paired = isinstance(batch, tuple | list) and len(batch) == 2
     real = [
@@ -164,10 +164,10 @@ def _input_rows(site: Site) -> Iterator[Found]:
 
 
 def _input_condition(site: Site, inputs: Tensor) -> Iterator[Found]:
-    """Yield how unlike the features are in size, where weights meet them unscaled.
+    """Yield how much features differ in size, if weights read them unscaled.
 
-    The largest variance of a feature over the median one; constant ones have none. A
-    feature is a channel of images, else an entry along the last axis.
+    This is the largest variance of a feature over the median one, without constant
+    features. A feature is a channel of images, else an entry along the last axis.
     """
     first = site.chart.stretches[:1]
     values = site.chart.anatomy.recording.values
@@ -180,7 +180,7 @@ def _input_condition(site: Site, inputs: Tensor) -> Iterator[Found]:
     if len(variances) < 2 or not bool(variances.isfinite().all()):
         return
     ratio = float(variances.max() / variances.median())
-    # Two variances of n normal numbers, each known to sqrt(2/n) of itself.
+    # Two variances of n normal numbers, each with relative error sqrt(2/n).
     error = 2 * ratio / math.sqrt(len(rows))
     labels = {"n_features": len(variances), "n_samples": site.sounding.samples}
     yield number("input_condition", ratio, error, **labels)

@@ -1,7 +1,7 @@
-"""What all measures of one survey share: the model, its data, and what is known of it.
+"""State shared by all measures of one survey: the model, its data, and cached results.
 
-What several measures read, such as the map or one gradient pass, is made once, by the
-first that asks.
+Results that several measures read, such as the map or one gradient pass, are computed
+once, on first use.
 """
 
 import math
@@ -40,12 +40,12 @@ _CHARTED = 8
 _SOUNDED = 0.15
 # Samples on which passes are timed, and products compared with finer arithmetic.
 _TIMED = 4
-# Gradients that timing takes, the share of what is left that it may, and gradients that
-# a product takes where it was not timed.
+# Cost of timing in gradients, the largest share of the time left that it may use, and
+# the cost of a product in gradients if it was not timed.
 _PACING, _PACED, _GUESSED = 10.0, 0.25, 3.0
-# Products that the comparison takes, and the share of the budget that it may.
+# Cost of the comparison in products, and the share of the budget that it may use.
 _COMPARED, _ROUNDED = 12, 0.03
-# What models of others raise where an instrument does what their authors never tried.
+# Errors that foreign models may raise when an instrument runs them.
 FOREIGN = (TheodoliteError, RuntimeError, ValueError, TypeError, AttributeError)
 FOREIGN += (LookupError, ArithmeticError, AssertionError, MemoryError)
 
@@ -55,23 +55,23 @@ class Site:
     """A model opened for a survey.
 
     Attributes:
-        model: The model, in modes in which it draws nothing, its norms in the norm
-            mode.
+        model: The model, in modes in which it draws no random numbers, its norms in
+            the norm mode.
         batches: The data.
-        loss: What is differentiated.
+        loss: The loss.
         norm_mode: Statistics that normalisation layers use.
         seed: Seed of all random numbers.
         budget_s: Seconds of the whole survey.
         started: When it started, by ``time.perf_counter``.
         optimizer: The optimiser in use, if one was given.
-        labels_known: Whether targets are anybody's, rather than made up.
-        modes: Train or eval mode in which each module was found, by its name.
+        labels_known: Whether targets are real, not made up.
+        modes: Original train or eval mode of each module, by its name.
         random_layers_off: Whether modules drew random numbers and are in eval mode.
         unsupported: Sentences on layers that an instrument cannot handle.
         mode_asked: The requested norm mode, if ``norm_mode`` differs from it.
-        unmapped: Why there is no map, where it was tried and failed.
-        passes: Backward passes spent so far.
-        leading: Ends of the Hessian's spectrum and samples, once they are measured.
+        unmapped: Why no map could be made, if that failed.
+        passes: Backward passes made so far.
+        leading: Ends of the Hessian's spectrum and sample count, once measured.
         gradients_listed: Whether a measure has listed parameters without a gradient.
     """
 
@@ -95,7 +95,7 @@ class Site:
 
     @property
     def left_s(self) -> float:
-        """Seconds of the budget that are left, negative where it is overdrawn."""
+        """Seconds of the budget that are left, negative if it is exceeded."""
         return self.started + self.budget_s - time.perf_counter()
 
     @property
@@ -127,9 +127,9 @@ class Site:
 
     @property
     def rounding(self) -> float:
-        """What rounding does to a number that is read off, relative to it, by choice.
+        """Relative rounding error of a number without another error.
 
-        Sixteen roundings of the model's type.
+        By choice, 16 times the machine epsilon of the model's dtype.
         """
         return 16 * torch.finfo(self.dtype).eps
 
@@ -139,14 +139,14 @@ class Site:
         return norm_layers_as_is(self.model, self.norm_mode)
 
     def first(self, samples: int) -> Batch:
-        """Return no more than some samples of the first batch."""
+        """Return at most this many samples of the first batch."""
         if samples >= self.samples or samples_in(self.batch) is None:
             return self.batch
         return slice_batch(self.batch, 0, samples)
 
     @cached_property
     def chart(self) -> Chart:
-        """The map, from one recorded pass of a few samples; blank if it has none."""
+        """The map, from one recorded pass of a few samples; empty if that failed."""
         try:
             return chart_of(self.model, self.first(_CHARTED))
         except FOREIGN as failed:
@@ -156,7 +156,7 @@ class Site:
 
     @cached_property
     def forward_s(self) -> float:
-        """Seconds that a sample takes forward, by a pass of a few samples."""
+        """Seconds of a forward pass per sample, from a pass of a few samples."""
         batch = self.first(_CHARTED)
         with opened(self.model, careful=False) as before, torch.no_grad():
             before.lend_buffers()  # running statistics are still to be read
@@ -175,7 +175,7 @@ class Site:
 
     @cached_property
     def _sounded(self) -> Sounding | Exception:
-        """The pass, or what it raised, so that it is not tried once a measure."""
+        """The pass, or its error, so that not every measure tries it again."""
         allowed = _SOUNDED * self.budget_s / (4 * self.forward_s)
         given: dict[str, Any] = {"loss": self.loss, "norm_mode": self.norm_mode}
         batch, self.passes = self.first(self.fitting(allowed)), self.passes + 1
@@ -193,7 +193,7 @@ class Site:
         return "_sounded" in vars(self)
 
     def fitting(self, allowed: float, least: int = 2) -> int:
-        """Return samples of the first batch, all or a power of 2 that is allowed."""
+        """Return how many samples to use: all, or the largest allowed power of 2."""
         if allowed >= self.samples:
             return self.samples
         count = least
@@ -203,9 +203,9 @@ class Site:
 
     @cached_property
     def pace(self) -> Pace:
-        """How long gradients and products take, by a few samples and by many.
+        """Time of gradients and products, measured on a few samples and on many.
 
-        A guess by the gradient pass alone where little time is left.
+        If little time is left, it is estimated from the gradient pass alone.
         """
         few, each = min(_TIMED, self.samples), self.sounding.each_s
         if _PACING * few * each > _PACED * self.left_s:
@@ -222,19 +222,19 @@ class Site:
         )
 
     def gradient_s(self, samples: int) -> float:
-        """Return the seconds that a gradient of some samples is expected to take."""
+        """Return the expected seconds of a gradient of this many samples."""
         return self.pace.gradient_s(samples)
 
     def product_s(self, samples: int) -> float:
-        """Return the seconds that a step with a product of the Hessian may take."""
+        """Return the expected seconds of a Lanczos step with its product."""
         return self.pace.product * self.pace.gradient_s(samples) + self.pace.step
 
     @cached_property
     def graph_error(self) -> float:
-        """What rounding does to a product with the Hessian, relative to it.
+        """Relative rounding error of a product with the Hessian.
 
-        By a product in finer arithmetic on a few samples where the budget allows it,
-        else half the digits, as Lanczos grants; 0 of float64.
+        It is measured against float64 on a few samples if the budget allows it; else
+        half the digits are assumed, as Lanczos does. It is 0 for float64.
         """
         if self.dtype == torch.float64:
             return 0.0
@@ -263,7 +263,7 @@ class Site:
 
 
 def error_text(failed: BaseException) -> str:
-    """Return an exception of a user's code as one line."""
+    """Return the message of an exception in foreign code, in one line."""
     if isinstance(failed, torch.OutOfMemoryError):
         return "the device has no memory left: pass smaller batches, or fewer"
     lines = str(failed).strip().splitlines()
@@ -281,9 +281,9 @@ def targets_in(batch: Batch) -> Any:
 
 
 def logits_in(outputs: Any) -> Tensor:
-    """Return the tensor among a model's outputs that is nearest to logits.
+    """Return the tensor among a model's outputs that is most likely the logits.
 
-    That named so, else the first of real numbers that is no scalar.
+    This is the one named ``logits``, else the first real tensor that is no scalar.
 
     Raises:
         MeasurementError: There is none.

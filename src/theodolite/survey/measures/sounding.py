@@ -1,7 +1,7 @@
-"""One gradient pass of a batch, and what is seen of the signal on the way.
+"""One gradient pass of a batch, and statistics of the signals in it.
 
-Forward and backward signals at the ends of every stretch, what activations give, what
-norms take and the gradient of every parameter come from the same pass.
+Forward and backward signals at the ends of every stretch, outputs of activations,
+inputs of norms and the gradient of every parameter come from the same pass.
 """
 
 import math
@@ -49,17 +49,17 @@ _NORMS = (
 
 @dataclass(kw_only=True)
 class Sounding:
-    """What one gradient pass showed.
+    """Statistics of one gradient pass.
 
     Attributes:
-        samples: Samples that passed.
-        seconds: What the pass took.
+        samples: Number of samples.
+        seconds: Time of the pass.
         loss: The loss.
         gradients: Gradient of each parameter, by its name.
         forward: Signal of each value that was tapped, by its number.
         backward: Root mean square of the loss's derivative by it, and its error.
-        units: What each activation gave, by the number of its value.
-        norms: What each norm layer took, by its name.
+        units: Counts of each activation's units, by the number of its value.
+        norms: Statistics of each norm layer's input, by its name.
         outputs: Logits, without their graph.
     """
 
@@ -82,13 +82,13 @@ class Sounding:
 def sound(
     model: nn.Module, batch: Batch, *, loss: Loss, chart: Chart, norm_mode: NormMode
 ) -> Sounding:
-    """Run a model forward and backward once; it is left as found.
+    """Return statistics of one forward and backward pass; the model is not changed.
 
     Args:
         model: The model.
         batch: The samples.
         loss: What is differentiated.
-        chart: Which values to look at.
+        chart: Map of the model, with the values to measure.
         norm_mode: Statistics that normalisation layers use.
 
     Raises:
@@ -137,7 +137,7 @@ def _keep(sounding: Sounding, outputs: Any) -> None:
 
 
 def _look_at_inputs(chart: Chart, sounding: Sounding, taps: Taps, given: Any) -> None:
-    """Note signals of blocks that start at the model's own inputs."""
+    """Record signals of blocks that read the model's inputs."""
     recording = chart.anatomy.recording
     leaves = [leaf for leaf in tree_leaves(given[1:]) if isinstance(leaf, Tensor)]
     real = [leaf for leaf in leaves if leaf.is_floating_point()]
@@ -154,7 +154,7 @@ def _look_at_inputs(chart: Chart, sounding: Sounding, taps: Taps, given: Any) ->
 
 
 def _actions(chart: Chart, sounding: Sounding) -> dict[Place, Action]:
-    """Say what is looked at where."""
+    """Return what to measure at each place."""
     wanted: dict[int, list[Callable[[Tensor], None]]] = {}
     for number in _signals(chart):
         wanted.setdefault(number, []).append(_signal_gauge(sounding, number))
@@ -210,7 +210,7 @@ def _unit_gauge(
 
 
 def _watch_norms(model: nn.Module, sounding: Sounding, taps: Taps) -> None:
-    """Note what enters every norm layer; the hooks go when the model is restored."""
+    """Record inputs of norm layers by hooks, removed when the model is restored."""
     for name, module in model.named_modules():
         if isinstance(module, _NORMS):
             module.register_forward_pre_hook(_norm_hook(sounding, taps, name))

@@ -1,4 +1,4 @@
-r"""Rates up to which an optimiser is stable on a quadratic.
+r"""Largest stable learning rate of an optimiser on a quadratic.
 
 Along an eigenvector with eigenvalue $\lambda$ each rule is a linear recursion of second
 order; it contracts while both roots lie inside the unit circle, which the criterion of
@@ -27,7 +27,7 @@ def bound(
     Args:
         momentum: $\beta$.
         dampening: $\tau$.
-        nesterov: Whether the gradient is taken ahead.
+        nesterov: Whether the momentum is Nesterov's.
 
     Example:
         >>> bound(), bound(momentum=0.5), round(bound(momentum=0.9, dampening=0.9), 9)

@@ -1,4 +1,4 @@
-"""The tangent kernel of a few samples, and how steep the loss is for its height."""
+"""The tangent kernel of a few samples, and the squared gradient over the loss."""
 
 import math
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from .contract import Allowance, Found, Measure, number
 from .site import Site, logits_in
 
 _LEAST, _MOST = 2, 16
-# Gradients that a row of the kernel takes, with its comparison in finer arithmetic.
+# Cost of a kernel row in gradients, with its comparison in higher precision.
 _ROW = 6.0
 
 
@@ -32,7 +32,7 @@ class TangentMeasure(Measure):
     weight: ClassVar = 2.0
 
     def forecast(self, site: Site) -> float:
-        """Return what the kernel of few samples takes."""
+        """Return the seconds of the kernel of few samples."""
         return _seconds(site, min(_LEAST, site.samples))
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
@@ -76,7 +76,7 @@ def _seconds(site: Site, samples: int) -> float:
 
 
 def _outputs(site: Site) -> float:
-    """Return the number of outputs a sample."""
+    """Return the number of outputs per sample."""
     return logits_in(site.sounding.outputs).numel() / max(site.sounding.samples, 1)
 
 
@@ -116,7 +116,7 @@ def _sum_to_one(outputs: Tensor) -> bool:
 
 
 def _repeated(batch: Batch, samples: int) -> int:
-    """Count samples whose inputs equal those of an earlier one, number for number."""
+    """Count samples whose inputs are exactly equal to those of an earlier one."""
     paired = isinstance(batch, tuple | list) and len(batch) == 2
     inputs = tensors_in(batch[0] if paired else batch)
     rows = [

@@ -1,8 +1,8 @@
-"""Tensors inside somebody's forward, found again in another pass by their order.
+"""Tensors inside a foreign forward, found in another pass by the order of its calls.
 
-Recordings number what tensors hold, also between functions that no module wraps. A tap
-sits at the function of torch that returned such a value: the functions of a pass that
-return real numbers are counted, and those of another pass of the same model agree.
+A recording numbers all values, also those that no module returns. A tap is set at the
+torch function that returned a value. Functions that return real tensors are counted in
+each pass, and the count is the same in another pass of the same model.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,21 +15,21 @@ from torch.overrides import TorchFunctionMode
 from theodolite.anatomy import Recorder
 from theodolite.core import MeasurementError
 
-# Which function of a pass, and which of the tensors that it returned.
+# Index of a function in a pass, and index among the tensors that it returned.
 Place = tuple[int, int]
 Action = Callable[[Tensor], Tensor | None]
 
 
 class OtherWayError(MeasurementError):
-    """A pass that computed otherwise than the one that was recorded."""
+    """A pass computed something else than the recorded pass."""
 
 
 class Places(TorchFunctionMode):
-    """Notes beside a recorder which function returned each value.
+    """Records which function returned each value, beside a recorder.
 
     Attributes:
-        places: Place by the number of a value.
-        shapes: Shape of each place's tensor, without the samples.
+        places: Place of each value, by its number.
+        shapes: Shape of the tensor at each place, without the batch axis.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -51,11 +51,11 @@ class Places(TorchFunctionMode):
 
 
 class Taps(TorchFunctionMode):
-    """Acts on some of the tensors of one pass; may put others in their stead.
+    """Calls functions on some tensors of one pass; they may replace the tensors.
 
     Args:
-        actions: What to do at each place.
-        shapes: What to expect there, to notice a pass that went another way.
+        actions: The function for each place.
+        shapes: Expected shapes, to detect a pass that computes something else.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Taps(TorchFunctionMode):
 
     @contextmanager
     def during(self, model: nn.Module) -> Iterator[None]:
-        """Count the functions of the model's first run inside, and no others."""
+        """Count only the functions of the model's first forward inside."""
 
         def enter(*_: Any) -> None:
             self._open = not self.met and self._count == 0
@@ -91,7 +91,7 @@ class Taps(TorchFunctionMode):
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave out functions that are not the model's own, such as a gauge's."""
+        """Do not count the functions inside, such as those that measure."""
         before, self._open = self._open, False
         try:
             yield
@@ -130,7 +130,7 @@ class Taps(TorchFunctionMode):
 
 
 def _returned(func: Any, result: Any) -> list[tuple[int, Tensor]]:
-    """List the tensors of real numbers that a function gave; no reads of attributes."""
+    """List the real tensors that a function returned; attribute reads are left out."""
     if getattr(func, "__name__", "") == "__get__":
         return []
     parts = result if isinstance(result, tuple | list) else [result]

@@ -23,7 +23,7 @@ class UnitsMeasure(Measure):
     name: ClassVar = "units"
 
     def refusal(self, site: Site) -> str:
-        """Want activations."""
+        """Refuse a model without activations."""
         if not site.chart.anatomy.activations:
             return site.unmapped or (
                 "the network has no activations: there are no units to look at"
@@ -31,7 +31,7 @@ class UnitsMeasure(Measure):
         return ""
 
     def forecast(self, site: Site) -> float:
-        """Return nothing: the gradient pass saw the units already."""
+        """Return 0: the gradient pass has measured the units already."""
         return 0.0
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
@@ -68,5 +68,5 @@ class UnitsMeasure(Measure):
 
 
 def _binomial(share: float, site: Site) -> float:
-    """Return a standard error as if samples were all of one kind, which is the most."""
+    """Return the standard error if all entries of a sample agree: the largest one."""
     return math.sqrt(share * (1 - share) / site.sounding.samples)

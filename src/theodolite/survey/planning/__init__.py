@@ -1,1 +1,1 @@
-"""Which measures run, in what order, within a budget; progress; what Ctrl-C leaves."""
+"""Run measures in order within a budget, with progress; Ctrl-C keeps finished ones."""

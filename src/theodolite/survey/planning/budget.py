@@ -17,7 +17,7 @@ def seconds_of(budget: str | float) -> float:
         (60.0, 90.0, 2.5)
 
     Raises:
-        ConfigError: It is no time above 0.
+        ConfigError: The budget is not a time above 0.
     """
     seconds = math.nan
     if isinstance(budget, str):

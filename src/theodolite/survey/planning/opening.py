@@ -1,4 +1,4 @@
-"""A model opened for all measures of a survey, and left as found behind."""
+"""Open a model for all measures of a survey, and restore it after."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from ..measures.site import Site
 
 
 def _load() -> None:
-    """Load what is slow to load and no part of any measure, before passes are timed."""
+    """Import slow modules before passes are timed."""
     import scipy.stats  # noqa: F401
     import torch.fx.experimental.symbolic_shapes  # noqa: F401  # by the first gradient
 
@@ -30,15 +30,15 @@ def _load() -> None:
 def opened_site(
     model: nn.Module, batches: Any, *, norm_mode: NormMode | str, **settings: Any
 ) -> Iterator[Site]:
-    """Open a model with its norms in the norm mode, so that nothing is drawn.
+    """Open a model with norms in the norm mode, so that it draws no random numbers.
 
     Under ``as_is`` every module keeps its mode, unless the model draws random numbers:
-    then all but its norms are in eval mode, as under the other modes.
+    then all modules except norms are in eval mode, as under the other modes.
 
-    Other threads that measure wait until it is closed, and Ctrl-C for a safe point.
+    Other measuring threads wait until it is closed; Ctrl-C waits for a safe point.
 
     Args:
-        model: Any module; bit for bit as found behind, also after exceptions.
+        model: Any module; restored bit for bit, also after exceptions.
         batches: The data.
         norm_mode: Statistics that normalisation layers use.
         settings: Passed on to :class:`~theodolite.survey.measures.site.Site`.
@@ -78,7 +78,7 @@ def _is_of_one(site: Site) -> bool:
             run_model(site.model, site.batch)
         except ValueError as refused:
             return "more than 1 value per channel" in str(refused)
-        except Exception:  # what else fails, measures tell
+        except Exception:  # measures report other errors
             return False
     return False
 

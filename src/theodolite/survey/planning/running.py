@@ -19,23 +19,23 @@ from ..records.outcomes import Measured, MeasureStatus
 from ..records.telling import format_seconds
 from .telling import Progress
 
-# Share of its allowance by which a measure may be late before it is stopped, and share
-# of the whole budget that none may overdraw.
+# A measure is stopped when it exceeds its time limit by the first share; no measure may
+# exceed the whole budget by more than the second.
 _GRACE, _LATE = 0.2, 0.05
-# Share of what is left that one measure may take.
+# Largest share of the remaining time that one measure may use.
 _MOST = 0.75
-# Seconds that a measure gets that takes next to nothing.
+# Least time limit in seconds of a measure that forecasts 0.
 _AT_LEAST = 5.0
 
 
 def run_measures(
     site: Site, measures: Sequence[Measure], progress: Progress
 ) -> Iterator[Measured]:
-    """Yield the outcome of each measure; none raises, Ctrl-C ends them all.
+    """Yield the outcome of each measure; errors become outcomes, Ctrl-C ends them all.
 
-    A measure may claim its share of what is left, by weight among those to come; one
-    that forecasts more is given it while that leaves a quarter for the others, and is
-    skipped otherwise. Time counts from the call of the survey.
+    A measure gets its share of the remaining time, by weight among the measures left.
+    One that forecasts more gets more if that leaves a quarter for the others; otherwise
+    it is skipped. Time counts from the call of the survey.
     """
     interrupted = False
     for place, measure in enumerate(measures):
@@ -50,11 +50,11 @@ def run_measures(
 
 
 class _Share:
-    """What a measure may claim of the time that is left.
+    """Share of the remaining time that a measure may use.
 
     Args:
         left: Seconds left.
-        coming: The measure and all that come after it.
+        coming: The measure and all after it.
     """
 
     def __init__(self, left: float, coming: Sequence[Measure]) -> None:
@@ -64,7 +64,7 @@ class _Share:
         self._last = len(coming) == 1
 
     def allowed(self, measure: Measure, forecast: float) -> float:
-        """Return the seconds that a measure gets, 0 where it does not fit."""
+        """Return the time limit of a measure in seconds, 0 if it does not fit."""
         if measure.essential:
             return math.inf
         if not forecast:
@@ -127,7 +127,7 @@ def _taken(
 
 
 def grace_of(site: Site, allowance: Allowance) -> float:
-    """Return how late a measure may be: by its own share, and within the budget."""
+    """Return by how many seconds a measure may exceed its time limit."""
     spare = site.left_s + _LATE * site.budget_s - allowance.seconds
     return min(_GRACE * allowance.seconds, max(spare, 0.0))
 
@@ -152,7 +152,7 @@ def _labelled(site: Site, measure: Measure, row: dict[str, Any]) -> dict[str, An
 
 
 def not_reached(measure: Measure) -> Measured:
-    """Return the outcome of a measure that an interrupt came before."""
+    """Return the outcome of a measure that did not start before an interrupt."""
     return Measured(
         measure=measure.name,
         status="interrupted",

@@ -1,4 +1,4 @@
-"""Progress of a survey at a terminal: what runs, what is next, what remains."""
+"""Progress of a survey in a terminal: what runs, what is next, the time left."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ class Progress:
 
     Args:
         wanted: Whether the caller wants progress.
-        stream: Where it goes.
+        stream: Stream to write to.
     """
 
     def __init__(self, *, wanted: bool, stream: TextIO | None = None) -> None:
@@ -23,7 +23,7 @@ class Progress:
 
     @contextmanager
     def open(self) -> Iterator["Progress"]:
-        """Show a line while inside, and clear it behind."""
+        """Show a line inside the context, and clear it after."""
         if not self._shown:
             yield self
             return
@@ -35,7 +35,7 @@ class Progress:
             yield self
 
     def tell(self, name: str, rest: Sequence[str], *, left_s: float) -> None:
-        """Say what runs now, what comes next and how much time remains."""
+        """Show what runs now, what comes next and how much time is left."""
         if callable(self._update):
             following = f", next {rest[0]}" if rest else ""
             more = f" and {len(rest) - 1} more" if len(rest) > 1 else ""

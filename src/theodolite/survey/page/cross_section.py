@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from ..records.whole_survey import Survey
 
 _LEFT, _RIGHT = 58, 10
-# All columns fit a wide screen down to this width; more of them scroll.
+# Columns are at least this wide; if they do not fit the screen, it scrolls.
 _WIDE, _NARROWEST, _BROADEST = 990.0, 4.9, 150.0
 _HEADING, _GAP, _MAP_TALL = 25, 12, 44
-# Bars of shares reach the top at this at least: a scale of nothing shows noise.
+# The scale of shares ends at this value or higher, so that it does not magnify noise.
 _LEAST_SHARE = 0.1
 _LEAST_BAR = 1.5
 _TALL = {"heat": 96, "line": 58, "dots": 62, "bars": 44}
@@ -45,13 +45,13 @@ _KINDS = ("residual", "plain", "stem", "head")
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """All that the drawings of one page share, so that two sides compare.
+    """Data shared by the drawings of one page, so that two sides are comparable.
 
     Attributes:
         columns: Blocks in order of depth.
         pitch: Width of a column.
         marks: Numbers by side and quantity.
-        ratios: What the colours must tell apart.
+        ratios: Ratios that the colours must distinguish.
     """
 
     columns: tuple[Column, ...]
@@ -69,7 +69,7 @@ class Section:
 
 
 def section_of(sides: Sequence[Side], columns: tuple[Column, ...]) -> Section:
-    """Return what is to be drawn of all sides."""
+    """Return the data to draw for all sides."""
     pitch = _WIDE / max(len(columns), 1)
     return Section(
         columns=columns,
@@ -147,7 +147,7 @@ def rows_by_depth(survey: "Survey") -> Rows:
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """Return names without the front that all share, cut from the left.
+    """Return names without their common prefix; long ones are cut from the left.
 
     Example:
         >>> short_names(["model.layers.0", "model.layers.1"])
@@ -170,7 +170,7 @@ def _heading(text: str, at: float) -> Markup:
 
 
 def _map(section: Section, side: Side, at: float) -> Markup:
-    """Draw bodies, skips and norms, as one path per look."""
+    """Draw bodies, skips and norms, as one SVG path per style."""
     top, gap = at + _HEADING, min(3.0, section.pitch * 0.12)
     wide = section.pitch - 2 * gap
     paths: dict[str, list[str]] = {}
@@ -296,7 +296,7 @@ def _marks(
             continue
         x, y = section.middle(index), scale(mark[0])
         if track.kind == "bars":
-            # A share of nothing is seen to be measured.
+            # Draw a share of 0 too, to show that it was measured.
             half, base = section.pitch * 0.36, scale(0.0)
             top = min(y, base - _LEAST_BAR)
             bars.append(rectangle(x - half, top, 2 * half, base - top))
@@ -324,7 +324,7 @@ def _names(section: Section, names: Sequence[str], at: float) -> Markup:
 
 
 def _columns(section: Section, side: Side, tall: float) -> Iterator[Markup]:
-    """Yield what a pointer or the keyboard chooses."""
+    """Yield the areas that the mouse or the keyboard selects."""
     wide = section.pitch
     for column in section.columns:
         left = section.left(column.index)

@@ -1,4 +1,4 @@
-"""What a survey has at each depth: blocks as columns, quantities as tracks."""
+"""Numbers of a survey at each depth: blocks as columns, quantities as tracks."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,8 +24,8 @@ class Column:
 
     Attributes:
         index: Its number, from 0.
-        name: What it is called.
-        blocks: The block on each side, where there is one.
+        name: Its name.
+        blocks: The block on each side, if there is one.
     """
 
     index: int
@@ -39,7 +39,7 @@ class Side:
 
     Attributes:
         key: ``"a"``, or ``"b"`` for the second of two.
-        word: What the page calls it; empty if it is the only one.
+        word: Its name on the page; empty if it is the only side.
         survey: The survey.
         rows: All its rows.
         by_block: Rows by the name of their block; a module's rows are its block's.
@@ -74,9 +74,9 @@ class Track:
     """Numbers along the depth.
 
     Attributes:
-        quantity: What they are.
-        title: What the drawing calls them.
-        measure: Which measure they come from.
+        quantity: Name of the quantity.
+        title: Its title in the drawing.
+        measure: Name of the measure.
         kind: Dots with errors, joined by a line, bars, or a strip of colours.
         reference: Value of a dashed line.
         log: Whether the scale is logarithmic.
@@ -99,7 +99,7 @@ class Track:
         ]
 
     def why_missing(self, side: Side) -> str:
-        """Say why there is nothing to draw."""
+        """Return why there is nothing to draw."""
         for one in side.survey.measured:
             if one.measure == self.measure:
                 return one.reason or "this network has none."

@@ -1,4 +1,4 @@
-"""Charts of a survey that are of the whole network."""
+"""Charts of a survey about the whole network."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -55,7 +55,7 @@ def spectrum(
     Args:
         rows: Rows of each side.
         sides: The sides.
-        names: What each side's values are of.
+        names: Name of what each side's values describe.
         label: What the drawing shows.
     """
     mine = [one.where(quantity="singular_value") for one in rows]
@@ -103,7 +103,7 @@ def _density(sides: Sequence[Side]) -> Markup | None:
     series = _of_network(sides, "density", "node")
     if series is None:
         return None
-    # Far below the peak there is noise, which a logarithm would show at length.
+    # Far below the peak there is only noise, which a logarithmic scale would magnify.
     top = max(p[1] for one in series for p in one.points)
     shown = tuple(
         replace(one, points=tuple(p for p in one.points if p[1] > 1e-7 * top))

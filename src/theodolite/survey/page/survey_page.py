@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from ..comparing.comparison import Comparison
 
 _SEVERITIES = ("sick", "warning", "note", "good")
-# Longer tables are in the downloads, and by block; here are their first lines.
+# The page shows this many lines of a table; downloads and blocks have the others.
 _LONGEST_TABLE = 400
-# With more blocks than these, over all sides, the page leaves out the spectra of blocks
-# and the numbers of modules, which downloads hold: it stays below 3 MB.
+# With more blocks than this, over all sides, the page leaves out the spectra of blocks
+# and the numbers of modules, so that it stays below 3 MB; downloads have them.
 _MOST_SPECTRA, _MOST_WITH_MODULES = 450, 600
 
 
@@ -179,7 +179,7 @@ def _gauge(finding: Finding, shared: SharedSvg) -> str | None:
 
 
 def _block(column: Column, sides: Sequence[Side], n_columns: int) -> dict[str, Any]:
-    """Return what the page shows of one block when it is chosen."""
+    """Return what the page shows for a selected block."""
     n_blocks = n_columns * len(sides)
     rows = [side.rows_of(column) for side in sides]
     names = [f"{side.word} {column.name}".strip() for side in sides]
@@ -273,7 +273,7 @@ def _compared(comparison: "Comparison") -> dict[str, Any]:
 
 
 def _data(survey: Survey) -> dict[str, Any]:
-    """Return a survey as its JSON is, with the rows of each measure as tables."""
+    """Return a survey as in its JSON, with the rows of each measure as tables."""
     content = survey.to_dict()
     measured = [
         {**one, "rows": as_tables(one["rows"])} for one in content.pop("measured")

@@ -36,11 +36,11 @@ def written_value(row: Row) -> str:
 
 
 def which(row: Row, block: str | None = None) -> str:
-    """Say which number of its quantity a row is.
+    """Return words that say which number of its quantity a row holds.
 
     Args:
         row: The row, or its labels.
-        block: The block that the table is of, which need not be named again.
+        block: The block of the table, which is not named again.
 
     Example:
         >>> which({"block": "a.0", "module": "a.0.conv", "rank": 1}, block="a.0")
@@ -64,7 +64,7 @@ def number_lines(
 
     Args:
         rows: The rows of each side.
-        blocks: The block of each side, if the table is of one block.
+        blocks: The block of each side, if the table describes one block.
     """
     lines: dict[tuple[str, str], dict[str, Any]] = {}
     for place, mine in enumerate(rows):

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from ..watching.course import Course
     from ..watching.course import Series as Line
 
-# More lines than these are drawn as colours.
+# More lines than this are drawn as colours.
 _MOST_LINES = 6
-# A drawing is no finer than this; longer trainings are thinned evenly.
+# A drawing has at most this many points; longer trainings are thinned evenly.
 _MOST_POINTS, _MOST_COLUMNS = 600, 150
-# What the page shows first, if it was measured; the rest follows in its own order.
+# Quantities that the page shows first, if measured; the others keep their order.
 _FIRST = ("loss", "sharpness", "rate_over_stable", "gradient_norm", "branch_gain")
 
 
@@ -101,7 +101,7 @@ def _heat_map(quantity: str, lines: Sequence["Line"]) -> Markup:
 
 
 def _thinned(rows: Rows, most: int) -> Rows:
-    """Return at most this many rows, evenly, the last among them."""
+    """Return at most this many rows, evenly spaced, including the last."""
     every = -(-len(rows) // most)
     return rows[(len(rows) - 1) % every :: every] if every > 1 else rows
 

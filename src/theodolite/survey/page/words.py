@@ -131,7 +131,7 @@ MEASURES: dict[str, str] = {
 
 
 def word(quantity: str) -> Word:
-    """Return the words for a quantity; its own name made readable if none are known.
+    """Return the words for a quantity, or its name made readable.
 
     Example:
         >>> word("branch_gain").name, word("brand_new/number").name

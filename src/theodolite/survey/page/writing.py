@@ -1,4 +1,4 @@
-"""The page as a file: whole or not at all."""
+"""Write the page as a file, atomically."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ def write_page(shown: Shown, path: str | Path) -> Path:
     """Write a survey, a comparison or a watched training as one HTML file.
 
     Args:
-        shown: What to show.
+        shown: The survey, comparison or watched training.
         path: File to write.
 
     Returns:

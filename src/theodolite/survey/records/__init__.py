@@ -1,5 +1,5 @@
-"""What a survey is, as data: blocks, outcomes of measures, findings, advice; no torch.
+"""A survey as data: blocks, outcomes of measures, findings, advice; no torch.
 
 Start at ``whole_survey.py``. ``schema.py`` writes any of them as strict JSON and reads
-it back; ``telling.py`` is what a terminal and a notebook show.
+it back; ``telling.py`` makes what a terminal and a notebook show.
 """

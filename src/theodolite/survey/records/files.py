@@ -1,4 +1,4 @@
-"""Surveys, comparisons and courses as files: whole or not at all."""
+"""Write surveys, comparisons and courses as files, atomically."""
 
 import json
 from collections.abc import Mapping

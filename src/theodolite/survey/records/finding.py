@@ -1,4 +1,4 @@
-"""What the numbers mean, and what to do about it."""
+"""Findings, advice, and trials of advice."""
 
 import math
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ class Finding:
         rule: Its name.
         severity: How bad it is.
         title: One line in plain words.
-        says: Two or three sentences for somebody who does not know the papers.
-        quantity: The row's quantity that it judges.
-        value: The number, NaN where it was not finite.
+        says: Two or three sentences for a reader who does not know the papers.
+        quantity: Quantity of the row that it judges.
+        value: The number, NaN if it was not finite.
         error: Its error.
-        threshold: What it is held against.
+        threshold: The threshold of the rule.
         above: Whether it fires above the threshold, or below.
         where: Names of the blocks or modules concerned.
         source: Theorem, figure or study that gives the threshold.
-        study: ``paper/study`` that backs it, or ``""``.
-        confidence: How well the rule is founded.
-        n_samples: Samples that the number was taken on, if that is known.
-        of_samples: Samples that were given for it.
+        study: ``paper/study`` that supports it, or ``""``.
+        confidence: How strong the evidence for the rule is.
+        n_samples: Number of samples used for the number, if known.
+        of_samples: Number of samples given.
     """
 
     rule: str
@@ -53,7 +53,7 @@ class Finding:
 
     @property
     def on_samples(self) -> str:
-        """Words for a number that was not taken on all samples, else nothing."""
+        """Words for the samples used, empty if all were used."""
         if self.n_samples is None or self.of_samples is None:
             return ""
         return on_samples((self.n_samples, self.of_samples))
@@ -61,16 +61,16 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """Advice put to the test: both networks trained from equal seeds and batches.
+    """Result of training with and without the advice, from equal seeds and batches.
 
     Attributes:
-        difference: Mean over seeds of the loss with the advice less that without.
+        difference: Loss with the advice minus loss without, mean over seeds.
         low: Lower end of its interval.
         high: Upper end.
-        n_seeds: Pairs of trainings.
-        steps: Updates of each.
-        helped: ``"yes"``, ``"no"``, or ``"open"`` where the interval holds zero.
-        said: One sentence.
+        n_seeds: Number of pairs of trainings.
+        steps: Updates per training.
+        helped: ``"yes"``, ``"no"``, or ``"open"`` if the trial cannot decide.
+        said: The result in one sentence.
     """
 
     difference: float = math.nan
@@ -91,7 +91,7 @@ class Advice:
         title: One line.
         code: The lines that apply it, given ``model``, ``inputs``, ``optimizer``.
         kind: What is changed.
-        trial: How it did, where it was tried.
+        trial: Result of its trial, if it was tried.
     """
 
     rule: str

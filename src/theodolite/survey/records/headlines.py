@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def headlines(survey: "Survey") -> list[tuple[str, str]]:
-    """Return at most 10 pairs of a name and what is said of it."""
+    """Return at most 10 pairs of a name and its value in words."""
     return [(name, text) for name, tell in _HEADLINES if (text := tell(survey))]
 
 
 def figure(row: Row) -> str:
-    """Return a row's value with its error, and its samples where they are not all.
+    """Return a row's value with its error, and its samples if not all were used.
 
     Example:
         >>> figure({"value": 2.0, "error": 0.125, "n_samples": 8, "of_samples": 64})
@@ -47,7 +47,7 @@ def _loss(survey: "Survey") -> str:
 
 
 def _by_depth(quantity: str) -> Callable[["Survey"], str]:
-    """Tell a quantity of the first and the last block, and its extremes."""
+    """Return words for a quantity at the first and the last block, and its extremes."""
 
     def tell(survey: "Survey") -> str:
         rows = survey.find(quantity)
@@ -78,7 +78,7 @@ def _curvature(survey: "Survey") -> str:
 
 
 def _rates(survey: "Survey") -> str:
-    """Tell the rates by the samples that they were taken on, since lines are cut."""
+    """Return words for the rates, grouped by their samples, since lines are cut."""
     briefs: dict[str, list[str]] = {}
     for row in survey.find("stable_rate"):
         brief = f"{row.get('optimizer')} {_brief(row)}"

@@ -1,4 +1,4 @@
-"""What became of one measure."""
+"""The outcome of one measure."""
 
 import math
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ MeasureStatus = Literal[
     "done", "partial", "skipped", "refused", "failed", "interrupted"
 ]
 
-# What a row says in place of a number whose error is as large as itself.
+# Text in a row in place of a number whose error is as large as the number.
 NOT_RESOLVED = "not resolved"
 
 
@@ -20,18 +20,18 @@ class Measured:
     """The outcome of one measure: its rows, or why there are none.
 
     A row has ``measure``, ``quantity``, ``value``, ``error``, ``norm_mode``, ``seed``
-    and its labels. A value that is not finite is None, and ``nonfinite`` says what it
-    was, or that it is not resolved, so that rows are strict JSON. ``n_samples`` and
-    ``of_samples`` say on how many of the samples given a number was taken.
+    and its labels. A value that is not finite is None, so that rows are strict JSON;
+    ``nonfinite`` says what it was, or that it is not resolved. ``n_samples`` and
+    ``of_samples`` say how many samples were used, and how many were given.
 
     Attributes:
         measure: Its name.
-        status: ``"done"``; ``"partial"``, stopped by its allowance; ``"skipped"``, the
-            budget did not reach; ``"refused"``, this model cannot be measured so;
+        status: ``"done"``; ``"partial"``, stopped by its time limit; ``"skipped"``, the
+            budget was too small; ``"refused"``, it does not apply to this model;
             ``"failed"``; or ``"interrupted"``.
-        reason: One sentence where it is not done; of a skipped one what it would take.
-        rows: What was measured.
-        cost: What it cost.
+        reason: One sentence if it is not done; if skipped, the time that it needs.
+        rows: The measured rows.
+        cost: Its cost.
         forecast_s: Seconds that it was expected to take.
     """
 
@@ -50,7 +50,7 @@ class Measured:
 
 
 def samples_of(row: Row) -> tuple[int, int] | None:
-    """Return how many samples a row used, of how many; None if it does not say.
+    """Return how many samples a row used, and how many were given; None if unknown.
 
     Example:
         >>> samples_of({"n_samples": 2, "n_parts": 4, "of_samples": 256})
@@ -63,7 +63,7 @@ def samples_of(row: Row) -> tuple[int, int] | None:
 
 
 def on_samples(samples: tuple[int, int] | None) -> str:
-    """Return words for a number that was not taken on all samples, else nothing.
+    """Return words for the samples used, empty if all were used.
 
     Example:
         >>> on_samples((8, 256)), on_samples((256, 256)), on_samples(None)
@@ -75,12 +75,12 @@ def on_samples(samples: tuple[int, int] | None) -> str:
 
 
 def on_fewest(rows: Iterable[Row]) -> str:
-    """Return words for the fewest samples that a row was taken on, if not on all."""
+    """Return words for the smallest sample count of rows, empty if all were used."""
     return on_samples(min(filter(None, map(samples_of, rows)), default=None))
 
 
 def _finite(row: Row) -> dict[str, Any]:
-    """Return a row of strict JSON."""
+    """Return the row as strict JSON values."""
     finite = dict(to_json_values(row))
     if _unbounded(finite.get("value")):
         said = finite.get("nonfinite", str(row["value"]))

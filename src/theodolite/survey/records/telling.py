@@ -1,4 +1,4 @@
-"""What a terminal and a notebook show of a survey."""
+"""A survey as text for a terminal and HTML for a notebook."""
 
 from collections.abc import Iterator
 from html import escape
@@ -43,7 +43,7 @@ def _lines(survey: "Survey") -> Iterator[str]:
 
 
 def title_of(survey: "Survey") -> str:
-    """Return what was surveyed, in a line."""
+    """Return one line that describes the surveyed model."""
     made_up = " on MADE-UP inputs" if survey.inputs.startswith("made up") else ""
     return (
         f"{survey.title}: {survey.n_parameters:,} parameters in {len(survey.blocks)} "
@@ -53,7 +53,7 @@ def title_of(survey: "Survey") -> str:
 
 
 def batches_of(survey: "Survey") -> str:
-    """Return words for the batch that numbers are of, where several were given."""
+    """Return words for the measured batch, if several were given."""
     given = survey.settings.get("n_batches", 1)
     return f", batch 1 of {given}" if given > 1 else ""
 
@@ -97,7 +97,7 @@ def _findings(survey: "Survey") -> Iterator[str]:
 
 
 def _finding(finding: "Finding") -> str:
-    """Return a line that fits; the quantity is cut before its number is."""
+    """Return a line that fits; the name of the quantity is cut, not its number."""
     head, number = f"{_MARKS[finding.severity]} {finding.title}", _number(finding)
     room = COLUMNS - len(head) - len(number) - 4
     quantity = finding.quantity

@@ -32,24 +32,24 @@ FORMAT = 1
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Survey:
-    """What a survey found; prints as a compact table.
+    """The result of a survey; prints as a compact table.
 
     Attributes:
-        title: What was surveyed.
-        n_parameters: Its parameters.
+        title: Name of the model.
+        n_parameters: Number of its parameters.
         blocks: Its map, in order of depth.
         measured: Outcome of each measure, in the order in which they ran.
         findings: What the numbers mean, worst first.
-        advice: What to do, what is most likely to help first.
-        unsupported: Layers that an instrument cannot handle, a sentence each.
+        advice: What to change, most promising first.
+        unsupported: Layers that an instrument cannot handle, one sentence each.
         inputs: Where the inputs came from; ``"made up: …"`` if they are random.
-        budget_s: Seconds that it was given.
-        cost: What all measures cost.
+        budget_s: Its budget in seconds.
+        cost: Cost of all measures.
         seed: Seed of all random numbers.
         norm_mode: Statistics that normalisation layers used.
         norm_layers: Under ``as_is``, the names of norm layers that were in ``train``
             mode and of those in ``eval`` mode.
-        settings: Loss, batch sizes, facts of the optimiser, versions.
+        settings: Loss, batch sizes, settings of the optimiser, versions.
     """
 
     title: str
@@ -72,19 +72,19 @@ class Survey:
         return Rows.joined(each.rows for each in self.measured)
 
     def find(self, quantity: str, **labels: Any) -> Rows:
-        """Return the rows of a quantity that carry these labels; none is no error."""
+        """Return the rows of a quantity with these labels; there may be none."""
         return self.rows().where(quantity=quantity, **labels)
 
     def number(self, quantity: str, **labels: Any) -> Row | None:
-        """Return the one row of a quantity, None unless there is just one."""
+        """Return the only row of a quantity, or None if there is not exactly one."""
         rows = self.find(quantity, **labels)
         return rows[0] if len(rows) == 1 else None
 
     def outcome(self, measure: str) -> Measured:
-        """Return what became of a measure.
+        """Return the outcome of a measure.
 
         Raises:
-            UnknownNameError: The survey has none of this name.
+            UnknownNameError: The survey has no measure of this name.
         """
         for each in self.measured:
             if each.measure == measure:
@@ -93,7 +93,7 @@ class Survey:
 
     @property
     def why_empty(self) -> str:
-        """Why no measure but the map has a number; empty where one has."""
+        """Why no measure except the map has rows; empty if one has."""
         others = [each for each in self.measured if each.measure != "map"]
         if any(len(each.rows) for each in others):
             return ""
@@ -108,7 +108,7 @@ class Survey:
         """Read what :meth:`to_dict` wrote.
 
         Raises:
-            ConfigError: It is something else, or of another version.
+            ConfigError: The values are not a survey, or of another version.
         """
         try:
             return read_record(cls, content, number=FORMAT)

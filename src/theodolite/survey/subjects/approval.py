@@ -1,8 +1,8 @@
-"""Whether the code that a SPEC names may run: decided here, before any of it loads.
+"""Decide whether the code that a SPEC names may run, before any of it is loaded.
 
-Three kinds of SPEC run no code but that of theodolite and transformers. The two others
-name a callable: of a Python file, which always takes a question, or of a module, which
-takes one unless it is a model of a known library and its arguments name no file.
+Some kinds of SPEC run only code of theodolite and transformers. The two others name a
+callable. A callable of a Python file always needs approval. One of a module needs it
+unless it is a model of a known library and its arguments name no file.
 """
 
 import re
@@ -21,8 +21,8 @@ from theodolite.core import not_trusted
 from .imported import attribute, module_of, read_source
 from .specs import ApprovedSpec, Spec, parse_spec
 
-# Where known libraries keep models and losses, each with the module of its registry of
-# models, the function that looks one up there and the one that makes it from its name.
+# Modules with models and losses of known libraries; for each, the module of its model
+# registry, the function that looks up a name and the one that makes the model.
 _LIBRARIES: dict[str, tuple[str, ...]] = {
     "torch.nn": (),
     "torchvision.models": ("torchvision.models", "get_model_builder", "get_model"),
@@ -38,19 +38,19 @@ _PLAIN_WORD = re.compile(r"[\w.-]*")
 def approve(
     text: str, *, trust: bool = False, ask: Callable[[str], None] | None = None
 ) -> ApprovedSpec:
-    """Parse a SPEC and have the code that it names approved.
+    """Return a parsed SPEC whose code may run.
 
     Args:
         text: The SPEC of a model or of a loss.
-        trust: Whether code of others may run.
-        ask: Called with what would run where ``trust`` is not given; raises to refuse.
+        trust: Whether foreign code may run.
+        ask: Called with what would run if ``trust`` is not given; raises to refuse.
 
     Returns:
-        What :func:`subject_of` takes in place of a text.
+        The approved SPEC, which :func:`subject_of` takes in place of a text.
 
     Raises:
-        ConfigError: The SPEC is not understood, or names code of others that nobody
-            allowed to run.
+        ConfigError: The SPEC cannot be parsed, or names foreign code that was not
+            approved.
 
     Example:
         >>> approve("torch.nn:Linear(4, 3)").spec.args
@@ -71,7 +71,7 @@ rights: read it, then pass --trust, or trust=True from Python
 
 
 def _code_of_others(spec: Spec) -> str:
-    """Return what of others a SPEC would run, in words; empty where it runs nothing."""
+    """Return words for the foreign code that a SPEC would run; empty if none."""
     if spec.kind == "file":
         return f"the Python file {spec.place}"
     return spec.text if spec.kind == "module" and not _is_known(spec) else ""
@@ -98,7 +98,7 @@ def _is_within(module: str, package: str) -> bool:
 
 
 def _is_registered(value: Any, *registry: str) -> bool:
-    """Return whether a library has a function among its models."""
+    """Return whether a function is in a library's model registry."""
     if not registry:
         return False
     home, look_up, make = registry
@@ -107,7 +107,7 @@ def _is_registered(value: Any, *registry: str) -> bool:
         return True
     try:
         return getattr(library, look_up)(value.__name__) is value
-    except Exception:  # each library says no in its own way
+    except Exception:  # each library raises its own errors
         return False
 
 
@@ -122,7 +122,7 @@ def _names_a_file(spec: Spec) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value is of numbers, None and words without separators."""
+    """Return whether a value holds only numbers, None and words without separators."""
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     if isinstance(value, str):

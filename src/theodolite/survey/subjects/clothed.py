@@ -1,4 +1,4 @@
-"""A model with all that a survey needs of it."""
+"""A model with its batches and its loss."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

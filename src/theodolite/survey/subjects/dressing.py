@@ -1,4 +1,4 @@
-"""From a live module to a subject: data, labels and a loss found where not given."""
+"""Make a subject from a live module; find data, labels and loss if not given."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,9 +33,9 @@ from .made_up import (
 from .targets import Aim, aim_for, fitted, loss_for, named_aim, named_loss
 
 BATCH_SIZE, N_BATCHES = 32, 4
-# Batches that are read of a loader, of which even the count takes reading it.
+# Number of batches read from a loader, whose length may be unknown.
 MOST_STREAMED = 16
-# Models above so many parameters get a quarter of the samples by default.
+# Models with more parameters get a quarter of the samples by default.
 _LARGE = 50_000_000
 
 
@@ -54,21 +54,21 @@ def dress(
     labels_known: bool = True,
     code: str = "",
 ) -> Subject:
-    """Return a model with data and a loss; what is not given is found from the model.
+    """Return a model with data and a loss; missing ones are derived from the model.
 
     Args:
-        model: Any module; left as found. Of a compiled one, the module inside is used.
-        batches: As instruments take them; made up by default, and said to be. Of a
-            loader the first 16.
-        loss: A loss, its name, or nothing, for the one that outputs and targets
+        model: Any module; not changed. If it is compiled, the original module is used.
+        batches: As instruments take them; by default random, and reported as made up.
+            Of a loader, the first 16.
+        loss: A loss, or its name; by default the one that outputs and targets
             suggest.
-        shape: Of one made-up sample, where the model does not tell.
-        batch_size: Samples of a made-up batch; 32, or 8 of a large model.
+        shape: Shape of one made-up sample, if the model does not define it.
+        batch_size: Samples of a made-up batch; 32, or 8 for a large model.
         n_batches: Number of made-up batches.
-        seed: Of made-up inputs and labels.
-        title: What to call the model; its class by default.
+        seed: Seed of made-up inputs and labels.
+        title: Name of the model; its class by default.
         inputs: Where given batches come from.
-        labels_known: Whether the labels of given batches are anybody's.
+        labels_known: Whether the labels of given batches are real.
         code: Lines of Python that make the model.
 
     Raises:
@@ -87,7 +87,7 @@ def dress(
         return _made_up(model, loss, shape, size, n_batches, seed, named)
     most = None if isinstance(batches, list) else MOST_STREAMED
     read = read_batches(batches, max_batches=most)
-    # A tuple of batches would be read as one batch by the next who reads it.
+    # A tuple of batches would later be read as one batch.
     read = list(read) if isinstance(read, tuple) else read
     if samples_in(read[0]) == 0:
         raise SubjectError("the first batch has no samples: pass batches with some")
@@ -109,7 +109,7 @@ def dress(
 def _given(
     model: nn.Module, given: Sequence[Batch], loss: Loss | str | None, seed: int
 ) -> tuple[Sequence[Batch], Aim, bool]:
-    """Return batches with targets, the aim, and whether targets came with them."""
+    """Return batches with targets, the aim, and whether the targets were given."""
     if loss is not None and not isinstance(loss, str):
         return given, Aim(loss, "loss as given"), True
     if not _has_targets(given[0]):
@@ -131,7 +131,7 @@ def _count(model: nn.Module) -> int:
 
 
 def check_seed(seed: int) -> None:
-    """Refuse what torch and NumPy cannot draw from."""
+    """Refuse a seed that torch and NumPy cannot use."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**62:
         raise ConfigError(
             f"the seed is {seed!r}: pass a whole number from 0 to below 2**62"
@@ -139,7 +139,7 @@ def check_seed(seed: int) -> None:
 
 
 def check_sizes(batch_size: int | None, n_batches: int) -> None:
-    """Refuse what are no numbers of samples and batches."""
+    """Refuse invalid numbers of samples and batches."""
     batch_size = BATCH_SIZE if batch_size is None else batch_size
     for name, size in (("batch size", batch_size), ("number of batches", n_batches)):
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
@@ -191,7 +191,7 @@ def _with_targets(
     """Pair inputs with random targets; if the model returns its loss, only inputs."""
     if aim.draw is None:
         return {inputs.name: x} if inputs.name else x
-    # Two samples tell the shape that outputs have.
+    # Two samples show the shape of the outputs.
     outputs = run_once(model, x[:2])
     parts = [aim.draw(outputs, generator) for _ in range((len(x) + 1) // 2)]
     device = place_of(model)[0]
@@ -206,7 +206,7 @@ def _made_up_by_name(
     seed: int,
     named: Mapping[str, Any],
 ) -> Subject:
-    """Dress a model of transformers, which names its inputs and has its own loss."""
+    """Return a subject for a transformers model, with its own inputs and loss."""
     generator = torch.Generator().manual_seed(seed)
     one, _, _ = made_up_batch(model, 1, torch.Generator().manual_seed(seed))
     check_room(sum(part.nbytes for part in one.values()), size * n_batches)
@@ -283,7 +283,7 @@ def _aim_of(model: nn.Module, batch: Batch) -> Aim:
 def _labelled(
     model: nn.Module, given: Sequence[Batch], loss: str | None, seed: int
 ) -> tuple[list[Batch], Aim]:
-    """Make up labels for inputs that came without."""
+    """Return inputs with made-up labels."""
     generator = torch.Generator().manual_seed(seed)
     aim: Aim | None = None
     made: list[Batch] = []

@@ -1,4 +1,4 @@
-"""What a model's first layers say about the inputs that it takes."""
+"""Guess the inputs that a model takes from its first layers."""
 
 import inspect
 import math
@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 
-# Sides of images, tried in this order; a stem that strides is made for larger ones.
+# Image sizes, tried in this order; a stem with stride expects larger images.
 _SMALL = (32, 28, 64, 224, 96, 128, 16, 256, 8, 299)
 _LARGE = (64, 224, 96, 128, 32, 256, 299, 384, 512)
 _VOLUMES, _SIGNALS = (16, 32, 64), (64, 256, 1024, 4096, 16000)
 _LENGTHS = (16, 32, 8, 64, 128, 4)
 
-# Layers that name their channels and no size: axes of space, and where channels are.
+# Layers that fix channels but no size: spatial axes, attribute with the channels.
 _BY_CHANNELS: dict[type, tuple[int, str]] = {
     nn.BatchNorm2d: (2, "num_features"),
     nn.BatchNorm3d: (3, "num_features"),
@@ -31,12 +31,12 @@ _BY_CHANNELS: dict[type, tuple[int, str]] = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """A kind of input that a layer would take.
+    """A kind of input that a layer accepts.
 
     Attributes:
-        shape: Of one sample.
+        shape: Shape of one sample.
         ids: Number of token ids to draw from; 0 for real numbers.
-        because: The layer that says so, in words.
+        because: The layer that suggests it, in words.
     """
 
     shape: tuple[int, ...]
@@ -49,7 +49,7 @@ class Wanted:
 
 
 def candidates(model: nn.Module) -> Iterator[Wanted]:
-    """Yield inputs that a model may want, the likeliest first."""
+    """Yield kinds of inputs that a model may take, most likely first."""
     seen: set[tuple[Any, ...]] = set()
     for one in _all(model):
         key = one.shape, one.ids
@@ -65,13 +65,13 @@ def _all(model: nn.Module) -> Iterator[Wanted]:
         kinds = list(_of_layer(layer, f"{type(layer).__name__} {name!r}"))
         yield from kinds
         count += bool(kinds)
-        # The layers that come first are enough: later ones see other things.
+        # The first layers are enough: later ones read other values.
         if count == 4:
             return
 
 
 def _declared(model: nn.Module) -> Iterator[Wanted]:
-    """Yield what a model says of itself, as timm's and torchvision's do."""
+    """Yield inputs that a model declares, as those of timm and torchvision do."""
     example = getattr(model, "example_input_array", None)  # of Lightning
     if isinstance(example, torch.Tensor) and example.ndim > 1:
         if example.is_floating_point():
@@ -153,7 +153,7 @@ def _of_parameters(layer: nn.Module, what: str) -> Iterator[Wanted]:
 
 
 def required_arguments(model: nn.Module) -> list[str]:
-    """Return the names of what ``forward`` wants and has no default for."""
+    """Return the names of the arguments of ``forward`` without a default."""
     try:
         given = inspect.signature(model.forward).parameters.values()
     except (TypeError, ValueError):

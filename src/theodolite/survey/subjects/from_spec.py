@@ -1,4 +1,4 @@
-"""From a SPEC to a subject."""
+"""Make a subject from a SPEC."""
 
 import shlex
 from collections.abc import Sequence
@@ -39,21 +39,21 @@ def subject_of(
 
     Args:
         spec: A zoo name, ``package.module:callable(args)``, ``path.py:callable(args)``
-            or ``hf:CONFIG.json``; or what :func:`approve` made of one.
+            or ``hf:CONFIG.json``; or the result of :func:`approve`.
         data: Name of a dataset, folder of images or ``FILE.npz``; made up by default.
         loss: A loss, its name, ``package.module:function`` or ``path.py:function``;
-            what outputs and targets suggest by default.
-        weights: safetensors, or a checkpoint of tensors alone.
-        shape: Of one made-up sample, where the model does not tell.
-        batch_size: Samples per batch; 32 by default, 8 made-up ones of a large model.
+            by default one that fits outputs and targets.
+        weights: A safetensors file, or a checkpoint that holds only tensors.
+        shape: Shape of one made-up sample, if the model does not define it.
+        batch_size: Samples per batch; 32 by default, or 8 if made up for a large model.
         n_batches: Number of batches.
-        trust: Whether code may run that is no model of a known library: Python files,
-            and callables of other modules.
-        seed: Of the weights, and of made-up or chosen samples.
-        device: Where the model lives; where it was made by default.
+        trust: Whether foreign code may run, which is no model of a known library:
+            Python files, and callables of other modules.
+        seed: Seed of the weights, and of made-up or chosen samples.
+        device: Device of the model; by default the one it was made on.
 
     Raises:
-        TheodoliteError: In one sentence, what is wrong and what to pass.
+        TheodoliteError: An argument is wrong; the message says what to pass.
 
     Example:
         >>> subject_of("mnist-chain", data="mnist5k", batch_size=8).inputs
@@ -105,7 +105,7 @@ def _on(model: nn.Module, device: str | None) -> nn.Module:
 
 
 def _model(approved: ApprovedSpec, seed: int) -> tuple[nn.Module, tuple[int, ...], str]:
-    """Return the model, the shape of a sample where it is known, and code for it."""
+    """Return the model, the shape of a sample if known, and code that makes it."""
     spec = approved.spec
     code = f"model = theodolite.survey.subject_of({spec.text!r}, seed={seed}).model"
     if spec.kind == "zoo":

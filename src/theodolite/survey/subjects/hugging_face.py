@@ -1,4 +1,4 @@
-"""Models of transformers: from a local config, and the inputs that they name."""
+"""Transformers models from a local config, and inputs for them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +14,9 @@ from theodolite.core import SubjectError
 from .imported import error_text, seeded
 from .made_up import place_of
 
-# Tokens of a made-up text, and samples of a made-up sound.
+# Length of a made-up text in tokens, and of a made-up sound in samples.
 _LENGTH, _SOUND = 16, 4000
-# Settings that make transformers fetch code or kernels, or have timm read files.
+# Settings that make transformers download code or kernels, or make timm read files.
 _OF_OTHERS = (
     "auto_map",
     "attn_implementation",
@@ -25,7 +25,7 @@ _OF_OTHERS = (
     "checkpoint_path",
 )
 _OFF = {"use_cache": False, "use_pretrained_backbone": False}
-# Heads, the likeliest first; which of them a config allows, transformers says.
+# Heads, most likely first; transformers knows which of them a config allows.
 _HEADS = (
     "ImageClassification",
     "Seq2SeqLM",
@@ -40,8 +40,8 @@ _HEADS = (
 def model_from_config(path: Path | str, *, seed: int) -> nn.Module:
     """Make a transformers model with random weights from a ``config.json``.
 
-    Nothing is downloaded, and no code but that of transformers is run. The head is the
-    one that ``architectures`` names, or the likeliest for its kind.
+    Nothing is downloaded, and only code of transformers is run. The head is the one
+    that ``architectures`` names, or the most likely one for its kind.
     """
     settings = _settings(Path(path))
     transformers = _library()
@@ -64,7 +64,7 @@ def model_from_config(path: Path | str, *, seed: int) -> nn.Module:
 
 
 def _without_code(value: Any) -> Any:
-    """Return settings without those that name code, kernels or files of others."""
+    """Return settings without those that name foreign code, kernels or files."""
     if isinstance(value, list):
         return [_without_code(one) for one in value]
     if not isinstance(value, dict):
@@ -107,7 +107,7 @@ def _library() -> Any:
 
 @contextmanager
 def _offline() -> Iterator[None]:
-    """Keep transformers and timm from the hub, where configs may name backbones."""
+    """Keep transformers and timm offline: configs may name backbones on the hub."""
     from huggingface_hub import constants
 
     before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
@@ -132,14 +132,14 @@ def _built(transformers: Any, config: Any) -> nn.Module:
 
 
 def is_hugging_face(model: nn.Module) -> bool:
-    """Return whether a model is one of transformers, without importing them."""
+    """Return whether a model is from transformers, without importing the library."""
     return hasattr(model, "main_input_name") and hasattr(model, "config")
 
 
 def made_up_batch(
     model: Any, samples: int, generator: torch.Generator
 ) -> tuple[dict[str, Tensor], Tensor | None, str]:
-    """Draw inputs, and labels where the head wants any, for a transformers model.
+    """Return random inputs, and labels if the head needs any, for a transformers model.
 
     Returns:
         Keyword arguments of the model, labels or None, and what they are in words.
@@ -211,14 +211,14 @@ def _labels(model: Any, inputs: Tensor, generator: torch.Generator) -> Tensor | 
 def own_loss(model: nn.Module, batch: Any) -> Tensor:
     """Return the loss that a model computes from labels, as those of transformers do.
 
-    Labels stand beside the inputs, so that the model alone is what maps see.
+    Labels are kept apart from the inputs, so that the map shows the model alone.
     """
     inputs, labels = batch
     return loss_in(model(**inputs, labels=labels))
 
 
 def loss_in(outputs: Any) -> Any:
-    """Return what a model put out by the name of a loss, or None."""
+    """Return the output of a model that is named ``loss``, or None."""
     named = (
         outputs if isinstance(outputs, Mapping) else getattr(outputs, "__dict__", {})
     )
@@ -226,10 +226,10 @@ def loss_in(outputs: Any) -> Any:
 
 
 class LabelsApart:
-    """Batches of keyword arguments with their labels beside them; read lazily.
+    """Batches of keyword arguments, with labels split off; read lazily.
 
     Args:
-        batches: The batches; those without labels stay as they are.
+        batches: The batches; those without labels are not changed.
     """
 
     def __init__(self, batches: Sequence[Any]) -> None:
@@ -243,7 +243,7 @@ class LabelsApart:
 
 
 def labels_apart(batch: Any) -> Any:
-    """Return keyword arguments and labels as a pair, where labels are among them."""
+    """Return keyword arguments and labels as a pair, if there are labels."""
     if not isinstance(batch, Mapping) or "labels" not in batch:
         return batch
     inputs = {name: one for name, one in batch.items() if name != "labels"}

@@ -23,7 +23,7 @@ def model_of(approved: ApprovedSpec, *, seed: int) -> nn.Module:
     """Make the model that a SPEC of a module or file names.
 
     Args:
-        approved: Which callable, with which arguments.
+        approved: The SPEC of the callable and its arguments.
         seed: Seed of the random numbers that its construction draws.
     """
     spec, made = approved.spec, callable_of(approved)
@@ -80,7 +80,7 @@ def module_of(spec: Spec) -> ModuleType:
 
 
 def read_source(path: str) -> bytes:
-    """Read a Python file; nothing of it runs."""
+    """Return the source of a Python file; no code runs."""
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError) as error:
@@ -124,7 +124,7 @@ def _beside(path: str) -> Iterator[None]:
 
 
 def attribute(home: Any, name: str, place: str) -> Any:
-    """Return the object with a dotted name in a module, or say which names exist."""
+    """Return the object with a dotted name in a module; an error lists the names."""
     value = home
     for part in name.split("."):
         try:

@@ -14,7 +14,7 @@ from theodolite.instruments import preserve
 from .first_layer import Wanted, candidates, required_arguments
 from .imported import error_text
 
-# Trials are quick; a model that takes none of so many takes none that we know.
+# Most inputs to try; a model that accepts none of them needs something else.
 _MOST_TRIALS = 64
 
 
@@ -24,8 +24,8 @@ class Found:
 
     Attributes:
         wanted: Their kind.
-        name: Keyword that they go by, where the model takes them by name.
-        outputs: The model's outputs for two of them.
+        name: Keyword of the inputs, if the model takes them by name.
+        outputs: The model's outputs for two samples.
     """
 
     wanted: Wanted
@@ -36,15 +36,15 @@ class Found:
 def find_inputs(
     model: nn.Module, shape: tuple[int, ...] | None = None, *, seed: int = 0
 ) -> Found:
-    """Find inputs that a model takes, by trying what its first layers suggest.
+    """Return inputs that a model accepts, by trying what its first layers suggest.
 
     Args:
-        model: The model; left as found.
-        shape: Of one sample, where it is known.
-        seed: Of the inputs.
+        model: The model; not changed.
+        shape: Shape of one sample, if known.
+        seed: Seed of the inputs.
 
     Raises:
-        SubjectError: None was found; says what to pass.
+        SubjectError: No inputs were found; the message says what to pass.
     """
     check_model(model)
     names = required_arguments(model)
@@ -72,14 +72,14 @@ def find_inputs(
             return working
         if whole and unbounded is None:
             unbounded = working
-    # A model that returns NaN for every input is sick, and the survey reports that.
+    # A model that returns NaN for every input is accepted; the survey reports it.
     if unbounded is not None:
         return unbounded
     raise SubjectError(_advice(model, tried, last))
 
 
 def check_model(model: nn.Module) -> None:
-    """Refuse a model whose parameters have no numbers."""
+    """Refuse a model whose parameters hold no data."""
     lazy = [
         n for n, p in model.named_parameters() if isinstance(p, UninitializedParameter)
     ]
@@ -95,7 +95,7 @@ def check_model(model: nn.Module) -> None:
 
 
 def drawn(wanted: Wanted, samples: int, model: nn.Module, seed: int) -> Tensor:
-    """Draw samples of a kind, in the type and on the device of a model."""
+    """Return random samples of a kind, with the dtype and device of a model."""
     generator = torch.Generator().manual_seed(seed)
     size = (samples, *wanted.shape)
     device, dtype = place_of(model)
@@ -115,7 +115,7 @@ def check_room(sample_bytes: int, samples: int) -> None:
 
 
 def place_of(model: nn.Module) -> tuple[torch.device, torch.dtype]:
-    """Return device and real type of a model."""
+    """Return the device and floating-point dtype of a model."""
     tensors = [*model.parameters(), *model.buffers()]
     real = [t for t in tensors if t.is_floating_point()]
     if not real:
@@ -131,13 +131,13 @@ def run_once(model: nn.Module, inputs: Any) -> Any:
 
 
 def _of_two(outputs: Any) -> list[Tensor]:
-    """Return the outputs of a pass of two samples, one for each, or one loss."""
+    """Return the outputs of two samples: one per sample, or one loss."""
     tensors = real_tensors(outputs)
     return [t for t in tensors if t.ndim == 0 or (len(t) == 2 and t.numel())]
 
 
 def real_tensors(outputs: Any, depth: int = 3) -> list[Tensor]:
-    """List the tensors of real numbers in what a model put out."""
+    """List the real tensors in a model's output."""
     if isinstance(outputs, Tensor):
         return [outputs] if outputs.is_floating_point() else []
     if depth == 0 or isinstance(outputs, str):

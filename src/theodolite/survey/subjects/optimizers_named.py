@@ -1,4 +1,4 @@
-"""An optimiser as a command line writes it."""
+"""An optimiser from the text of a command line."""
 
 from typing import Any
 

@@ -24,17 +24,17 @@ _TARGETS = ("labels", "y", "Y", "targets", "label", "y_train")
 def read_data(
     source: str, model: nn.Module, *, batch_size: int, n_batches: int, seed: int
 ) -> tuple[Batches, str]:
-    """Read samples and bring them into the shape that a model takes.
+    """Return samples in the shape that a model takes.
 
     Args:
         source: Name of a dataset, folder of images, or ``FILE.npz``.
-        model: Who they are for.
+        model: The model that will read them.
         batch_size: Samples per batch.
-        n_batches: Most batches.
-        seed: Of which samples are taken.
+        n_batches: Largest number of batches.
+        seed: Seed of the choice of samples.
 
     Returns:
-        Batches, with targets where there are any, and what they are in words.
+        Batches, with targets if there are any, and a description in words.
     """
     path = Path(source)
     if path.suffix == ".npz":
@@ -78,7 +78,7 @@ def _from_folder(
 
 
 def _scaled(inputs: np.ndarray) -> np.ndarray:
-    """Bring images to (samples, channels, height, width) of mean 0 and deviation 1."""
+    """Return images (samples, channels, height, width) with mean 0 and deviation 1."""
     if inputs.ndim < 3:
         return np.asarray(inputs, dtype=np.float32)
     scaled, _ = datasets.standardise_channels(inputs)
@@ -121,8 +121,8 @@ def _from_file(path: Path) -> tuple[np.ndarray, np.ndarray | None, str]:
 
 
 def _refuse_others(path: Path) -> None:
-    """Raise where a file is no archive, or an OSError where it cannot be read."""
-    # Given a path instead, this would call what it may not read no archive.
+    """Raise if a file is no archive; raise OSError if it cannot be read."""
+    # Given a path, this would report an unreadable file as no archive.
     with path.open("rb") as file:
         archive = zipfile.is_zipfile(file)
     if not archive:
@@ -133,7 +133,7 @@ def _refuse_others(path: Path) -> None:
 
 
 def _numbers(array: np.ndarray, what: str, path: Path) -> np.ndarray:
-    """Return real numbers in a type and byte order that torch takes."""
+    """Return real numbers in a dtype and byte order that torch accepts."""
     kind = array.dtype.kind
     if kind not in "fiub" or not array.ndim or not array.size:
         raise DataError(
@@ -156,7 +156,7 @@ def _numbers(array: np.ndarray, what: str, path: Path) -> np.ndarray:
 
 
 def _shaped(x: Tensor, model: nn.Module) -> tuple[Tensor, str]:
-    """Return samples as the model takes them, and what was done to them."""
+    """Return samples in the model's shape, and words for the changes made."""
     device, dtype = place_of(model)
     if x.dtype == torch.uint8:
         x = x.float() / 255
@@ -180,7 +180,7 @@ def _shaped(x: Tensor, model: nn.Module) -> tuple[Tensor, str]:
 
 
 def _changes(x: Tensor, model: nn.Module) -> list[tuple[Any, str]]:
-    """List what may be done to samples to fit a model, the least first."""
+    """List changes that may make samples fit a model, smallest first."""
     changes: list[tuple[Any, str]] = [(lambda x: x, "")]
     if x.ndim == 4 and x.shape[1] == 1:
         changes.append(

@@ -1,4 +1,4 @@
-"""What a SPEC says: which model, and with which arguments."""
+"""Parse a SPEC: which model, and with which arguments."""
 
 import ast
 import re
@@ -16,11 +16,11 @@ FORMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """A SPEC, understood.
+    """A parsed SPEC.
 
     Attributes:
-        text: As it was written, without spaces around it.
-        kind: What it names.
+        text: The original text, without spaces around it.
+        kind: Kind of what it names.
         place: Zoo name, module, path of a file or of a config.
         name: The callable of a module or file, dotted where it is nested.
         args: Positional arguments.
@@ -37,13 +37,13 @@ class Spec:
 
 @dataclass(frozen=True)
 class ApprovedSpec:
-    """A SPEC whose code may run, which is all that loaders take.
+    """A SPEC whose code may run; loaders take no other.
 
-    :func:`theodolite.survey.approve` makes one, after a question where it needs one.
+    :func:`theodolite.survey.approve` makes one, and asks the user if needed.
 
     Attributes:
         spec: The SPEC.
-        source: What the file said when it was approved, where the SPEC names one.
+        source: Source of the file when it was approved, if the SPEC names a file.
     """
 
     spec: Spec
@@ -51,7 +51,7 @@ class ApprovedSpec:
 
 
 def parse_spec(text: str) -> Spec:
-    """Understand a SPEC; nothing is imported or read.
+    """Return the parsed SPEC; nothing is imported or read.
 
     Example:
         >>> parse_spec("torchvision.models:resnet18(num_classes=10)").kwargs

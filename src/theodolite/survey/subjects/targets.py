@@ -42,7 +42,7 @@ class TokenLoss(nn.Module):
         return functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
 
 
-# Names of outputs that are no class scores.
+# Names of outputs that are not class scores.
 _FEATURES = ("last_hidden_state", "hidden_states", "features", "pooler_output")
 LOSSES: dict[str, Callable[[], nn.Module]] = {
     "cross-entropy": nn.CrossEntropyLoss,
@@ -52,7 +52,7 @@ LOSSES: dict[str, Callable[[], nn.Module]] = {
     "bce": nn.BCEWithLogitsLoss,
     "nll": nn.NLLLoss,
 }
-# Labels that cross-entropy leaves out, as torch does.
+# Label that cross-entropy ignores, as in torch.
 _IGNORED = -100
 _OF_NUMBERS = ("mse", "half-square", "l1", "bce")
 
@@ -65,16 +65,16 @@ def named_loss(name: str) -> nn.Module:
 
 
 def fitted(name: str, outputs: Any, targets: Tensor) -> Tensor:
-    """Return targets as a named loss wants them: classes as rows of 0 and 1.
+    """Return targets in the form that a named loss needs, such as one-hot classes.
 
     Raises:
-        SubjectError: They do not go with the outputs.
+        SubjectError: They do not match the outputs.
     """
     tensor, _ = main_tensor(outputs)
     if name not in _OF_NUMBERS or targets.is_floating_point():
         return targets
     shape = (len(targets), *tensor.shape[1:])
-    for axis in (1, -1):  # where classes stand: behind the samples, or last
+    for axis in (1, -1):  # axis of the classes: 1, or the last
         classes = tensor.shape[axis] if tensor.ndim > 1 else 1
         rows = (*targets.shape, classes)
         moved = rows if axis == -1 else (rows[0], rows[-1], *rows[1:-1])
@@ -101,9 +101,9 @@ class Aim:
     """The labels and the loss that a model is measured with.
 
     Attributes:
-        loss: Of outputs and targets, or of model and batch.
-        says: Which loss, and of what, in a few words.
-        draw: Draws targets for outputs with a generator; None where none are needed.
+        loss: A function of outputs and targets, or of model and batch.
+        says: The loss and its targets, in a few words.
+        draw: Draws targets for outputs with a generator; None if none are needed.
     """
 
     loss: Loss
@@ -112,12 +112,12 @@ class Aim:
 
 
 def aim_for(outputs: Any, *, of_tokens: bool = False) -> Aim:
-    """Choose labels and a loss for outputs of unknown meaning.
+    """Return labels and a loss for outputs of unknown meaning.
 
-    Classes where there is a row of scores a sample, or a token; real numbers otherwise.
+    Labels are classes if samples or tokens have rows of scores, else real numbers.
 
     Args:
-        outputs: What the model put out.
+        outputs: Outputs of the model.
         of_tokens: Whether its inputs were token ids.
     """
     tensor, which = main_tensor(outputs)
@@ -200,10 +200,10 @@ def _numbers(outputs: Any, generator: torch.Generator) -> Tensor:
 
 
 def loss_for(outputs: Any, targets: Tensor) -> Aim:
-    """Choose a loss for outputs and targets that were given.
+    """Return a loss for outputs and targets that were given.
 
     Raises:
-        SubjectError: They do not go together in any way that we know.
+        SubjectError: No known loss fits them.
     """
     tensor, which = main_tensor(outputs)
     aim = _loss_for_tensor(tensor, targets)
@@ -232,7 +232,7 @@ def _loss_for_tensor(tensor: Tensor, targets: Tensor) -> Aim:
 
 
 def _check_classes(targets: Tensor, n: int, *, ignored: int = 0) -> None:
-    """Refuse labels that are no classes of so many outputs."""
+    """Refuse labels that are not classes of this many outputs."""
     wrong = targets[(targets < 0) & (targets != ignored)]
     if wrong.numel():
         raise SubjectError(
@@ -248,7 +248,7 @@ def _check_classes(targets: Tensor, n: int, *, ignored: int = 0) -> None:
 
 
 def main_tensor(outputs: Any) -> tuple[Tensor, str | int]:
-    """Return the tensor nearest to logits in what a model put out, and where it is."""
+    """Return the tensor in a model's output most like logits, and its place."""
     if isinstance(outputs, Tensor):
         return outputs, ""
     if isinstance(outputs, Mapping):
@@ -282,7 +282,7 @@ def _of(which: str | int) -> str:
 
 
 def picked(loss: Any, which: str | int) -> Loss:
-    """Return a loss of model and batch that holds one of several outputs to targets."""
+    """Return a loss of model and batch that compares one of several outputs."""
 
     def loss_of_one_output(model: nn.Module, batch: Any) -> Tensor:
         outputs = run_model(model, batch)
@@ -296,7 +296,7 @@ def picked(loss: Any, which: str | int) -> Loss:
 
 
 def _own_value(which: str | int) -> Loss:
-    """Return the loss that a model puts out by itself."""
+    """Return the loss that a model returns itself."""
 
     def own_loss(model: nn.Module, batch: Any) -> Tensor:
         return main_tensor(run_model(model, batch))[0]

@@ -10,20 +10,20 @@ from torch import Tensor, nn
 
 from theodolite.core import SubjectError
 
-# Where checkpoints of others keep the weights, and what wrappers put before names.
+# Keys of the weights in foreign checkpoints, and prefixes that wrappers add to names.
 _HOMES = ("state_dict", "model_state_dict", "model", "module", "params", "net")
 _PREFIXES = ("module.", "_orig_mod.", "model.", "net.")
 
 
 def load_weights(model: nn.Module, path: Path | str) -> str:
-    """Put the weights of a file into a model.
+    """Load the weights of a file into a model.
 
     Args:
-        model: The model; all of its parameters and buffers must be there.
-        path: ``.safetensors``, or what ``torch.save`` wrote of tensors alone.
+        model: The model; the file must have all of its parameters and buffers.
+        path: ``.safetensors``, or a file of ``torch.save`` that holds only tensors.
 
     Returns:
-        Where they come from, in a few words.
+        A few words about where the weights come from.
 
     Raises:
         SubjectError: The file cannot be read, holds more than tensors, or is of
@@ -83,7 +83,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def _tensors(read: Any, path: Path | str) -> dict[str, Tensor]:
-    """Return the tensors by name, of a state or of a checkpoint around one."""
+    """Return the tensors by name, from a state dict or a checkpoint with one."""
     for home in ("", *_HOMES):
         tensors = read.get(home) if home and isinstance(read, Mapping) else read
         if isinstance(tensors, Mapping):
@@ -97,7 +97,7 @@ def _tensors(read: Any, path: Path | str) -> dict[str, Tensor]:
 
 
 def _renamed(tensors: dict[str, Tensor], wanted: set[str]) -> dict[str, Tensor]:
-    """Remove prefixes of wrappers from all names, if more names fit then."""
+    """Remove prefixes of wrappers from all names, if more names match then."""
     choices = [tensors]
     for prefix in _PREFIXES:
         if all(name.startswith(prefix) for name in tensors):
@@ -109,7 +109,7 @@ def _renamed(tensors: dict[str, Tensor], wanted: set[str]) -> dict[str, Tensor]:
 def _check(
     tensors: Mapping[str, Tensor], state: Mapping[str, Tensor], path: Path | str
 ) -> None:
-    # Counters of batches decide nothing that is measured.
+    # Batch counters have no effect on measurements.
     missing = [n for n in state if n not in tensors and "num_batches_tracked" not in n]
     if missing:
         spare = [name for name in tensors if name not in state]

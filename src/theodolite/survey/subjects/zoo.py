@@ -27,9 +27,9 @@ class Inhabitant:
     """A network of the zoo.
 
     Attributes:
-        says: What it is, in a line.
+        says: Its description in one line.
         make: Makes it from a seed.
-        shape: Of a sample; empty where the model tells itself.
+        shape: Shape of a sample; empty if the model itself defines it.
     """
 
     says: str

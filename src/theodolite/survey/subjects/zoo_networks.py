@@ -14,9 +14,9 @@ class ClassicBlock(nn.Module):
     """Convolutions with batch norm, then the skip is added, then ReLU.
 
     Args:
-        into: Channels that come.
+        into: Input channels.
         inner: Channels of the branch.
-        stride: Of the 3×3 convolution, and of the skip.
+        stride: Stride of the 3×3 convolution, and of the skip.
         bottleneck: Whether a branch is 1×1, 3×3, 1×1, with four times the channels.
     """
 
@@ -56,7 +56,7 @@ class ClassicResnet(nn.Module):
     Args:
         blocks: Number of blocks of every stage.
         bottleneck: Kind of the blocks.
-        large: Whether the stem is one of 7×7 with a maximum, for large images.
+        large: Whether the stem is a 7×7 convolution with max pooling, for large images.
         width: Channels of the first stage.
         classes: Number of outputs.
 
@@ -107,7 +107,7 @@ def _convolution(into: int, out: int, kernel: int, stride: int) -> nn.Conv2d:
 
 
 class AttentionBlock(nn.Module):
-    """Self-attention and a network of two layers, each with a norm and a skip.
+    """Self-attention and a two-layer MLP, each with a norm and a skip.
 
     Args:
         width: Features of a token.

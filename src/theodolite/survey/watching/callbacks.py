@@ -1,4 +1,4 @@
-"""The watch of a plain loop, in trainers of Lightning and Hugging Face."""
+"""Callbacks for Lightning and Hugging Face that watch a training."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -46,23 +46,23 @@ def watch(
         every: Steps between two measurements.
         loss: The loss that is differentiated for ``sharpness``: the module that the
             loop calls, whose targets are then seen; or any loss, such as a function,
-            with ``batches``. Of models that return a loss, theirs.
-        batches: What to measure on, always the same; compares better along steps than
-            the batch of each.
+            with ``batches``. A model that returns its loss needs none.
+        batches: Fixed batches to measure on; numbers of different steps are then easier
+            to compare.
         quantities: Names among ``loss``, ``sharpness``, ``gradient_norm``,
             ``branch_gain``, ``effective_depth``, ``weight_norm``, ``rate``,
             ``forward_rms``, ``dead_share``; by default those of the first seven that
             this model has.
         norm_mode: Statistics that normalisation layers use while measuring; by default
             every module keeps its mode, unless the model draws random numbers: then
-            all but norm layers are measured in eval mode. Other modes set all norm
-            layers, and put all else into eval mode.
+            all except norm layers are measured in eval mode. Other modes set all norm
+            layers, and put all other modules into eval mode.
         seed: Seed of all random numbers.
         live: Whether to draw in a terminal; elsewhere nothing is drawn.
         html: File to write a page to at the end.
 
     Returns:
-        A context; its ``course()`` is what was seen so far.
+        A context; its ``course()`` returns what was measured so far.
 
     Raises:
         ConfigError: An argument is of the wrong kind.
@@ -218,7 +218,7 @@ class Watch:
         return own_loss if self._loss is None and self._seen.own else self._loss
 
     def _value(self) -> Any:
-        """Return the loss of the training, or what computes it on given batches."""
+        """Return the loss of the training, or a function for it on given batches."""
         loss, mode = self._loss, self._logbook.scene.norm_mode
         if self._batches is None or loss is None:
             return self._seen.value
@@ -250,7 +250,7 @@ def _check(model: Any, optimizer: Any, every: Any) -> None:
 
 
 def check_every(every: Any) -> None:
-    """Refuse what is no number of steps."""
+    """Refuse an invalid number of steps."""
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         raise ConfigError(
             f"every is {every!r}: pass a whole number of steps from 1 up, such as 100"

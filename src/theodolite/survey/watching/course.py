@@ -12,7 +12,7 @@ from ..records.files import write_json
 from ..records.outcomes import on_fewest
 
 _COLUMNS = 100
-# Labels that tell the numbers of one quantity and step apart.
+# Labels that distinguish the numbers of one quantity and step.
 _WHICH = ("block", "module", "group")
 
 
@@ -21,16 +21,16 @@ class Course:
     """Quantities measured during a training.
 
     Attributes:
-        title: What was trained.
-        every: Steps from one look to the next.
-        steps: Updates that were made under watch.
+        title: Name of the trained model.
+        every: Steps between two measurements.
+        steps: Number of updates watched.
         measured: Flat rows, each with its ``step``.
         failures: What could not be measured, with the reason.
-        cost: What watching cost.
+        cost: Cost of the measurements.
         norm_mode: Statistics that normalisation layers used while measuring.
         norm_layers: Under ``as_is``, the names of norm layers that were in ``train``
-            mode at the last look and of those in ``eval`` mode.
-        settings: Facts of the optimiser and the loss.
+            mode at the last measurement and of those in ``eval`` mode.
+        settings: Settings of the optimiser and the loss.
     """
 
     title: str
@@ -101,7 +101,7 @@ class Series:
     """One number along the steps.
 
     Attributes:
-        of: Which of its quantity's numbers, such as the block; empty if it is one.
+        of: Which number of its quantity, such as the block; empty if there is one.
         rows: One row per step.
     """
 

@@ -37,11 +37,11 @@ from .signals import Glimpse, glimpse
 
 Found = dict[str, Any]
 
-# Samples on which the network's parts are recorded and its paths are followed.
+# Samples used to record the network's parts and to measure its paths.
 _CHARTED, _FOLLOWED = 8, 4
-# Sharpness to a hundredth, by so many products at most; see its error.
+# Sharpness to 1 %, by at most this many products; see its error.
 _TOLERANCE, _PRODUCTS = 1e-2, 60
-# Samples whose signals are looked at.
+# Samples whose signals are measured.
 _LOOKED_AT = 64
 
 DEFAULT = (
@@ -61,18 +61,18 @@ class Scene:
 
     Attributes:
         norm_mode: Statistics that normalisation layers use while measuring.
-        title: What is trained, known at the first look.
+        title: Name of the model, known at the first measurement.
         seed: Seed of all random numbers.
-        insist: Whether what cannot be measured is a failure, or is noted and left out.
+        insist: Whether a quantity that cannot be measured is a failure, or left out.
         optimizer: Returns the optimiser in use, if it is known.
         missing: What was left out, with the reason.
         over: Whether the training has ended, so that gradients are old.
-        loss_samples: On how many of how many samples the loss is taken, if on fewer
-            than were given.
+        loss_samples: Number of samples that the loss uses and number given, if they
+            differ.
         chart: The network's parts, once they are recorded.
-        norm_layers: Names of norm layers by their mode at the last look, under
+        norm_layers: Names of norm layers by their mode at the last measurement, under
             ``as_is``.
-        spent_s: Seconds of wall time that looks took.
+        spent_s: Seconds of wall time that measurements took.
     """
 
     norm_mode: NormMode
@@ -136,7 +136,7 @@ class _Look:
 
 
 class _LackingError(Exception):
-    """What a quantity needs was not given, and the defaults can do without it."""
+    """A quantity lacks an input; if it is a default quantity, it is left out."""
 
 
 def _number(quantity: str, value: float, error: float | None, **labels: Any) -> Found:

@@ -14,15 +14,15 @@ from theodolite.core import MeasurementError
 class Seen:
     """Keeps the batches that a training passes through its model, at chosen steps.
 
-    Passes without gradients are somebody's validation and are left alone.
+    Passes without gradients are validation and are ignored.
 
     Args:
         model: The model, as the loop calls it.
-        loss: The loss; of a module, the targets are seen too.
-        wanted: Says whether the step at hand is looked at.
+        loss: The loss; if it is a module, the targets are seen too.
+        wanted: Returns whether the current step is measured.
 
     Attributes:
-        value: The loss that the training computed, NaN where it was not seen.
+        value: The loss that the training computed, NaN if it was not seen.
         own: Whether the model computes its loss itself.
     """
 
@@ -58,7 +58,7 @@ class Seen:
         self._inputs, self._targets, self.value = None, None, math.nan
 
     def batch(self) -> Any:
-        """Return the last batch: a pair where targets are known.
+        """Return the last batch: a pair if targets are known.
 
         Raises:
             MeasurementError: The model was not called, or its call cannot be repeated.

@@ -31,9 +31,9 @@ class Glimpse:
     """The signals of one forward pass.
 
     Attributes:
-        samples: Samples that passed.
+        samples: Number of samples.
         rms: Root mean square of each value that was tapped, and its error.
-        units: What each activation gave.
+        units: Counts of the units of each activation.
     """
 
     samples: int
@@ -41,7 +41,7 @@ class Glimpse:
     units: dict[int, UnitCounts] = field(default_factory=dict)
 
     def sizes(self, chart: Chart) -> Iterator[Found]:
-        """Yield the size of what leaves each block."""
+        """Yield the size of each block's output."""
         for stretch in chart.stretches:
             if stretch.output in self.rms:
                 value, error = self.rms[stretch.output]
@@ -66,8 +66,8 @@ class Glimpse:
     def dead(self, chart: Chart) -> Iterator[Found]:
         """Yield the share of each activation's units that no sample activates.
 
-        Of $n$ samples none shows a unit that lives for a share of $3/n$ of all data
-        with a chance of 5 %; that is the error.
+        A unit that is active on a share $3/n$ of all data stays zero on $n$ samples
+        with probability 5 %; so the error is $3/n$.
         """
         seen: dict[str, int] = {}
         for activation in chart.anatomy.activations:
@@ -91,7 +91,7 @@ def glimpse(
     Args:
         model: The model.
         batch: The samples.
-        chart: Which values to look at.
+        chart: Map of the model, with the values to measure.
         norm_mode: Statistics that normalisation layers use.
     """
     seen = Glimpse(samples=samples_in(batch) or 1)

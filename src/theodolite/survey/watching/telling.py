@@ -13,7 +13,7 @@ from ..records.outcomes import on_samples, samples_of
 from .course import which
 
 _BARS = "▁▂▃▄▅▆▇█"
-# With names and numbers beside it, a line of 80 letters.
+# With names and numbers, a line has 80 characters.
 _WIDTH = 28
 
 
@@ -70,7 +70,7 @@ class Telling:
         self._display = Live(
             console=Console(file=self._stream),
             auto_refresh=False,
-            # What is printed into a file goes there still.
+            # Output redirected to a file still goes there.
             redirect_stdout=is_terminal(sys.stdout),
         )
         self._display.start()
@@ -79,7 +79,7 @@ class Telling:
         self._display.update(drawn(self.rows, self.last), refresh=True)
 
     def _attempt(self, action: Callable[[], None]) -> None:
-        """Draw; if the terminal fails, keep the rows all the same."""
+        """Draw; if the terminal fails, the rows are kept."""
         try:
             action()
         except Exception as error:
@@ -115,7 +115,7 @@ def drawn(rows: Iterable[Row], step: int) -> Any:
 
 
 def lines_of(rows: Iterable[Row]) -> dict[str, list[tuple[float, float | None]]]:
-    """Return the numbers of each quantity by step; of several, the largest.
+    """Return the numbers of each quantity by step; the largest if there are several.
 
     Example:
         >>> rows = [{"quantity": "gain", "block": b, "step": 0, "value": v, "error": 0}
@@ -147,9 +147,9 @@ def _among(members: set[str]) -> str:
 
 
 def sparkline(values: list[float]) -> str:
-    """Return numbers as one line of block characters; of many, the last ones.
+    """Return the last numbers as one line of block characters.
 
-    Ratios count where positive numbers span more than a decade.
+    If positive numbers span more than a decade, the scale is logarithmic.
 
     Example:
         >>> sparkline([0.0, 1.0, 2.0, 7.0]), sparkline([3.0, 3.0])

@@ -1,1 +1,1 @@
-"""A survey from end to end: dress, plan, measure, find, advise."""
+"""A survey from end to end: make the subject, plan, measure, find, advise."""

@@ -56,31 +56,31 @@ def survey(
     tries: bool = False,
     progress: bool = True,
 ) -> Survey:
-    """Survey a network: what its skips and norms do, what that means, what to change.
+    """Return a survey of a network: measurements, findings, and advice what to change.
 
-    Measures run in order of what they tell per second until the budget is spent; what
-    does not fit is said, with what it would take. Ctrl-C gives the survey of what is
-    done. Modules are measured in the mode they are in, and ``norm_layers`` of the
-    survey names the norm layers in train and in eval mode. Where a network draws random
-    numbers, as dropout does in train mode, all modules but norm layers are measured in
-    eval mode, and ``settings`` say so.
+    Measures run, most useful per second first, until the budget is spent; the survey
+    lists those that did not fit, and the time they need. Ctrl-C returns what was
+    measured so far. Modules are measured in the mode they are in; ``norm_layers`` of
+    the survey names the norm layers in train and in eval mode. If a network draws random
+    numbers, as dropout does in train mode, all modules except norm layers are measured
+    in eval mode, and ``settings`` say so.
 
     Args:
-        model: Any module, left as found, bit for bit; or a subject that
+        model: Any module, never changed; or a subject that
             :func:`theodolite.survey.subject_of` made.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them,
-            of which the first 16 are read; made up by default, and said to be.
-        loss: A torch loss module, ``loss(model, batch) -> scalar``, the name of a loss,
-            or nothing, for the one that outputs and targets suggest.
+            of which the first 16 are read; by default random, and reported as made up.
+        loss: A torch loss module, ``loss(model, batch) -> scalar``, or the name of a
+            loss; by default one that fits outputs and targets.
         budget: Time to spend, such as ``"1min"``, ``"90s"``, or seconds.
         optimizer: The torch optimiser in use, for its rate, decay and state.
-        norm_mode: Statistics that normalisation layers use; by default each those of
-            the mode it is in. Other modes set all norm layers, and put all else into
-            eval mode.
+        norm_mode: Statistics that normalisation layers use; by default each layer
+            keeps its mode. Other modes set all norm layers, and put all other modules
+            into eval mode.
         seed: Seed of all random numbers.
         measures: Names of measures; all by default.
-        tries: Whether to put advice to the test, for as long again as the budget.
-        progress: Whether to show progress, at a terminal.
+        tries: Whether to try the advice by training; takes up to the budget again.
+        progress: Whether to show progress in a terminal.
 
     Returns:
         The survey; print it, or look at ``findings``, ``advice`` and ``rows()``.
@@ -148,7 +148,7 @@ def _size(model: nn.Module | Subject) -> int:
 
 
 def _seen(site: Site) -> dict[str, Any]:
-    """Return what a site knows besides what was measured."""
+    """Return the fields of the survey that come from the site, not from measures."""
     return {
         "blocks": _blocks(site),
         "settings": _settings(site),
@@ -183,7 +183,7 @@ def _subject(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
 def _judged(survey: Survey) -> Survey:
     """Return the survey with findings and advice.
 
-    A note is no reason to re-initialise weights.
+    Findings that are only notes do not advise to re-initialise weights.
     """
     findings = find(survey)
     notes = {each.rule for each in findings if each.severity == "note"}
@@ -264,7 +264,7 @@ def _settings(site: Site) -> dict[str, Any]:
 
 
 def _device(site: Site) -> str:
-    """Return where the parameters are, or the data of a model that has none."""
+    """Return the device of the parameters, or of the data if there are none."""
     held = next(iter(site.model.parameters()), None)
     tensors = [held] if held is not None else tensors_in(site.batch)
     return str(tensors[0].device) if tensors else "cpu"

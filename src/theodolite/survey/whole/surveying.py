@@ -61,7 +61,7 @@ def survey(
     Measures run, most useful per second first, until the budget is spent; the survey
     lists those that did not fit, and the time they need. Ctrl-C returns what was
     measured so far. Modules are measured in the mode they are in; ``norm_layers`` of
-    the survey names the norm layers in train and in eval mode. If a network draws random
+    the survey names the norm layers in train and in eval mode. If it draws random
     numbers, as dropout does in train mode, all modules except norm layers are measured
     in eval mode, and ``settings`` say so.
 

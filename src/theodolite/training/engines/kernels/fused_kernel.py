@@ -56,7 +56,7 @@ class Buffers(NamedTuple):
 def make_buffers(
     depth: int, width: int, data: tuple[np.ndarray, np.ndarray], samples: int
 ) -> Buffers:
-    """Return a room for data that :func:`grouped` has cut into groups."""
+    """Return buffers for data that :func:`grouped` has cut into groups."""
     dtype = data[0].dtype
     side, number, size = blocks(width, dtype.itemsize)
     group = side * number * lane_count(dtype.itemsize)

@@ -43,7 +43,7 @@ class Buffers(NamedTuple):
 def make_buffers(
     depth: int, root: np.ndarray, target: np.ndarray, dtype: np.dtype
 ) -> Buffers:
-    """Return a room with the root of the moments in the first slot of h."""
+    """Return buffers with the root of the moments in the first slot of h."""
     d, side = len(root), padded(len(root), SPAN)
     slot = side * side
     sizes = (depth * d * side, depth * d * side, (depth + 1) * slot, 4 * slot, slot)

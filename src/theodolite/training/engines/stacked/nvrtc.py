@@ -14,7 +14,7 @@ from torch import Tensor
 
 from theodolite.core import TheodoliteError
 
-# Of what NVRTC writes about a program, so much is quoted.
+# Number of characters of NVRTC's log that an error quotes.
 _QUOTED = 300
 # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, in percent.
 _CARVEOUT = 9
@@ -112,7 +112,7 @@ def compiled(source: str) -> bytes:
 
 
 def _held(nvrtc: ctypes.CDLL, what: str, program: ctypes.c_void_p) -> bytes:
-    """Return something that NVRTC holds of a program."""
+    """Return data of a program that NVRTC holds, such as its log."""
     size = ctypes.c_size_t()
     getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
     text = ctypes.create_string_buffer(size.value)
@@ -142,7 +142,7 @@ def _nvrtc() -> ctypes.CDLL:
 
 
 def _check(code: int) -> None:
-    """Raise what the driver calls an error."""
+    """Raise if the driver returned an error code."""
     if code:
         text = ctypes.c_char_p()
         _driver().cuGetErrorString(code, ctypes.byref(text))

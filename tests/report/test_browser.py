@@ -46,9 +46,19 @@ def choose(page, name, value):
     page.locator(f"[data-filter='{name}']").select_option(value)
 
 
+def wait_until(page, condition, arg=None):
+    """Wait for a condition: the page's policy forbids the polling of Playwright."""
+    for _ in range(3000):
+        if page.evaluate(condition, arg):
+            return
+        page.wait_for_timeout(20)
+    pytest.fail(f"after a minute this does not hold: {condition}")
+
+
 def find(page, words):
     page.locator("#find").fill(words)
-    page.wait_for_function(
+    wait_until(
+        page,
         "words => document.documentElement.classList.contains('narrowed') === !!words",
         arg=words,
     )
@@ -130,7 +140,7 @@ def test_each_mark_leads_to_its_claim(visit):
         assert mark.get_attribute("title")
         target = mark.get_attribute("href")
         mark.click()
-        page.wait_for_function(IN_VIEW, arg=target[1:])
+        wait_until(page, IN_VIEW, arg=target[1:])
         claim = page.locator(f"[id='{target[1:]}']")
         bar = page.locator(".toolbar").bounding_box()
         assert claim.bounding_box()["y"] >= bar["y"] + bar["height"] - 1
@@ -146,7 +156,8 @@ def test_the_contents_follow(visit):
         page.evaluate(
             "id => document.getElementById(id).scrollIntoView({block: 'start'})", name
         )
-        page.wait_for_function(
+        wait_until(
+            page,
             """id => document.querySelector(".contents [aria-current]")
                  .getAttribute("href") === "#" + id""",
             arg=name,
@@ -157,7 +168,7 @@ def test_the_contents_follow(visit):
         assert nav["y"] >= 0
         assert current.bounding_box()["y"] <= nav["y"] + nav["height"]
     page.locator(".contents a").first.click()
-    page.wait_for_function("scrollY < 400")
+    wait_until(page, "scrollY < 400")
 
 
 def test_the_contents_open_over_a_phone(visit):
@@ -391,8 +402,8 @@ def test_the_command_can_be_copied(visit):
         }"""
     )
     page.locator(".command button").first.click()
-    page.wait_for_function(
-        "window.said.some((text) => ['Copied', 'Selected'].includes(text))"
+    wait_until(
+        page, "window.said.some((text) => ['Copied', 'Selected'].includes(text))"
     )
     if page.evaluate("window.said.includes('Copied')"):
         copied = page.evaluate("navigator.clipboard.readText()")

@@ -15,7 +15,7 @@ from theodolite.instruments.solvers import long_vectors as sums
 def narrow(monkeypatch):
     """Have everything count as far, cut seven columns at a time."""
     monkeypatch.setattr(sums, "_far", lambda rows: True)
-    monkeypatch.setattr(sums, "_ON_CARD", 7)
+    monkeypatch.setattr(sums, "_ON_GPU", 7)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -170,7 +170,7 @@ class Residual(nn.Module):
 @pytest.mark.parametrize("kind", [Hessian, GaussNewton])
 def test_chunks_that_share_statistics_are_not_forecast_tightly(kind, monkeypatch):
     """By turns they take more than a chunk does by its own statistics."""
-    monkeypatch.setattr(GraphMemory, "on_card", True)
+    monkeypatch.setattr(GraphMemory, "on_gpu", True)
     monkeypatch.setattr(GraphMemory, "room", lambda self, _: MemoryBudget(device=0))
     model, batch, loss = cases()["conv_bn_resnet"]
     given = {"loss": loss, "norm_mode": "full", "micro_batch": 256}
@@ -195,7 +195,7 @@ def test_what_joined_batches_take_again_is_counted():
 
 
 def test_a_loss_that_wants_all_samples_is_told_in_a_sentence(monkeypatch):
-    monkeypatch.setattr(GraphMemory, "on_card", True)
+    monkeypatch.setattr(GraphMemory, "on_gpu", True)
     model, batch, _ = cases()["mlp"]
 
     def output_loss(outputs, targets):

@@ -49,7 +49,7 @@ class GraphMemory:
         return sum(count or 0 for count in partition_of(self.prepared.items))
 
     @property
-    def on_card(self) -> bool:
+    def on_gpu(self) -> bool:
         """Whether tensors take nearly all of the memory, as on a GPU."""
         return self.prepared.device.type == "cuda"
 
@@ -112,7 +112,7 @@ class GraphMemory:
         samples, all with their own statistics, are counted one by one.
         """
         wanted = self.predict(samples)
-        if wanted is None or not self.on_card:
+        if wanted is None or not self.on_gpu:
             return wanted
         if _AT_LEAST * wanted <= self.allowed < wanted:
             return min(wanted, self.counted(samples) or wanted)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 # Numbers that are added up in float32 on a processor and on a GPU.
-_STRETCH, _ON_CARD = 2**16, 2**24
+_STRETCH, _ON_GPU = 2**16, 2**24
 # Entries of a dot product that are converted to float64 at a time: 8 MiB.
 _EXACT = 2**20
 # Places that a GPU's products of matrices can tell apart.
@@ -27,7 +27,7 @@ def products(rows: Tensor, vector: Tensor) -> Tensor:
     width = _width(vector)
     if width is None and not _far(rows):
         return rows @ vector
-    width = width or _ON_CARD
+    width = width or _ON_GPU
     total = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
     pairs = zip(stretches(rows, width), vector.split(width), strict=True)
     for part, same in pairs:
@@ -40,7 +40,7 @@ def inner(rows: Tensor, others: Tensor) -> Tensor:
     width = _width(rows[0]) if len(rows) else None
     if width is None and not (_far(rows) or _far(others)):
         return (rows @ others.T).double()
-    width = width or _ON_CARD
+    width = width or _ON_GPU
     total = rows.new_zeros(len(rows), len(others), dtype=torch.float64)
     pairs = zip(stretches(rows, width), stretches(others, width), strict=True)
     for part, same in pairs:
@@ -54,7 +54,7 @@ def take_out(vector: Tensor, rows: Tensor) -> Tensor:
     if not _far(rows):
         vector -= rows.T @ coefficients.to(rows.dtype)
         return coefficients
-    pairs = zip(stretches(rows, _ON_CARD), vector.split(_ON_CARD), strict=True)
+    pairs = zip(stretches(rows, _ON_GPU), vector.split(_ON_GPU), strict=True)
     for part, same in pairs:
         same -= part.T @ coefficients.to(rows.dtype)
     return coefficients
@@ -65,7 +65,7 @@ def combined(weights: Tensor, rows: Tensor) -> Tensor:
     if not _far(rows):
         return weights @ rows
     out = rows.new_empty(*weights.shape[:-1], rows.shape[1])
-    pairs = zip(stretches(rows, _ON_CARD), out.split(_ON_CARD, dim=-1), strict=True)
+    pairs = zip(stretches(rows, _ON_GPU), out.split(_ON_GPU, dim=-1), strict=True)
     for part, same in pairs:
         same.copy_(weights @ part)
     return out
@@ -90,7 +90,7 @@ def norm(vector: Tensor) -> float:
 
 def dot(first: Tensor, second: Tensor) -> float:
     """Return the dot product, summed in float64 block by block."""
-    width = _ON_CARD if first.device.type == "cuda" else _EXACT
+    width = _ON_GPU if first.device.type == "cuda" else _EXACT
     if 0 < len(first) <= width:
         return float(first.double() @ second.double())
     pairs = zip(first.split(width), second.split(width), strict=True)
@@ -119,6 +119,6 @@ def _far(rows: Tensor) -> bool:
 
 def _width(vector: Tensor) -> int | None:
     """Return the block length for a vector, None if it is not split."""
-    width = _ON_CARD if vector.device.type == "cuda" else _STRETCH
+    width = _ON_GPU if vector.device.type == "cuda" else _STRETCH
     short = len(vector) <= width or vector.dtype == torch.float64
     return None if short else width

@@ -112,7 +112,7 @@ def train(
         loss: Module or function of outputs and targets; the half mean square by
             default.
         batch_size: Samples per step, in a new order each epoch; all by default.
-        probes: Measurements on a schedule, or a board of them.
+        probes: Measurements on a schedule, or a :class:`ProbeRunner` of them.
         record: Which losses to keep; each by default.
         divergence: A run is retired once its loss is not finite or above this
             multiple of its first.

@@ -1,0 +1,176 @@
+"""How long the path to a number is: files entered, calls deep, files in a circle.
+
+``python -m bench.path_length`` prints the table of ARCHITECTURE.md, and with ``--why``
+the files, the deepest stack and the calls of each pair.
+
+What is counted, by ``sys.setprofile`` in the calling thread of a new process:
+
+- A *frame of ours* is a call of a function, method, lambda or generator of
+  ``theodolite`` or ``theodolite_papers``, also one made by torch or by Python: methods
+  of torch modes and hooks, decorators, properties and context managers count.
+  Comprehensions do not, since from Python 3.12 on they are no calls.
+- *files*: files with a frame of ours.
+- *deep*: most frames of ours on the stack at once.
+- *pairs*: pairs of files that call each other. A file calls another if a frame of ours
+  in the other is entered and the nearest frame of ours below is in the file.
+
+Code that runs while a module is imported is left out, so that it does not matter what
+was imported before.
+"""
+
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+SOURCE = Path(__file__).parents[1] / "src"
+_INLINE = {"<listcomp>", "<setcomp>", "<dictcomp>"}
+
+
+@dataclass
+class PathLength:
+    """What was entered between start and stop of a call.
+
+    Attributes:
+        source: Folder of our code.
+        entered: Files with a frame of ours.
+        calls: How often one file calls another, by both and the names of functions.
+        stack: The deepest stack, outermost first.
+    """
+
+    source: Path = SOURCE
+    entered: set[str] = field(default_factory=set)
+    calls: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    stack: list[str] = field(default_factory=list)
+    _files: dict[CodeType, str | None] = field(default_factory=dict)
+    _open: list[FrameType] = field(default_factory=list)
+    _importing: int = 0
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        """Look at one event of the profiler."""
+        if event == "call" and (file := self._file(frame.f_code)):
+            self._open.append(frame)
+            self._importing += frame.f_code.co_name == "<module>"
+            if not self._importing:
+                self._enter(file)
+        elif event == "return" and self._open and self._open[-1] is frame:
+            self._open.pop()
+            self._importing -= frame.f_code.co_name == "<module>"
+
+    def _enter(self, file: str) -> None:
+        codes = [frame.f_code for frame in self._open[-2:]]
+        self.entered.add(file)
+        if len(self._open) > len(self.stack):
+            open_codes = [frame.f_code for frame in self._open]
+            self.stack = [f"{self._file(c)}: {c.co_qualname}" for c in open_codes]
+        caller = self._file(codes[0])
+        if caller and caller != file:
+            names = " → ".join(code.co_qualname for code in codes)
+            self.calls[caller, file, names] += 1
+
+    def _file(self, code: CodeType) -> str | None:
+        """Return the file of code of ours, None for other code."""
+        if code not in self._files:
+            path = Path(code.co_filename)
+            ours = path.is_relative_to(self.source) and code.co_name not in _INLINE
+            name = path.relative_to(self.source).as_posix() if ours else None
+            self._files[code] = name
+        return self._files[code]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Files that call each other."""
+        edges = {(caller, called) for caller, called, _ in self.calls}
+        return sorted((a, b) for a, b in edges if a < b and (b, a) in edges)
+
+    @property
+    def row(self) -> tuple[int, int, int]:
+        """Files, depth and pairs."""
+        return len(self.entered), len(self.stack), len(self.pairs)
+
+    def explain(self) -> str:
+        """Return the files, the deepest stack and the calls of each pair."""
+        lines = ["files", *sorted(self.entered), "", "deepest stack", *self.stack]
+        for pair in self.pairs:
+            lines += ["", " ↔ ".join(pair)]
+            lines += [
+                f"{count:6} {caller}: {names}"
+                for (caller, called, names), count in self.calls.items()
+                if {caller, called} == set(pair)
+            ]
+        return "\n".join(lines)
+
+
+def count(call: Callable[[], object], source: Path = SOURCE) -> PathLength:
+    """Return the length of the path that a call takes through files of a folder."""
+    length = PathLength(source)
+    sys.setprofile(length)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return length
+
+
+def _instruments() -> dict[str, Callable[[], object]]:
+    """Return calls on a network in float32 that is too large for a dense Hessian."""
+    import torch
+    from torch import nn
+
+    from theodolite import instruments
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    layers = nn.Linear(4, 60), nn.Tanh(), nn.Linear(60, 60), nn.Tanh(), nn.Linear(60, 3)
+    model, loss = nn.Sequential(*layers), nn.CrossEntropyLoss()
+    batch = torch.randn(6, 4), torch.arange(6) % 3
+    return {
+        "extreme_eigenvalues(model, batches, loss=…)": (
+            lambda: instruments.extreme_eigenvalues(model, [batch], loss=loss)
+        ),
+        "trace(model, batches, loss=…)": (
+            lambda: instruments.trace(model, [batch], loss=loss)
+        ),
+    }
+
+
+def _run_study() -> None:
+    from theodolite.cli import app
+
+    with tempfile.TemporaryDirectory() as folder:
+        words = "run hessian_at_zero --scale smoke --jobs 0 --trust --out"
+        app([*words.split(), folder], standalone_mode=False)
+
+
+def calls() -> dict[str, Callable[[], object]]:
+    """Return the calls of the table."""
+    study = {"theodolite run hessian_at_zero --scale smoke --jobs 0": _run_study}
+    return _instruments() | study
+
+
+def table(lengths: dict[str, PathLength]) -> str:
+    """Return the table of ARCHITECTURE.md."""
+    lines = ["| call | files | deep | pairs |", "|---|---|---|---|"]
+    for name, length in lengths.items():
+        lines.append(f"| `{name}` | {' | '.join(map(str, length.row))} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Count all calls and print the table."""
+    from contextlib import redirect_stdout
+
+    with redirect_stdout(sys.stderr):
+        lengths = {name: count(call) for name, call in calls().items()}
+    print(table(lengths))
+    if "--why" in sys.argv:
+        for name, length in lengths.items():
+            print(f"\n## {name}\n{length.explain()}")
+
+
+if __name__ == "__main__":
+    main()

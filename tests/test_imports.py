@@ -59,6 +59,7 @@ WITHOUT_TORCH = {
 SUBPACKAGES = {
     "theory": ("linear", "paths", "spin_glass", "systems", "flows"),
     "instruments": (
+        "calls",
         "distributed",
         "differentiate",
         "model",

@@ -1,20 +1,17 @@
 """Record one forward pass: every operator call, tensor value and module, by number."""
 
 import math
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as hooks
 from torch.nn.parameter import is_lazy
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from theodolite.core import MeasurementError
-from theodolite.instruments import Batch, opened, run_model, tensors_in
+from theodolite.instruments import Batch, Listener, opened, run_model, tensors_in
 
 from .recording import Call, Recording, Ref, Source, Value, Visit
 
@@ -87,82 +84,6 @@ def _memory(tensor: Tensor) -> int:
         return 0
 
 
-class ModuleVisits:
-    """The modules that run, seen by global hooks; modules themselves get no hook.
-
-    A module that the model does not register is named by its class.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        self._paths = {id(module): name for name, module in model.named_modules()}
-        self._visits: list[Visit] = []
-        self._stack: list[int] = []
-        self._modules: list[nn.Module] = []
-        self._entered: list[int] = []
-        self._handles: list[Any] = []
-        self._thread = threading.get_ident()
-        self._calls = 0
-
-    def start(self) -> None:
-        """Install the hooks."""
-        self._handles = [
-            hooks.register_module_forward_pre_hook(self._enter),
-            hooks.register_module_forward_hook(self._leave, always_call=True),
-        ]
-
-    def end(self) -> None:
-        """Remove the hooks."""
-        for handle in self._handles:
-            handle.remove()
-
-    def here(self, call: int) -> tuple[int, str]:
-        """Return the innermost visit and its path; ``call`` is the call made now."""
-        self._calls = call + 1
-        if not self._stack:
-            return 0, ""
-        visit = self._stack[-1]
-        return visit, self._visits[visit].module
-
-    def innermost(self) -> int:
-        """Return the innermost module call that is running."""
-        return self._stack[-1] if self._stack else 0
-
-    def finished(self, calls: int) -> tuple[Visit, ...]:
-        """Return all visits of a run with this number of calls."""
-        if self._visits:
-            return tuple(self._visits)
-        whole = Visit(index=0, module="", kind="", parent=None, first=0, stop=calls)
-        return (whole,)
-
-    def _enter(self, module: nn.Module, args: Any) -> None:
-        if threading.get_ident() != self._thread:
-            return
-        known = self._paths.get(id(module))
-        above = self._visits[self._stack[-1]].module if self._stack else ""
-        hidden = f"{above}.<{type(module).__name__}>".lstrip(".")
-        self._stack.append(len(self._visits))
-        self._modules.append(module)
-        self._visits.append(
-            Visit(
-                index=len(self._visits),
-                module=hidden if known is None else known,
-                kind=type(module).__name__,
-                parent=self._stack[-2] if len(self._stack) > 1 else None,
-                first=self._calls,
-                stop=self._calls,
-                recurrent=isinstance(module, nn.RNNBase | nn.RNNCellBase),
-            )
-        )
-
-    def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
-        if threading.get_ident() != self._thread or module not in self._modules:
-            return
-        last = None
-        while last is not module:
-            last, visit = self._modules.pop(), self._stack.pop()
-            self._visits[visit] = replace(self._visits[visit], stop=self._calls)
-
-
 Act = Callable[[int, Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
@@ -206,61 +127,66 @@ def unfused(model: nn.Module) -> Iterator[None]:
         yield
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(Listener):
     """Records every operator call made inside it, and the values each call reads.
 
     Tensors are kept alive meanwhile, so a pass needs as much memory as one that will
-    be differentiated.
+    be differentiated. A module that the model does not register is named by its class.
 
     Args:
         model: Names modules, parameters and buffers.
         inputs: Tensors that count as the network's inputs.
         act: Computes a call in place of the operator, from the call's index, the
             operator and its arguments.
-    """
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Do not load torch's compiler, which takes seconds."""
-        return False
+    Attributes:
+        inside: Numbers of the visits that run now, outermost first.
+    """
 
     def __init__(
         self, model: nn.Module, inputs: Iterable[Tensor] = (), act: Act | None = None
     ) -> None:
-        super().__init__()
         self._act = act
         self._values = TensorValues(model, inputs)
-        self._visits = ModuleVisits(model)
+        self._paths = {id(module): name for name, module in model.named_modules()}
+        self._visits: list[Visit] = []
         self._calls: list[Call] = []
+        self.inside: list[int] = []
 
-    def __enter__(self) -> "Recorder":
-        self._visits.start()
-        return super().__enter__()
+    def on_enter(self, module: nn.Module, args: Any) -> None:
+        """Begin a visit."""
+        known, (calls, above) = self._paths.get(id(module)), self.here()
+        hidden = f"{self._path()}.<{type(module).__name__}>".lstrip(".")
+        self._visits.append(
+            Visit(
+                index=len(self._visits),
+                module=hidden if known is None else known,
+                kind=type(module).__name__,
+                parent=above if self.inside else None,
+                first=calls,
+                stop=calls,
+                recurrent=isinstance(module, nn.RNNBase | nn.RNNCellBase),
+            )
+        )
+        self.inside.append(len(self._visits) - 1)
 
-    def __exit__(self, *exception: Any) -> None:
-        super().__exit__(*exception)
-        self._visits.end()
+    def on_leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """End a visit."""
+        visit = self.inside.pop()
+        self._visits[visit] = replace(self._visits[visit], stop=len(self._calls))
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def on_operator(self, operator: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator and record the call."""
-        options = dict(kwargs or {})
-        index = len(self._calls)
-        given = _flat(args) + _flat(tuple(options.values()))
+        index, visit = self.here()
+        given = _flat(args) + _flat(tuple(kwargs.values()))
         inputs = tuple(self._values.number(tensor) for tensor in given)
         arguments = self._noted(args)
-        named = tuple((key, self._noted(value)) for key, value in options.items())
-        visit, path = self._visits.here(index)
+        named = tuple((key, self._noted(value)) for key, value in kwargs.items())
         self._calls.append(  # before it runs, so that numbers agree if it fails
             Call(
                 index=index,
-                operator=str(func),
-                module=path,
+                operator=str(operator),
+                module=self._path(),
                 visit=visit,
                 arguments=arguments,
                 options=named,
@@ -269,10 +195,10 @@ class Recorder(TorchDispatchMode):
             )
         )
         if self._act is None:
-            result = func(*args, **options)
+            result = operator(*args, **kwargs)
         else:
-            result = self._act(index, func, args, options)
-        made, written = _flat((result,)), _written(func, args, options)
+            result = self._act(index, operator, args, kwargs)
+        made, written = _flat((result,)), _written(operator, args, kwargs)
         into = {id(tensor) for tensor in written}
         silent = [t for t in written if all(t is not other for other in made)]
         outputs = tuple(
@@ -281,6 +207,9 @@ class Recorder(TorchDispatchMode):
         )
         self._calls[index] = replace(self._calls[index], outputs=outputs)
         return result
+
+    def _path(self) -> str:
+        return self._visits[self.inside[-1]].module if self.inside else ""
 
     def _noted(self, value: Any) -> Any:
         """Return arguments with tensors as references and the rest as plain values."""
@@ -298,7 +227,7 @@ class Recorder(TorchDispatchMode):
 
     def here(self) -> tuple[int, int]:
         """Return the index that the next call will have, and the visit that runs."""
-        return len(self._calls), self._visits.innermost()
+        return len(self._calls), self.inside[-1] if self.inside else 0
 
     def recording(self, outputs: Iterable[Tensor] = ()) -> Recording:
         """Return the recording.
@@ -314,11 +243,12 @@ class Recorder(TorchDispatchMode):
                 "no operator of torch was seen in the run, wanted is a model that "
                 "computes with torch in this thread: pass the module that wrappers hold"
             )
-        ends = tuple(self._values.number(tensor) for tensor in outputs)
+        ends, calls = tuple(map(self._values.number, outputs)), len(self._calls)
+        whole = Visit(index=0, module="", kind="", parent=None, first=0, stop=calls)
         return Recording(
             calls=tuple(self._calls),
             values=tuple(self._values.values),
-            visits=self._visits.finished(len(self._calls)),
+            visits=tuple(self._visits) or (whole,),
             outputs=ends,
         )
 

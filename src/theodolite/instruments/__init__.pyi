@@ -1,3 +1,4 @@
+from .calls.listening import Listener as Listener
 from .classifiers.collapse_meter import CollapseMeter as CollapseMeter
 from .classifiers.collapse_of_models import collapse as collapse
 from .classifiers.collapse_reading import Collapse as Collapse

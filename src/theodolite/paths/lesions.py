@@ -1,7 +1,7 @@
 """Delete or exchange branches of a network, and compare with its frozen paths."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from theodolite.anatomy import unfused
 from theodolite.core import (
@@ -20,7 +19,13 @@ from theodolite.core import (
     Status,
     Stopwatch,
 )
-from theodolite.instruments import Batch, Outputs, apply_norm_mode, measuring
+from theodolite.instruments import (
+    Batch,
+    Listener,
+    Outputs,
+    apply_norm_mode,
+    measuring,
+)
 
 from .branches import Branch, exchanged, find_branches, marks_of, without
 from .frozen_model import Subject, subject_of
@@ -197,35 +202,23 @@ def _cut(subject: Subject, branches: Sequence[Branch]) -> Tensor:
         return subject.run(subject.batch).detach().clone()
 
 
-class _Deleting(TorchDispatchMode):
+class _Deleting(Listener):
     """Zero operands of chosen calls, before they are added."""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Leave torch's compiler unloaded, which takes seconds; nothing needs it."""
-        return False
-
     def __init__(self, branches: Sequence[Branch]) -> None:
-        super().__init__()
         self._off = {(branch.call, branch.position) for branch in branches}
         self._calls = 0
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        silent = func._schema.name.partition("::")[2] in SILENT
+    def on_operator(self, operator: Any, args: Any, kwargs: Any) -> Any:
+        silent = operator._schema.name.partition("::")[2] in SILENT
         index, self._calls = self._calls, self._calls + (not silent)
         given = list(args)
         for place in range(len(given)):
             if (index, place) in self._off:
-                written = func._schema.is_mutable and place == 0
+                written = operator._schema.is_mutable and place == 0
                 blank = torch.Tensor.zero_ if written else torch.zeros_like
                 given[place] = blank(given[place])
-        return func(*given, **(kwargs or {}))
+        return operator(*given, **kwargs)
 
 
 @contextmanager

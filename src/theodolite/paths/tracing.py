@@ -1,15 +1,15 @@
 """Run a model once, and record every call as an affine step."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, Generic, NoReturn, TypeVar
 
 import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from theodolite.core import MeasurementError
+from theodolite.instruments import Listener
 
 from .rules import gates, linear
 from .rules.call import Call, Frozen, LinearPiece, RuleResult, Slot, bind, slots_in
@@ -75,7 +75,7 @@ _RESCALING = frozenset(("mul", "div"))
 _MIXING = frozenset((*linear.PRODUCTS, "convolution")) - {"mul", "addcmul"}
 
 
-class Tracer(TorchDispatchMode):
+class Tracer(Listener):
     """Records, as affine steps, the calls of a pass that depend on the inputs.
 
     Calls are numbered from 0 in order, except those that only return their argument.
@@ -83,13 +83,7 @@ class Tracer(TorchDispatchMode):
     refused.
     """
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Leave torch's compiler unloaded, which takes seconds; nothing needs it."""
-        return False
-
     def __init__(self, *, linearise: bool = False) -> None:
-        super().__init__()
         self._linearise = linearise
         self._marks: Aliases[int | Frozen] = Aliases()
         self._steps: list[Step] = []
@@ -127,33 +121,27 @@ class Tracer(TorchDispatchMode):
             eps=self._eps,
         ).needed()
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def on_operator(self, operator: Any, args: Any, kwargs: Any) -> Any:
         """Run a call, and record what it did to tracked tensors."""
-        name = func._schema.name.partition("::")[2]
+        name = operator._schema.name.partition("::")[2]
         index, self._calls = self._calls, self._calls + (name not in SILENT)
-        arguments = bind(func, tuple(args), kwargs or {})
+        arguments = bind(operator, tuple(args), kwargs)
         written = [
             argument.name
-            for argument in func._schema.arguments
+            for argument in operator._schema.arguments
             if argument.alias_info is not None and argument.alias_info.is_write
         ]
         tensors = dict(slots_in(arguments))
         marks = {slot: self._marks.get(t) for slot, t in tensors.items()}
         followed = any(mark is not None for mark in marks.values())
-        squares = _squares(func, tensors, marks) if followed else ()
+        squares = _squares(operator, tensors, marks) if followed else ()
         if followed:
             for slot in ((target, None) for target in written):
                 if slot in tensors:
                     tensors[slot] = tensors[slot].clone()
-        result = func(*args, **(kwargs or {}))
+        result = operator(*args, **kwargs)
         if followed:
-            call = self._call(func, name, arguments, tensors, marks, result)
+            call = self._call(operator, name, arguments, tensors, marks, result)
             outcomes = self._apply_rule(call, marks)
             self._write(index, call, marks, outcomes, bool(written), squares)
         elif name in ("embedding", "_embedding_bag"):

@@ -6,17 +6,13 @@ is therefore recorded at both levels at once.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor, nn
-from torch.nn.modules import module as hooks
-from torch.overrides import TorchFunctionMode
 
 from theodolite.anatomy import Recorder, Recording, record
-from theodolite.instruments import Batch
+from theodolite.instruments import Batch, Listener
 
 from .edits import Edit, read_sum
 
@@ -86,34 +82,23 @@ class Trace:
 
 def trace_run(model: nn.Module, batch: Batch) -> Trace:
     """Run a model once and record it at both levels, without changing it."""
-    notes: list[_Notes] = []
-
-    @contextmanager
-    def beside(recorder: Recorder) -> Iterator[None]:
-        notes.append(_Notes(recorder))
-        with notes[-1].watching(), notes[-1]:
-            yield
-
-    recording = record(model, batch, beside=beside)
+    notes = _Notes()
+    recording = record(model, batch, beside=notes.beside)
     return Trace(
         recording=recording,
-        functions=tuple(notes[-1].functions),
-        given=notes[-1].given,
-        returned=notes[-1].returned,
-        outside=frozenset(notes[-1].outside),
-        overwrites=frozenset(notes[-1].overwrites),
+        functions=tuple(notes.functions),
+        given=notes.given,
+        returned=notes.returned,
+        outside=frozenset(notes.outside),
+        overwrites=frozenset(notes.overwrites),
     )
 
 
-class _Notes(TorchFunctionMode):
+class _Notes(Listener):
     """Notes torch functions, and inputs and outputs of modules, beside a recorder."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
-        self._recorder = recorder
+    def __init__(self) -> None:
         self._counts: Counter[tuple[int, str]] = Counter()
-        self._inside: list[int] = []
-        self._modules: list[nn.Module] = []
         self._ran: dict[int, tuple[int, str]] = {}
         self._inner: dict[int, dict[int, str]] = {}
         self.outside: set[int] = set()
@@ -122,29 +107,16 @@ class _Notes(TorchFunctionMode):
         self.given: dict[int, dict[Key, int]] = {}
         self.returned: dict[int, tuple[int, ...]] = {}
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Record the arguments and outputs of visits while inside."""
-        handles = [
-            hooks.register_module_forward_pre_hook(self._enter),
-            hooks.register_module_forward_hook(self._leave, with_kwargs=True),
-        ]
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
-                # Torch leaves this entry behind, and later warns of global hooks.
-                hooks._global_forward_hooks_with_kwargs.pop(handle.id, None)
+    def beside(self, recorder: Recorder) -> Self:
+        """Take numbers from a recorder, which is entered first."""
+        self._recorder = recorder
+        return self
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        torch_sum = read_sum(func, args, kwargs)
-        name = "sum" if torch_sum is not None else getattr(func, "__name__", "")
+    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        torch_sum = read_sum(function, args, kwargs)
+        name = "sum" if torch_sum is not None else getattr(function, "__name__", "")
         if name.startswith("__"):  # reads of attributes, and indexing
-            return func(*args, **kwargs)
+            return function(*args, **kwargs)
         given = {**dict(enumerate(args)), **kwargs}
         if torch_sum is not None:
             given = dict(enumerate(torch_sum.operands))
@@ -153,7 +125,7 @@ class _Notes(TorchFunctionMode):
         after = self._ran.get(visit, (0, ""))
         ordinal = self._counts[visit, name]
         self._counts[visit, name] += 1
-        result = func(*args, **kwargs)
+        result = function(*args, **kwargs)
         self.functions.append(
             FunctionCall(
                 visit=visit,
@@ -169,26 +141,22 @@ class _Notes(TorchFunctionMode):
         )
         return result
 
-    def _enter(self, module: nn.Module, args: Any) -> None:
-        visit = self._recorder.here()[1]
-        self._inside.append(visit)
-        self._modules.append(module)
+    def on_enter(self, module: nn.Module, args: Any) -> None:
+        visit = self._recorder.inside[-1]
         self.given[visit] = self._numbers(dict(enumerate(args)))
 
-    def _leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        # Hooks run in order, so that the recorder has left the visit already.
-        visit = self._inside.pop()
-        self._modules.pop()
+    def on_leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        *above, visit = self._recorder.inside
         held = self._numbers(dict(enumerate(args)))
         if any(self.given[visit].get(key) != number for key, number in held.items()):
             self.overwrites.add(visit)
-        if self._inside and not isinstance(module, Edit):
-            path = self._parts(self._modules[-1]).get(id(module))
+        if above and not isinstance(module, Edit):
+            path = self._parts(self.running[-2]).get(id(module))
             if path is None:
                 self.outside.add(visit)
             else:
-                count, _ = self._ran.get(self._inside[-1], (0, ""))
-                self._ran[self._inside[-1]] = count + 1, path
+                count, _ = self._ran.get(above[-1], (0, ""))
+                self._ran[above[-1]] = count + 1, path
         self.given[visit] |= self._numbers(kwargs)
         self.returned[visit] = self._all(output) if isinstance(output, Tensor) else ()
 

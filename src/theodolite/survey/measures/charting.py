@@ -1,7 +1,6 @@
 """The map: the spans of blocks that a network consists of."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +10,6 @@ from theodolite.anatomy import (
     Addition,
     Anatomy,
     Call,
-    Recorder,
     Recording,
     Span,
     anatomy_of,
@@ -80,16 +78,9 @@ def blank_chart() -> Chart:
 
 def chart_of(model: nn.Module, batch: Batch) -> Chart:
     """Run a model once and cut the pass into stretches."""
-    notes: list[Places] = []
-
-    @contextmanager
-    def beside(recorder: Recorder) -> Iterator[None]:
-        notes.append(Places(recorder))
-        with notes[-1]:
-            yield
-
-    anatomy = anatomy_of(record(model, batch, beside=beside))
-    places = notes[-1].places
+    notes = Places()
+    anatomy = anatomy_of(record(model, batch, beside=notes.beside))
+    places = notes.places
     return Chart(
         anatomy=anatomy,
         stretches=tuple(
@@ -97,7 +88,7 @@ def chart_of(model: nn.Module, batch: Batch) -> Chart:
             for each in _stretches(model, anatomy)
         ),
         places=places,
-        shapes=notes[-1].shapes,
+        shapes=notes.shapes,
     )
 
 

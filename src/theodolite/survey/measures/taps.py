@@ -7,13 +7,13 @@ each pass, and the count is the same in another pass of the same model.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from theodolite.anatomy import Recorder
 from theodolite.core import MeasurementError
+from theodolite.instruments import Listener
 
 # Index of a function in a pass, and index among the tensors that it returned.
 Place = tuple[int, int]
@@ -24,7 +24,7 @@ class OtherWayError(MeasurementError):
     """A pass computed something else than the recorded pass."""
 
 
-class Places(TorchFunctionMode):
+class Places(Listener):
     """Records which function returned each value, beside a recorder.
 
     Attributes:
@@ -32,25 +32,29 @@ class Places(TorchFunctionMode):
         shapes: Shape of the tensor at each place, without the batch axis.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
-        self._recorder, self._count = recorder, 0
+    def __init__(self) -> None:
+        self._count = 0
         self.places: dict[int, Place] = {}
         self.shapes: dict[Place, tuple[int, ...]] = {}
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for position, tensor in _returned(func, result):
+    def beside(self, recorder: Recorder) -> Self:
+        """Take the numbers of values from a recorder."""
+        self._recorder = recorder
+        return self
+
+    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function, and record what it returned."""
+        result = function(*args, **kwargs)
+        returned = _returned(function, result)
+        for position, tensor in returned:
             place = (self._count, position)
             self.places.setdefault(self._recorder.number(tensor), place)
             self.shapes[place] = tuple(tensor.shape[1:])
-        self._count += bool(_returned(func, result))
+        self._count += bool(returned)
         return result
 
 
-class Taps(TorchFunctionMode):
+class Taps(Listener):
     """Calls functions on some tensors of one pass; they may replace the tensors.
 
     Args:
@@ -63,7 +67,6 @@ class Taps(TorchFunctionMode):
         actions: Mapping[Place, Action],
         shapes: Mapping[Place, tuple[int, ...]],
     ) -> None:
-        super().__init__()
         self._actions, self._shapes = actions, shapes
         self._count, self._open = 0, False
         self.met: set[Place] = set()
@@ -98,13 +101,12 @@ class Taps(TorchFunctionMode):
         finally:
             self._open = before
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
+    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function, and act on what it returned."""
+        result = function(*args, **kwargs)
         if not self._open:
             return result
-        returned = _returned(func, result)
+        returned = _returned(function, result)
         for position, tensor in returned:
             place = (self._count, position)
             if place in self._actions:
@@ -129,9 +131,9 @@ class Taps(TorchFunctionMode):
         return type(result)(parts)
 
 
-def _returned(func: Any, result: Any) -> list[tuple[int, Tensor]]:
+def _returned(function: Any, result: Any) -> list[tuple[int, Tensor]]:
     """List the real tensors that a function returned; attribute reads are left out."""
-    if getattr(func, "__name__", "") == "__get__":
+    if getattr(function, "__name__", "") == "__get__":
         return []
     parts = result if isinstance(result, tuple | list) else [result]
     return [

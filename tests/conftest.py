@@ -3,6 +3,7 @@
 import gc
 import logging
 import random
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("theodolite")
+
+# A shell that starts the tests in the background has Ctrl-C ignored.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The files that take longest, which start first: what is left for the end is short,
 # and processes that share the files end together.

@@ -1,8 +1,11 @@
 """Defaults of public functions and classes, which users rely on without naming them.
 
+Also: records are frozen, and those that hold arrays compare by identity.
+
 ``python -m tests.test_defaults`` writes ``defaults.txt`` again.
 """
 
+import dataclasses
 import inspect
 from enum import EnumType
 from importlib import import_module
@@ -13,13 +16,19 @@ SOURCE = FILE.parents[1] / "src" / "theodolite"
 PLAIN = (bool, int, float, str, tuple)
 
 
-def defaults():
-    """Yield a line for each public callable with a default that is no mere absence."""
+def public():
+    """Yield every public name of every package, and what it stands for."""
     for package in sorted(path.parent.name for path in SOURCE.glob("*/__init__.py")):
         module = import_module(f"theodolite.{package}")
         for name in sorted(n for n in dir(module) if not n.startswith("_")):
-            if told := _told(getattr(module, name)):
-                yield f"{package}.{name} {told}"
+            yield f"{package}.{name}", getattr(module, name)
+
+
+def defaults():
+    """Yield a line for each public callable with a default that is no mere absence."""
+    for name, thing in public():
+        if told := _told(thing):
+            yield f"{name} {told}"
 
 
 def _told(thing):
@@ -40,6 +49,20 @@ def _told(thing):
 def test_defaults_change_with_notice_only():
     wanted = FILE.read_text().splitlines()
     assert list(defaults()) == wanted, "to keep them: python -m tests.test_defaults"
+
+
+def test_records_are_frozen():
+    records = {
+        name: thing
+        for name, thing in public()
+        if inspect.isclass(thing) and dataclasses.is_dataclass(thing)
+    }
+    assert len(records) > 100
+    for name, record in records.items():
+        made = record.__dataclass_params__
+        types = " ".join(str(field.type) for field in dataclasses.fields(record))
+        assert made.frozen, name
+        assert not (made.eq and ("ndarray" in types or "Tensor" in types)), name
 
 
 if __name__ == "__main__":

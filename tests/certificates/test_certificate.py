@@ -236,3 +236,15 @@ def test_parameters_without_a_gradient_count_too():
     again = certificate(network, (x, CLASSES), "cross_entropy")
     assert again.kernel_smallest == result.kernel_smallest
     assert not any(p.requires_grad for p in network.parameters())
+
+
+def test_a_bound_past_the_largest_float_says_so():
+    layers = [m for _ in range(90) for m in (nn.Linear(4, 4), nn.Tanh())]
+    deep = nn.Sequential(*layers).double()
+    with torch.no_grad():
+        for parameter in deep.parameters():
+            parameter.mul_(1e4)
+    result = certificate(deep, (inputs(4, 4), inputs(4, 4)), "square", radius=1.0)
+    assert result.reasons == (
+        "the product of the layers' bounds passes the largest float",
+    )

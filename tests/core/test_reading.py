@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from theodolite.core import (
+    ConfigError,
     Cost,
     NormMode,
     Reading,
     Status,
     TheodoliteError,
     UnknownNameError,
+    as_numbers,
 )
 from theodolite.core.spectra import PercentileCondition
 
@@ -284,3 +286,9 @@ def test_status_and_norm_mode_survive_rows(status, norm_mode):
     row = spectrum(status=status, norm_mode=norm_mode).rows()[0]
     assert Status(row["status"]) is status
     assert NormMode(row["norm_mode"]) is norm_mode
+
+
+def test_the_count_of_places_that_are_not_finite_is_right():
+    values = np.array([1.0, np.nan, 2.0, 3.0])
+    with pytest.raises(ConfigError, match="in 1 of 4 places"):
+        as_numbers("x", values, "n")

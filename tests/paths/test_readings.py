@@ -314,3 +314,21 @@ def test_a_mistyped_norm_mode_is_a_sentence():
         UnknownNameError, match="unknown norm mode 'bath': did you mean 'batch'"
     ):
         path_ensemble(net, x, norm_mode="bath")
+
+
+def test_inputs_that_are_no_tensors_are_left_as_they_are():
+    class Repeated(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, inputs):
+            x, times = inputs
+            for _ in range(times):
+                x = x + self.layer(x).relu()
+            return x
+
+    net, x = Repeated(), torch.randn(6, 3)
+    given = {"norm_mode": "eval", "loss": HalfSquareLoss()}
+    twice = path_ensemble(net, ((x, 2), torch.randn(6, 3)), **given)
+    assert twice.energy.shape[-1] == 3

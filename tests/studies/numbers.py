@@ -91,7 +91,7 @@ def check_numbers(study, both, name):
         for key, numbers in wanted.items()
         if not _same(new[key], numbers, 1e-4)
     }
-    assert not differing, "to keep these: python -m tests.studies.numbers"
+    assert not differing, f"{differing}; to keep these: python -m tests.studies.numbers"
 
 
 def _same(new, wanted, tolerance):

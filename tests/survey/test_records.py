@@ -5,6 +5,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -140,3 +141,12 @@ def test_the_room_is_a_function_at_the_root_and_loads_no_torch():
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = theodolite.nothing
+
+
+@pytest.mark.parametrize("extra", [0, 1, 2])
+def test_a_screen_counts_the_unsupported_parts_that_it_leaves_out(extra):
+    shown = 2
+    survey = replace(by_hand(), unsupported=[f"part {n}" for n in range(shown + extra)])
+    text = str(survey)
+    assert text.count("UNSUPPORTED part") == shown
+    assert (f"… and {extra} more" in text) == (extra > 0)

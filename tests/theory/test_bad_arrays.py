@@ -8,6 +8,7 @@ import pytest
 
 from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.theory import (
+    hessian_at_zero,
     interpolating_network,
     minimum_distance,
     relu_gradient,
@@ -106,3 +107,8 @@ def test_a_lone_sample_reaches_its_antipode():
     net = interpolating_network(EYE[:1], -EYE[:1], 20)
     assert net.rho == 2
     np.testing.assert_allclose(net.apply(EYE[:1]), -EYE[:1], atol=1e-12)
+
+
+def test_data_of_another_width_than_the_network_is_refused():
+    with pytest.raises(ConfigError, match="data of width 2 for a network of width 3"):
+        hessian_at_zero(PLAN, ONES((4, 2)), ONES((4, 2)))

@@ -99,3 +99,13 @@ def test_moments_of_our_own_digits():
     wanted = pixels.astype(float).T @ pixels.astype(float) / 5000
     assert_allclose(result.xx, wanted, rtol=1e-13)
     assert result.xx.max() > 20_000  # bytes would stop at 255
+
+
+@pytest.mark.parametrize("name", ["identity", "tanh", "symmetric_sigmoid", "silu"])
+def test_what_an_activation_says_of_zero_is_so(name):
+    one, step = theory.activation(name), 1e-4
+    low, middle, high = one.value([-step, 0.0, step])
+    assert one.at_zero == middle
+    np.testing.assert_allclose(one.slope_at_zero, (high - low) / (2 * step), rtol=1e-7)
+    curvature = (high - 2 * middle + low) / step**2
+    np.testing.assert_allclose(one.curvature_at_zero, curvature, atol=1e-6)

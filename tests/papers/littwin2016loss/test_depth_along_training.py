@@ -18,6 +18,9 @@ from theodolite.core import LayerwiseBlueprint, PredictedAndMeasured, Rows
 from theodolite.networks import build
 from theodolite.theory import path_length_moments
 from theodolite_papers.littwin2016loss.depth_along_training import (
+    STUDY as DECLARED,
+)
+from theodolite_papers.littwin2016loss.depth_along_training import (
     measure_ensemble as ensembles,
 )
 from theodolite_papers.littwin2016loss.depth_along_training.config import Config
@@ -261,3 +264,8 @@ test_refusals = refused(
     ({"readings": 1}, "at least 2 readings"),
     ({"probes": 1}, "at least 2 samples"),
 )
+
+
+def test_the_datasets_of_a_study_are_those_that_must_be_loaded():
+    config = Config(n_seeds=2, tasks=("gaussians", "mnist"), image_tasks=("cifar10",))
+    assert DECLARED.datasets(config) == ("mnist", "cifar10")

@@ -9,6 +9,7 @@ import argparse
 import gc
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,8 @@ LAYOUTS = {
 def on_the_host(model: nn.Module, data: Data) -> Hessian:
     """Return one graph of all the data with its tensors on the host."""
     operator = one_graph(model, data)
-    operator._kept.offload = True
+    plan = operator._prepared.plan
+    operator._prepared.plan = replace(plan, offload=True)
     return operator
 
 
@@ -44,7 +46,7 @@ def in_step_on_the_host(model: nn.Module, data: Data) -> Hessian:
     """Return chunks in step whose inputs of norms lie on the host."""
     operator = in_step(model, data)
     operator.loss_and_gradient()
-    for group in operator._prepared.groups:
+    for group in operator._prepared.plan.groups:
         if isinstance(group.statistics, LockstepChunks):
             group.statistics.store.host = True
     return operator

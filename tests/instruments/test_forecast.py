@@ -11,14 +11,15 @@ from theodolite.instruments import EmpiricalFisher, GaussNewton, Hessian, Jacobi
 from theodolite.instruments.differentiate.derivatives import Curve
 from theodolite.instruments.norms.coupling import MemoryBudget
 from theodolite.instruments.passes.forecast import (
+    GraphMemory,
     available_bytes,
     budget,
-    graph_bytes,
+    few_samples,
     live_bytes,
     predict_bytes,
     predict_peak,
+    saved_tensors,
 )
-from theodolite.instruments.passes.graph_memory import GraphMemory
 
 
 def tower():
@@ -28,9 +29,10 @@ def tower():
 def test_a_graph_is_counted_once_and_without_what_exists():
     model, x = tower(), torch.randn(8, 10)
     known = [*model.parameters(), x]
-    found = graph_bytes(lambda: model(x).square().sum(), known)
+    with saved_tensors(known) as saved:
+        model(x).square().sum()
     # The tanh's output and the last layer's, which the square keeps.
-    assert found == 4 * 8 * (50 + 2)
+    assert saved.bytes == 4 * 8 * (50 + 2)
 
 
 def test_few_samples_tell_of_many():
@@ -39,11 +41,12 @@ def test_few_samples_tell_of_many():
     def measure(samples):
         x = torch.randn(samples, 10)
         leaves[:] = model.parameters()
-        return graph_bytes(
-            lambda: Curve(model(x).square().mean(), leaves), [*model.parameters(), x]
-        )
+        with saved_tensors([*model.parameters(), x]) as saved:
+            Curve(model(x).square().mean(), leaves)
+        return saved.bytes
 
-    assert predict_bytes(measure, 4096) == pytest.approx(2.7 * measure(4096), rel=0.05)
+    predicted = predict_bytes({n: measure(n) for n in few_samples(4096, 8)}, 4096)
+    assert predicted == pytest.approx(2.7 * measure(4096), rel=0.05)
 
 
 def test_available_memory_is_a_share_of_the_machine():
@@ -191,7 +194,7 @@ def test_what_joined_batches_take_again_is_counted():
     parts = cut(batch, 32)
     for allowed, groups in ((wanted + inputs, 1), (wanted + inputs - 1, 2)):
         found = Hessian(model, parts, **given, graph_bytes=allowed)
-        assert sum(len(group.chunks) for group in found._prepared.groups) == groups
+        assert sum(len(group.chunks) for group in found._prepared.plan.groups) == groups
 
 
 def test_a_loss_that_wants_all_samples_is_told_in_a_sentence(monkeypatch):
@@ -213,8 +216,10 @@ def test_a_loss_that_wants_all_samples_is_told_in_a_sentence(monkeypatch):
 def test_hardly_more_samples_are_tried_than_pass_at_once():
     tried = []
     for samples in (9, 3, 1):
-        found = predict_bytes(lambda n: tried.append(n) or 100 + 10 * n, samples)
-        assert found == int(2.7 * (100 + 10 * samples))
+        few = few_samples(samples, 4)
+        tried.extend(few)
+        predicted = predict_bytes({n: 100 + 10 * n for n in few}, samples)
+        assert predicted == int(2.7 * (100 + 10 * samples))
         peak = predict_peak(lambda n: [tried.append(n) or 100 + 10 * n], samples)
         assert peak == int(1.2 * (100 + 10 * samples))
     assert tried == [2, 4, 2, 4, 2, 3, 2, 3, 2, 3, 1, 2]

@@ -60,7 +60,7 @@ def vector(operator):
 
 
 def kinds(operator):
-    return {type(group.statistics) for group in operator._prepared.groups}
+    return {type(group.statistics) for group in operator._prepared.plan.groups}
 
 
 @pytest.mark.parametrize("norms", [0, 1, 2, 5, 10, 20])
@@ -146,7 +146,7 @@ def test_carried_tensors_on_the_host():
     model, batch = Deep(3).double(), data()
     swept = Hessian(model, batch, loss=LOSS, norm_mode="full", micro_batch=3)
     before = swept @ vector(swept)
-    for group in swept._prepared.groups:
+    for group in swept._prepared.plan.groups:
         group.joint.store = TensorStore(host=True)
     near(swept @ vector(swept), before)
 
@@ -310,7 +310,7 @@ def test_beside_what_is_carried_one_segment_takes_memory_not_the_whole_graph():
     given = {"loss": LOSS, "norm_mode": "full", "micro_batch": 8}
     roomy = Hessian(model, batch, **given)
     roomy @ vector(roomy)
-    joint = roomy._prepared.groups[0].joint
+    joint = roomy._prepared.plan.groups[0].joint
     carried = sum(joint.carried_bytes)
     enough = max(roomy.forecast_bytes, carried + at_work(joint.computed_bytes, None))
     assert enough < 0.7 * (roomy.forecast_bytes + carried)

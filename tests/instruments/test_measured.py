@@ -103,12 +103,12 @@ def test_graphs_are_let_go_also_after_an_error():
     @measured
     def fail(model, batches=None, *, seed=0, **settings: Unpack[CurvatureSettings]):
         model @ torch.ones(model.shape[1], dtype=model.dtype)
-        assert len(model._kept) == 1
+        assert len(model._prepared.graphs) == 1
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail(model, batch, **given, operator=keep)
-    assert len(made[0]._kept) == 0
+    assert len(made[0]._prepared.graphs) == 0
 
 
 def test_another_operator_can_be_measured():

@@ -174,9 +174,9 @@ def test_graphs_are_kept_and_let_go():
         model[1].running_mean.add_(1)
         operator @ vector
         assert len(passes) == rebuilt
-        assert len(operator._kept) == 1
+        assert len(operator._prepared.graphs) == 1
     assert rebuilt <= count + 1
-    assert len(operator._kept) == 0
+    assert len(operator._prepared.graphs) == 0
     torch.testing.assert_close(operator @ vector, first)
 
 

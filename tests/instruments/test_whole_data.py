@@ -1,5 +1,7 @@
 """One graph on the host or chunks in lockstep: what they take, and which is chosen."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -10,7 +12,7 @@ from theodolite.instruments import GaussNewton, Hessian, Problem
 from theodolite.instruments.differentiate.derivatives import Curve
 from theodolite.instruments.norms.lockstep import LockstepChunks
 from theodolite.instruments.norms.tensor_store import offloaded
-from theodolite.instruments.passes.graph_memory import GraphMemory
+from theodolite.instruments.passes.forecast import GraphMemory
 from theodolite.instruments.passes.prepared_model import PreparedModel
 from theodolite.instruments.passes.problem import Measurement
 from theodolite.instruments.passes.product_strategy import (
@@ -29,7 +31,7 @@ def test_a_graph_on_the_host_gives_the_same_products(kind, monkeypatch):
     model, batch = Deep(3).double(), data()
     plain = kind(model, batch, loss=LOSS, norm_mode="batch")
     moved = kind(model, batch, loss=LOSS, norm_mode="batch")
-    moved._kept.offload = True
+    moved._prepared.plan = replace(moved._prepared.plan, offload=True)
     for _ in range(2):
         near(moved @ vector(plain), plain @ vector(plain))
 
@@ -92,7 +94,7 @@ def test_what_the_ways_take_is_forecast_from_a_few_samples():
         offloads = StrategyChoice(memory=memory).offloads()
     swept = Hessian(model, batch, loss=LOSS, norm_mode="full", micro_batch=16)
     swept @ vector(swept)
-    (group,) = swept._prepared.groups
+    (group,) = swept._prepared.plan.groups
     carried, adjoints = group.joint.carried_bytes
     assert kinds(swept) == {LockstepChunks}
     hosted = ways["lockstep on the host"]
@@ -121,7 +123,7 @@ def test_batches_that_cannot_be_joined_leave_room_for_their_own_graphs(monkeypat
     operator @ vector(operator)
     assert operator.way == "lockstep"
     assert operator.forecast_bytes > 0
-    assert not operator._kept.offload
+    assert not operator._prepared.plan.offload
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,7 @@ class TestOnACard:
         v = vector(whole).cuda()
         swept = Hessian(model, tuple(batch), loss=LOSS, norm_mode="full", micro_batch=9)
         near((swept @ v).cpu(), (whole @ v).cpu(), rtol=1e-9)
-        for group in swept._prepared.groups:
+        for group in swept._prepared.plan.groups:
             group.joint.store.host = True
         near((swept @ v).cpu(), (whole @ v).cpu(), rtol=1e-9)
 

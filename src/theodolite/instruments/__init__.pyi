@@ -65,13 +65,13 @@ from .passes.batches import join_batches as join_batches
 from .passes.batches import samples_in as samples_in
 from .passes.batches import slice_batch as slice_batch
 from .passes.batches import tensors_in as tensors_in
+from .passes.grouping import read_batches as read_batches
 from .passes.problem import Problem as Problem
 from .passes.progress_line import ProgressUpdate as ProgressUpdate
 from .passes.progress_line import counted as counted
 from .passes.progress_line import progress as progress
 from .passes.progress_line import show_progress as show_progress
 from .passes.ranks import share_of as share_of
-from .passes.streams import read_batches as read_batches
 from .singular.quadrature_values import SingularValues as SingularValues
 from .singular.values import singular_values as singular_values
 from .solvers.basis_storage import MemoryForecast as MemoryForecast

@@ -24,8 +24,8 @@ from ..norms.normalisation import (
     settle_dropout,
 )
 from ..passes.batches import Batches
+from ..passes.grouping import read_batches
 from ..passes.progress_line import counted
-from ..passes.streams import read_batches
 
 
 class ClassifierPasses:

@@ -19,13 +19,12 @@ from theodolite.core import (
     quantity_line,
 )
 
-from ..model.objective import chosen_parameters
+from ..model.objective import chosen_parameters, unwrapped
 from ..operators.parameter_operator import ParameterOperator
 from ..passes.batches import Batches
+from ..passes.grouping import read_batches
 from ..passes.problem import Problem
 from ..passes.progress_line import show_progress, with_progress
-from ..passes.ranks import unwrapped
-from ..passes.streams import read_batches
 from .model_instruments import refuse_settings
 
 R = TypeVar("R", bound=Reading)

@@ -11,14 +11,19 @@ from theodolite.core import Dims, MeasurementError, Reading, Scalar, Status, Sto
 
 from ..differentiate.parts import flat
 from ..differentiate.pullback import pull_back, pull_back_many
-from ..model.objective import chosen_parameters
+from ..model.objective import chosen_parameters, unwrapped
 from ..operators.loss_hessian import Hessian
 from ..operators.rounding_noise import matrix_noise
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
-from ..passes.problem import Problem, ProblemSettings, problem_of, with_settings
+from ..passes.problem import (
+    Problem,
+    ProblemSettings,
+    problem_of,
+    refuse_unknown,
+    with_settings,
+)
 from ..passes.progress_line import counted, expected, with_progress
-from ..passes.ranks import unwrapped
 from .model_instruments import refuse_settings
 
 
@@ -87,6 +92,7 @@ def hessian(
         array([[0.5, 0. ],
                [0. , 2. ]])
     """
+    refuse_unknown(hessian, settings)
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     watch = Stopwatch()
     if isinstance(model, Hessian):

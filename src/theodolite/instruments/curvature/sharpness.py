@@ -27,7 +27,7 @@ from ..model.process_state import measuring
 from ..operators.loss_hessian import Hessian
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
-from ..passes.problem import LossSettings, Problem, with_settings
+from ..passes.problem import LossSettings, Problem, refuse_unknown, with_settings
 from ..solvers.basis_storage import Placement, check_placement
 from ..solvers.checks import check_count
 from .extremes import CHANCE, ExtremeEigenvalues, extreme_eigenvalues, outdated
@@ -222,6 +222,7 @@ def sharpness_along(
         (array([0, 2]), array([[2.],
                [2.]]))
     """
+    refuse_unknown(sharpness_along, settings)
     check_count("every", every)
     check_count("k", k)
     basis_bytes = as_bytes("basis_bytes", basis_bytes)

@@ -25,7 +25,7 @@ from ..operators.operator import Operator
 from ..operators.rounding_noise import RoundingNoise, matrix_noise
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes, refuse_beyond
-from ..passes.problem import ProblemSettings, problem_of, with_settings
+from ..passes.problem import ProblemSettings, problem_of, refuse_unknown, with_settings
 from ..passes.progress_line import expected, with_progress
 from ..solvers.checks import norms_of, symmetric
 from ..solvers.eigenpairs import Ends, Pairs, wanted
@@ -271,6 +271,7 @@ def spectrum(
         >>> reading.eigenvalues, reading.condition(quantile=0.0).ratio
         (array([2. , 0.5]), 4.0)
     """
+    refuse_unknown(spectrum, settings)
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     if isinstance(model, Operator):
         refuse_settings("spectrum", batches, settings)

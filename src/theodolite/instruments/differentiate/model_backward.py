@@ -76,22 +76,20 @@ class Measure:
             value = self._run(*given)
         return value.detach() if isinstance(value, Tensor) else value
 
-    def try_out(self, *given: Any, begin: Callable[[], object]) -> Any:
+    def function(self) -> Callable[..., Any]:
+        """Return the function that runs the model in the present grad mode."""
+        plain = torch.is_grad_enabled() or not self.differentiates
+        return self._run if plain else self
+
+    def try_out(self, *given: Any) -> Any:
         """Run the model, and record whether it differentiates.
 
-        Args:
-            given: Arguments of the call.
-            begin: Resets the model to its starting state.
+        Raises:
+            RuntimeError: Also if its own backward pass fails without a graph; it is
+                recorded then, and the next run has a graph.
         """
         before = _met[0]
-        begin()
         try:
-            return self(*given)
-        except RuntimeError:
-            if torch.is_grad_enabled() or _met[0] == before:
-                raise
-            self.differentiates = True  # its backward pass failed without a graph
-            begin()
             return self(*given)
         finally:
             self.differentiates = _met[0] > before

@@ -1,6 +1,6 @@
 """Vectors as lists of tensors, one per variable, in the variables' shapes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -15,17 +15,18 @@ def add(total: Parts, parts: Sequence[Tensor]) -> None:
     )
 
 
-def summed(terms: Iterable[Sequence[Tensor]], like: Sequence[Tensor]) -> Parts:
-    """Return the sum of terms, which stay unchanged; without terms, the given zeros."""
-    total: Parts = []
-    for count, parts in enumerate(terms):
-        if count == 1:  # the first may belong to the caller
-            total = [part.clone() for part in total]
-        if count:
-            add(total, parts)
-        else:
-            total = list(parts)
-    return total or zeros(like)
+def added(total: Parts, parts: Sequence[Tensor], *, alone: bool) -> Parts:
+    """Return a total, empty at first, with parts added; the parts stay unchanged.
+
+    Args:
+        total: The sum so far.
+        parts: The next term.
+        alone: Whether no other term comes, so that the first needs no copy.
+    """
+    if not total:
+        return list(parts) if alone else [part.clone() for part in parts]
+    add(total, parts)
+    return total
 
 
 def zeros(like: Sequence[Tensor]) -> Parts:

@@ -76,6 +76,8 @@ class Team:
 
     def largest(self, value: float) -> float:
         """Return the largest value of any process."""
+        if not self.several:
+            return float(value)
         values = torch.tensor(float(value), dtype=torch.float64)
         return float(self._reduced(values, dist.ReduceOp.MAX))
 

@@ -345,3 +345,10 @@ def pair_of(batch: Batch) -> tuple[Any, Any]:
             "wants a pair (inputs, targets): pass one, or loss(model, batch) -> scalar"
         )
     return batch[0], batch[1]
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """Return the original of a compiled or ``DistributedDataParallel`` model."""
+    model = getattr(model, "_orig_mod", model)
+    spread = isinstance(model, nn.parallel.DistributedDataParallel)
+    return model.module if spread else model

@@ -19,7 +19,7 @@ from ..differentiate.pullback import (
 )
 from ..differentiate.twice import differentiating
 from ..distributed.processes import Team, agreed, as_team
-from ..model.objective import Batch, Outputs, run_model
+from ..model.objective import Batch, Outputs, run_model, unwrapped
 from ..model.reachable_state import ReachableState
 from ..model.restoring import opened
 from ..norms.batch_norm_calls import BatchNormCalls, plain_statistics
@@ -28,7 +28,7 @@ from ..norms.shared_statistics import SharedStatistics
 from ..passes.batches import refuse_two_alike
 from ..passes.forecast import as_bytes
 from ..passes.progress_line import counted
-from ..passes.ranks import refuse_other_weights, unwrapped
+from ..passes.ranks import refuse_other_weights
 from .derivative_check import refuse_lost_graphs
 from .operator import Operator
 from .span import Block, linearise

@@ -14,7 +14,6 @@ from ..model.objective import checked_outputs, outputs_of
 from ..passes.batches import Batches, refuse_two_alike
 from ..passes.grouping import Chunk
 from ..passes.problem import Measurement, PassSettings, Problem, with_settings
-from ..passes.set_up import SetUp, set_up
 from .derivative_check import CheckedFunction
 from .operator import Operator
 from .output_curvature import OutputMap
@@ -49,7 +48,7 @@ class Jacobian(ParameterOperator):
         **settings: Unpack[PassSettings],
     ) -> None:
         super().__init__(model, batches, **settings)
-        self._map = OutputMap(self._prepared, self._kept)
+        self._map = OutputMap(self._prepared)
         self._shapes = self._map.shapes()
         rows = sum(shape.numel() for shape in self._shapes)
         counts = [int(n) for n in self.team.gather(torch.tensor(rows))]
@@ -57,17 +56,16 @@ class Jacobian(ParameterOperator):
         self._own = slice(before, before + rows)
         self.shape = (sum(counts), sum(self._sizes))
 
-    def _set_up(self) -> SetUp:
+    def _measurement(self) -> Measurement:
         if self.problem.outputs is None:
             refuse_two_alike(self.problem.batches)
         pick = self.problem.outputs or outputs_of
-        measured = Measurement(
+        return Measurement(
             kind=type(self).__name__,
             measure=lambda network, batch: checked_outputs(pick(network, batch)),
             build=lambda outputs, leaves: Map(outputs, leaves).prepare(),
             walk=lambda graph, _, tangents: graph.through(tangents),
         )
-        return set_up(self.problem, measured)
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Return the change of the outputs along a vector of parameters."""
@@ -155,7 +153,7 @@ class TangentKernel(Operator):
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the kernel of a changed model on changed data."""
-        return TangentKernel(self.jacobian._changed(change))
+        return TangentKernel(self.jacobian.remade(change))
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Pull outputs back to parameters, and push the result forward."""

@@ -11,14 +11,13 @@ from torch import Tensor
 from theodolite.core import MeasurementError
 
 from ..differentiate.derivatives import Curve
-from ..differentiate.parts import Parts, add, summed, zeros
+from ..differentiate.parts import Parts, add, added, zeros
 from ..differentiate.replay import NotRecorded, recordable
 from ..distributed.processes import agreed
 from ..model.objective import checked_value
 from ..passes.grouping import Chunk, Group
 from ..passes.problem import Measurement
 from ..passes.progress_line import counted
-from ..passes.set_up import GraphCache, SetUp, set_up
 from .derivative_check import CheckedFunction
 from .operator import Operator
 from .parameter_operator import ParameterOperator
@@ -66,12 +65,11 @@ class Hessian(ParameterOperator):
     """
 
     symmetric = True
-    _kept: GraphCache[tuple[Curve, Tensor]]
 
-    def _set_up(self) -> SetUp:
+    def _measurement(self) -> Measurement:
         problem = self.problem
         self._replay = problem.replay
-        measured = Measurement(
+        return Measurement(
             kind=type(self).__name__,
             measure=problem.measured_loss(),
             build=Curve,
@@ -79,7 +77,6 @@ class Hessian(ParameterOperator):
             divisor=problem.divisor(),
             check=checked_value,
         )
-        return set_up(problem, measured)
 
     def remade_once(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the operator of a changed model and changed data, for one product.
@@ -90,7 +87,7 @@ class Hessian(ParameterOperator):
         """
         if (samples := self._samples_once()) is not None:
             with suppress(MeasurementError):  # the loss cannot be split
-                parts = self._changed(change, micro_batch=samples)
+                parts = self.remade(change, micro_batch=samples)
                 with precision_ignored():
                     whole = self._loss()
                 if abs(parts._loss() - whole) <= _SAME * abs(whole):
@@ -111,7 +108,7 @@ class Hessian(ParameterOperator):
 
     def _samples_once(self) -> int | None:
         """Return the samples per part of a single product, None for no split."""
-        free = self.randomness == "refuse" and not self._prepared.norms_couple
+        free = self.randomness == "refuse" and not self._prepared.plan.norms
         here = self.device.type == "cpu" and not self.team.several
         if not (free and here and self.micro_batch is None and self.forecast_bytes):
             return None
@@ -122,8 +119,10 @@ class Hessian(ParameterOperator):
         """Return the loss of all the data, if no statistics are shared."""
         prepared, total = self._prepared, 0.0
         with prepared.together(), torch.no_grad():
-            for chunk in (chunk for group in prepared.groups for chunk in group.chunks):
-                kept = self._kept.kept(chunk)
+            for chunk in (
+                chunk for group in prepared.plan.groups for chunk in group.chunks
+            ):
+                kept = prepared.graphs.get(chunk)
                 fresh = chunk.weight * prepared.run(chunk) if kept is None else kept[1]
                 total += float(fresh)
         return total
@@ -150,7 +149,8 @@ class Hessian(ParameterOperator):
     @property
     def at_once(self) -> int:
         """Number of products that are faster at once than one by one; 1 for none."""
-        kept = self._retain and not self.coupled and not self._kept.offload
+        plan = self._prepared.plan
+        kept = plan.retain and not self.coupled and not plan.offload
         alone = kept and not self.team.several and self.device.type == "cpu"
         known = self.dtype in (torch.float32, torch.float64)
         vectors = _AT_ONCE * self.shape[1] * self.dtype.itemsize
@@ -176,7 +176,7 @@ class Hessian(ParameterOperator):
         prepared = self._prepared
         with prepared.session():
             total, value = zeros(prepared.leaves), torch.zeros((), dtype=torch.float64)
-            for group in prepared.groups:
+            for group in prepared.plan.groups:
                 if group.coupled:
                     losses, gradient = group.joint.gradient(group.weights)
                     pairs = zip(group.weights, losses, strict=True)
@@ -199,7 +199,7 @@ class Hessian(ParameterOperator):
             self._check_once()
             yield (
                 self.curve(group, chunk)[0]
-                for group in self._prepared.groups
+                for group in self._prepared.plan.groups
                 for chunk in group.chunks
             )
 
@@ -208,15 +208,18 @@ class Hessian(ParameterOperator):
 
         Only where no batch statistics run over several chunks.
         """
-        return self._kept.graph(group, chunk, lambda: self._built(chunk))
-
-    def _built(self, chunk: Chunk) -> tuple[Curve, Tensor]:
-        with recordable(self.device) if self._replay else nullcontext():
-            value = chunk.weight * self._prepared.run(chunk)
-            idle = not value.requires_grad and self._prepared.depends(chunk)
-            curve = Curve(value, self._prepared.leaves, constant=idle)
-        if self._replay:
-            self._record(curve)
+        prepared = self._prepared
+        if chunk in prepared.graphs:
+            return prepared.graphs[chunk]
+        recording = recordable(self.device) if self._replay else nullcontext()
+        with prepared.building():
+            with recording:
+                value = chunk.weight * prepared.run(chunk)
+                idle = not value.requires_grad and prepared.depends(chunk)
+                curve = Curve(value, prepared.leaves, constant=idle)
+            if self._replay:
+                self._record(curve)
+        prepared.keep(group, chunk, (curve, value.detach()))
         return curve, value.detach()
 
     def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
@@ -231,7 +234,7 @@ class Hessian(ParameterOperator):
         try:
             if self.team.several:
                 raise NotRecorded("several processes multiply together")
-            if not self._retain or self._kept.offload:
+            if not self._prepared.plan.retain or self._prepared.plan.offload:
                 raise NotRecorded("the graphs of all batches do not fit in memory")
             curve.record()
         except NotRecorded as reason:
@@ -255,8 +258,11 @@ class Hessian(ParameterOperator):
             self._check_once()
             leaves = prepared.leaves
             chosen = leaves if only is None else [leaves[i] for i in only]
-            terms = (self._term(group, tangents, only) for group in prepared.groups)
-            return self._summed(summed(terms, chosen))
+            total, groups = [], prepared.plan.groups
+            for group in groups:
+                term = self._term(group, tangents, only)
+                total = added(total, term, alone=len(groups) == 1)
+            return self._summed(total or zeros(chosen))
 
     def _term(self, group: Group, tangents: Parts, only: Sequence[int] | None) -> Parts:
         """Multiply by the Hessian of one group of chunks."""
@@ -273,12 +279,18 @@ class Hessian(ParameterOperator):
         """
         if self.team.several or self._prepared.is_open:
             return None  # ranks must agree on whether anything changed
-        chunks = [chunk for group in self._prepared.groups for chunk in group.chunks]
-        kept = [self._kept.kept(chunk) for chunk in chunks]
+        chunks = [
+            chunk for group in self._prepared.plan.groups for chunk in group.chunks
+        ]
+        kept = [self._prepared.graphs.get(chunk) for chunk in chunks]
         curves = [pair[0] for pair in kept if pair is not None and pair[0].recorded]
         if len(curves) < len(chunks):
             return None
-        product = summed((curve.product(tangents) for curve in curves), tangents)
+        product: Parts = []
+        for curve in curves:
+            term = curve.product(tangents)
+            product = added(product, term, alone=len(curves) == 1)
+        product = product or zeros(tangents)
         if not self._prepared.unchanged():
             return None
         counted()

@@ -25,7 +25,6 @@ from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
 from ..passes.grouping import Chunk, Group
 from ..passes.prepared_model import PreparedModel
 from ..passes.problem import Measurement, OutputLoss, Problem
-from ..passes.set_up import GraphCache, SetUp, set_up
 from .derivative_check import CheckedFunction
 from .parameter_operator import ParameterOperator
 
@@ -37,16 +36,15 @@ class OutputMap:
 
     Args:
         prepared: A model prepared to measure outputs.
-        maps: Cache of maps between products.
     """
 
-    def __init__(self, prepared: PreparedModel, maps: GraphCache[Map]) -> None:
-        self._prepared, self._maps = prepared, maps
+    def __init__(self, prepared: PreparedModel) -> None:
+        self._prepared = prepared
 
     @property
     def chunks(self) -> list[Chunk]:
         """All chunks, in the order of the data."""
-        return [chunk for group in self._prepared.groups for chunk in group.chunks]
+        return [chunk for group in self._prepared.plan.groups for chunk in group.chunks]
 
     def shapes(self) -> list[torch.Size]:
         """Return the shape of each chunk's outputs."""
@@ -56,7 +54,7 @@ class OutputMap:
     def push(self, tangents: Parts) -> list[tuple[Chunk, Tensor, Tensor]]:
         """Return each chunk with its outputs and their change; in a session."""
         triples = []
-        for group in self._prepared.groups:
+        for group in self._prepared.plan.groups:
             pushed = zip(group.chunks, self._pushed(group, tangents), strict=True)
             triples += [(chunk, *pair) for chunk, pair in pushed]
         return triples
@@ -78,7 +76,7 @@ class OutputMap:
             between: Returns a cotangent for a chunk, its outputs and their change.
         """
         total = zeros(self._prepared.leaves)
-        for group in self._prepared.groups:
+        for group in self._prepared.plan.groups:
             add(total, self._through(group, tangents, between))
         return total
 
@@ -94,7 +92,7 @@ class OutputMap:
     def pull(self, cotangents: Sequence[Tensor]) -> Parts:
         """Return the transpose's product with cotangents of all chunks."""
         total, queue = zeros(self._prepared.leaves), iter(cotangents)
-        for group in self._prepared.groups:
+        for group in self._prepared.plan.groups:
             given = [next(queue) for _ in group.chunks]
             if group.coupled:
                 add(total, group.joint.pull(given))
@@ -105,7 +103,7 @@ class OutputMap:
     def outputs(self) -> Parts:
         """Return each chunk's outputs; in a session."""
         outputs: Parts = []
-        for group in self._prepared.groups:
+        for group in self._prepared.plan.groups:
             if group.coupled:
                 outputs += group.joint.outputs()
             else:
@@ -123,13 +121,17 @@ class OutputMap:
 
     def map(self, group: Group, chunk: Chunk) -> Map:
         """Return the map from leaves to a chunk's outputs; it shares no moments."""
-        return self._maps.graph(group, chunk, lambda: self._built(chunk))
-
-    def _built(self, chunk: Chunk) -> Map:
-        outputs = self._prepared.run(chunk)
-        idle = not outputs.requires_grad and self._prepared.depends(chunk)
-        map_ = Map(outputs, self._prepared.leaves, constant=idle)
-        return map_.prepare() if self._maps.offload else map_
+        prepared = self._prepared
+        if chunk in prepared.graphs:
+            return prepared.graphs[chunk]
+        with prepared.building():
+            outputs = prepared.run(chunk)
+            idle = not outputs.requires_grad and prepared.depends(chunk)
+            map_ = Map(outputs, prepared.leaves, constant=idle)
+            if prepared.plan.offload:
+                map_.prepare()
+        prepared.keep(group, chunk, map_)
+        return map_
 
     def _shape(self, chunk: Chunk) -> torch.Size:
         # Shapes do not depend on statistics, and a chunk may hold a single sample.
@@ -142,10 +144,10 @@ class OutputCurvature(ParameterOperator):
 
     symmetric = True
 
-    def _set_up(self) -> SetUp:
+    def _measurement(self) -> Measurement:
         outputs, self._output_loss = self._split()
         self._divisor = self.problem.divisor()
-        measured = Measurement(
+        return Measurement(
             kind=type(self).__name__,
             measure=lambda network, batch: checked_outputs(outputs(network, batch)),
             build=lambda outputs, leaves: Map(outputs, leaves).prepare(),
@@ -155,11 +157,10 @@ class OutputCurvature(ParameterOperator):
             divisor=self._divisor,
             callables=[self._output_loss],
         )
-        return set_up(self.problem, measured)
 
     @cached_property
     def _map(self) -> OutputMap:
-        return OutputMap(self._prepared, self._kept)
+        return OutputMap(self._prepared)
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector."""

@@ -18,8 +18,15 @@ from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
 from ..norms.normalisation import norm_layers_as_is
 from ..passes.batches import Batches, are_two_alike
 from ..passes.grouping import Chunk
-from ..passes.problem import Problem, ProblemSettings, problem_of, with_settings
-from ..passes.set_up import GraphCache, SetUp
+from ..passes.problem import (
+    Measurement,
+    Problem,
+    ProblemSettings,
+    problem_of,
+    refuse_unknown,
+    with_settings,
+)
+from ..passes.set_up import prepare
 from .derivative_check import CheckedFunction
 from .operator import Operator
 from .rounding_reference import ChangedBatches, in_float64
@@ -59,29 +66,34 @@ class ParameterOperator(Operator):
         batches: Batches | None = None,
         **settings: Unpack[ProblemSettings],
     ) -> None:
+        refuse_unknown(type(self).__init__, settings)
         self.problem = problem_of(model, batches, settings)
-        given = self._set_up()
-        self._prepared, self._retain = given.prepared, given.retain
-        self._kept: GraphCache[Any] = given.graphs()
-        self._prepared.when_changed(self._kept.clear)
-        self._prepared.when_changed(self._forget_noise)
+        self._prepared = prepare(self.problem, self._measurement())
         self.layout = self._prepared.layout
         self.dtype, self.device = self._prepared.dtype, self._prepared.device
         self.norm_mode: NormMode = self._prepared.mode
-        self.partition = given.partition
-        self.micro_batch, self.seed = self.problem.micro_batch, self.problem.seed
-        self.randomness = self.problem.randomness
-        self.coupled = given.coupled
         self.team: Team = self._prepared.team
-        self.forecast_bytes = given.forecast_bytes
+        self.micro_batch, self.seed = self.problem.micro_batch, self.problem.seed
+        self.randomness, plan = self.problem.randomness, self._prepared.plan
+        self.partition, self.coupled = plan.partition, plan.coupled
+        self.forecast_bytes = plan.forecast_bytes
         self._sizes = [leaf.numel() for leaf in self._prepared.leaves]
         self.shape = (sum(self._sizes), sum(self._sizes))
         self.passes = 0
         self._checked = False
 
     @abstractmethod
-    def _set_up(self) -> SetUp:
-        """Prepare the model and its data for products."""
+    def _measurement(self) -> Measurement:
+        """Return the quantity that products differentiate."""
+
+    @property
+    def noise_norm(self) -> float | None:  # pyright: ignore
+        """Bound on the rounding of the graph, once measured at these parameters."""
+        return self._prepared.noise_norm
+
+    @noise_norm.setter
+    def noise_norm(self, bound: float | None) -> None:
+        self._prepared.noise_norm = bound
 
     @property
     def reduction(self) -> Reduction:
@@ -99,14 +111,10 @@ class ParameterOperator(Operator):
         This needs kept graphs: code that runs again must start from the original state.
         Ranks, which may keep them or not, open the model for every product together.
         """
-        kept = self._kept.keeps(self._prepared.groups) and not self.team.several
+        kept = self._prepared.keeps_graphs and not self.team.several
         return self._prepared.together() if kept else nullcontext()
 
-    def remade(self, change: Callable[[Any], Any]) -> Operator | None:
-        """Return the operator of a changed model and changed data."""
-        return self._changed(change)
-
-    def _changed(self, change: Callable[[Any], Any], **settings: Any) -> Self:
+    def remade(self, change: Callable[[Any], Any], **settings: Any) -> Self:
         """Return the operator of a changed model and changed data, in new settings."""
         loss = self.problem.loss
         operator = type(self)(
@@ -158,7 +166,9 @@ class ParameterOperator(Operator):
 
     def _checked_functions(self) -> list[CheckedFunction]:
         """Return the functions that products of one chunk differentiate."""
-        chunks = [chunk for group in self._prepared.groups for chunk in group.chunks]
+        chunks = [
+            chunk for group in self._prepared.plan.groups for chunk in group.chunks
+        ]
         if not chunks:
             return []  # only other ranks hold chunks
         return self._differentiated(max(chunks, key=lambda one: one.weight).held())
@@ -171,7 +181,7 @@ class ParameterOperator(Operator):
     @property
     def graphs_held(self) -> int:
         """Number of graphs that are kept between products."""
-        return len(self._kept)
+        return len(self._prepared.graphs)
 
     @property
     def way(self) -> str:
@@ -181,16 +191,17 @@ class ParameterOperator(Operator):
         turns``; for chunks the choice is made with the first product, and until then
         it is ``chunks``.
         """
-        coupled = [group for group in self._prepared.groups if group.coupled]
+        coupled = [group for group in self._prepared.plan.groups if group.coupled]
         if not coupled:
-            return "graphs on the host" if self._kept.offload else "graphs"
+            offload = self._prepared.plan.offload
+            return "graphs on the host" if offload else "graphs"
         ways = {g.statistics.way for g in coupled if g.statistics is not None}
         return ", ".join(sorted(ways)) or "chunks"
 
     @property
     def way_reason(self) -> str:
         """Why chunks are sequential, with one pass over all per norm; else empty."""
-        statistics = [group.statistics for group in self._prepared.groups]
+        statistics = [group.statistics for group in self._prepared.plan.groups]
         reasons = {joint.reason for joint in statistics if joint is not None}
         return "; ".join(sorted(reasons - {""}))
 
@@ -245,7 +256,7 @@ class ParameterOperator(Operator):
 
     def close(self) -> None:
         """Free the graphs that are kept between products."""
-        self._kept.clear()
+        self._prepared.graphs.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -256,9 +267,6 @@ class ParameterOperator(Operator):
     @abstractmethod
     def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
         """Multiply by the block of some parameters, given by their indices."""
-
-    def _forget_noise(self) -> None:
-        self.noise_norm = None
 
     @property
     def model(self) -> nn.Module:

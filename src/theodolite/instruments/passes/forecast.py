@@ -1,7 +1,8 @@
 """Forecast the memory of a graph before it is built, and of other work."""
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -12,6 +13,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from theodolite.core import ConfigError, MeasurementError, free_memory
+
+from ..differentiate.parts import zeros
+from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
+from ..norms.coupling import MemoryBudget
+from .batches import join_batches, samples_in, slice_batch, tensors_in
+from .grouping import Chunk, partition_of
+from .prepared_model import PreparedModel
 
 
 def live_bytes(work: Callable[[], object], known: Iterable[Tensor]) -> list[int]:
@@ -84,7 +92,7 @@ _AROUND = 1.2
 IN_FLIGHT = 6
 
 
-@dataclass(frozen=True)
+@dataclass
 class Saved:
     """Memory that graphs keep alive.
 
@@ -94,61 +102,56 @@ class Saved:
         largest: Bytes of the largest tensor.
     """
 
-    bytes: int
-    fetched: int
-    largest: int
+    bytes: int = 0
+    fetched: int = 0
+    largest: int = 0
 
 
-def saved_tensors(build: Callable[[], object], known: Iterable[Tensor]) -> Saved:
-    """Return the memory that graphs built inside a call keep alive.
+@contextmanager
+def saved_tensors(known: Iterable[Tensor]) -> Iterator[Saved]:
+    """Measure the memory that graphs built inside keep alive.
 
     Args:
-        build: Builds the graphs.
         known: Tensors that exist anyway, such as parameters.
     """
-    owned = {tensor.untyped_storage().data_ptr() for tensor in known}
     kept: dict[int, Tensor] = {}  # kept until the count is done, so no address repeats
-    fetched: list[int] = []
+    saved = Saved()
+    with torch._C.DisableTorchFunction():
+        owned = {tensor.untyped_storage().data_ptr() for tensor in known}
 
     def pack(tensor: Tensor) -> Tensor:
         place = tensor.untyped_storage().data_ptr()
         kept.setdefault(place, tensor.detach())
         if place not in owned:
-            fetched.append(tensor.numel() * tensor.element_size())
+            saved.fetched += tensor.numel() * tensor.element_size()
         return tensor.detach()
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        build()
-    sizes = [
-        tensor.untyped_storage().nbytes()
-        for place, tensor in kept.items()
-        if place not in owned
-    ]
-    return Saved(sum(sizes), sum(fetched), max(sizes, default=0))
+        yield saved
+    with torch._C.DisableTorchFunction():
+        sizes = [
+            tensor.untyped_storage().nbytes()
+            for place, tensor in kept.items()
+            if place not in owned
+        ]
+    saved.bytes, saved.largest = sum(sizes), max(sizes, default=0)
 
 
-def graph_bytes(build: Callable[[], object], known: Iterable[Tensor]) -> int:
-    """Return the bytes that graphs built inside a call keep alive."""
-    return saved_tensors(build, known).bytes
-
-
-def predict_bytes(
-    measure: Callable[[int], int], samples: int, *, at_most: int = 4
-) -> int:
+def predict_bytes(measured: Mapping[int, int], samples: int) -> int:
     """Extrapolate the graph of a few samples to all, as a constant plus a rate.
 
     Args:
-        measure: Bytes of the graph of a given number of samples.
+        measured: Bytes of the graph for one or two small numbers of samples.
         samples: Number of samples to forecast for.
-        at_most: Samples available for measuring.
 
     Example:
-        >>> predict_bytes(lambda n: 100 + 10 * n, 1000)
+        >>> predict_bytes({2: 120, 4: 140}, 1000)
         27270
     """
-    few, more = _few(samples, at_most)
-    base = measure(few)
-    rate = (measure(more) - base) / (more - few) if more > few else base / few
+    (few, base), *others = measured.items()
+    rate = base / few
+    for more, larger in others:
+        rate = (larger - base) / (more - few)
     return int(_AT_PEAK * (base + max(rate, 0.0) * (samples - few)))
 
 
@@ -169,7 +172,7 @@ def predict_peak(
         >>> predict_peak(lambda n: [2000, 10 * n], 1000)
         12000
     """
-    few, more = (1, 2) if samples < 3 <= at_most else _few(samples, at_most)
+    few, more = (1, 2) if samples < 3 <= at_most else few_samples(samples, at_most)
     if few == more:
         return None
     first, second = alive(few), alive(more)
@@ -180,7 +183,7 @@ def predict_peak(
     return int(_AROUND * peak)
 
 
-def _few(samples: int, at_most: int) -> tuple[int, int]:
+def few_samples(samples: int, at_most: int) -> tuple[int, int]:
     """Return two numbers of samples to measure, not many more than wanted.
 
     One alone is too few for batch norms of vectors.
@@ -243,3 +246,141 @@ def refuse_beyond(wanted: int, allowed: int, what: str, advice: str) -> None:
             f"{what} takes about {wanted / 2**30:.3g} GiB, allowed are "
             f"{allowed / 2**30:.3g}: {advice}"
         )
+
+
+# Share of the forecast from a graph's size that products take if counted one by one.
+_AT_LEAST = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GraphMemory:
+    """Forecasts graph memory by extrapolating from a few samples, in ``sheltered``.
+
+    Attributes:
+        prepared: The model and its data.
+        allowed: Bytes that graphs may take.
+    """
+
+    prepared: PreparedModel
+    allowed: int
+
+    def joined(self, *, offload: bool = False) -> object | None:
+        """Return all data as one batch, if it can be joined and its graph fits.
+
+        Args:
+            offload: Whether to keep the graph on the host, where it fits.
+        """
+        wanted = self.tightly(self.samples)
+        fits = wanted is not None and wanted + self.copied() <= self.allowed
+        return join_batches(list(self.prepared.items)) if fits or offload else None
+
+    @property
+    def samples(self) -> int:
+        """Number of samples of all the data that can be counted."""
+        return sum(count or 0 for count in partition_of(self.prepared.items))
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether tensors take nearly all of the memory, as on a GPU."""
+        return self.prepared.device.type == "cuda"
+
+    def fits_together(self, sizes: Sequence[int], largest: int) -> bool:
+        """Return whether the graphs of all chunks fit in memory.
+
+        Args:
+            sizes: Samples of each chunk.
+            largest: Bytes of the graph of the largest.
+
+        Raises:
+            MeasurementError: If the largest alone does not fit.
+        """
+        refuse_beyond(
+            largest,
+            self.allowed,
+            f"the graph of {max(sizes):,} samples",
+            "pass micro_batch=… for fewer samples a pass, or raise graph_bytes",
+        )
+        return largest * sum(sizes) / max(sizes) <= self.allowed
+
+    def fits(self, samples: int) -> bool:
+        """Return whether the graph of so many samples is known to fit."""
+        wanted = self.predict(samples)
+        return wanted is not None and wanted <= self.allowed
+
+    def room(self, largest: int | None) -> MemoryBudget:
+        """Return the memory for chunks that run in lockstep.
+
+        Args:
+            largest: Bytes of the largest chunk's graph.
+        """
+        host = 0
+        if self.prepared.device.type != "cpu":
+            host = budget(None, torch.device("cpu"))
+        return MemoryBudget(device=self.allowed, host=host, graph=largest)
+
+    def predict(self, samples: int) -> int | None:
+        """Return the forecast bytes of a product; None if a batch cannot be split."""
+        most = samples_in(self.prepared.items[0]) or 0
+        if not samples or not most:
+            return None
+
+        try:
+            few = few_samples(samples, most)
+            return predict_bytes({n: self.saved(n).bytes for n in few}, samples)
+        except Exception:  # the model or loss accepts no fewer samples
+            return None
+
+    def tightly(self, samples: int) -> int | None:
+        """Return the same forecast, closer if that can decide whether it fits.
+
+        On a GPU memory is what tensors take, so that those of a product of a few
+        samples, all with their own statistics, are counted one by one.
+        """
+        wanted = self.predict(samples)
+        if wanted is None or not self.on_gpu:
+            return wanted
+        if _AT_LEAST * wanted <= self.allowed < wanted:
+            return min(wanted, self.counted(samples) or wanted)
+        return wanted
+
+    def counted(self, samples: int) -> int | None:
+        """Forecast the same from tensors alive in a product of a few samples."""
+
+        def alive(count: int) -> list[int]:
+            chunk, known = self._few(count)
+            return live_bytes(lambda: self._product(chunk), known)
+
+        try:
+            most = samples_in(self.prepared.items[0]) or 1
+            return predict_peak(alive, samples, at_most=most)
+        except Exception:  # the same error, or tensors of an unknown kind
+            return None
+
+    def saved(self, count: int) -> Saved:
+        """Return the memory that the graph of a few samples keeps."""
+        chunk, known = self._few(count)
+        prepared = self.prepared
+        with saved_tensors(known) as saved:
+            with BatchNormCalls(own_statistics):
+                value = prepared.run(chunk, check=False)
+            prepared.measured.build(value, prepared.leaves)
+        return saved
+
+    def copied(self) -> int:
+        """Return the bytes that batches take again when they are joined."""
+        first = self.prepared.items[0]
+        here = sum(tensor.nbytes for tensor in tensors_in(first))
+        several = len(self.prepared.items) > 1
+        return here * self.samples // (samples_in(first) or 1) if several else 0
+
+    def _few(self, count: int) -> tuple[Chunk, list[Tensor]]:
+        """Return a few samples, and the tensors that exist anyway."""
+        batch, model = self.prepared.items[0], self.prepared.model
+        known = [*model.parameters(), *model.buffers(), *tensors_in(batch)]
+        return Chunk(data=slice_batch(batch, 0, count)), known
+
+    def _product(self, chunk: Chunk) -> object:
+        measured, leaves = self.prepared.measured, self.prepared.leaves
+        with BatchNormCalls(own_statistics):
+            value = self.prepared.run(chunk, check=False)
+        return measured.walk(measured.build(value, leaves), chunk, zeros(leaves))

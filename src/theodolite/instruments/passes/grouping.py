@@ -1,17 +1,28 @@
-"""Split, join and weight the data so that its partition fits the norm mode."""
+"""Read the data; split, join and weight it so that it fits the norm mode."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
-from theodolite.core import MeasurementError, NormMode, derive
+from theodolite.core import (
+    MeasurementError,
+    NormMode,
+    derive,
+)
 
 from ..distributed.processes import Team
 from ..model.objective import Batch
 from ..norms.coupling import Coupled
-from .batches import check_micro_batch, samples_in, split_batch
-from .streams import Piece, StreamedBatches
+from .batches import (
+    Batches,
+    check_micro_batch,
+    samples_in,
+    split_batch,
+)
+from .streams import Piece, StreamedBatches, no_batches
 
 Mass = Callable[[Batch, int], float]
 
@@ -183,3 +194,77 @@ def mass_of(batch: Batch, mass: Mass) -> float:
             "first axis, or reduction='sum'"
         )
     return mass(batch, samples)
+
+
+def read_batches(
+    batches: Batches, *, max_batches: int | None = None
+) -> "Sequence[Batch]":
+    """Return the batches as a sequence that stays the same.
+
+    One batch is a tensor, a tuple such as (inputs, targets), a list of tensors, a
+    mapping, or anything that cannot be iterated. Several are any other list, a
+    DataLoader, or an iterable that can be iterated again; the latter two are never in
+    memory as a whole, see :class:`StreamedBatches`. Of several, those without samples
+    are left out.
+
+    Args:
+        batches: The data.
+        max_batches: Largest number of batches, from the first.
+
+    Example:
+        >>> x, y = torch.zeros(4, 2), torch.zeros(4)
+        >>> len(read_batches((x, y))), len(read_batches([(x, y), (x, y)]))
+        (1, 2)
+    """
+    if max_batches is not None and (
+        isinstance(max_batches, bool)
+        or not isinstance(max_batches, int)
+        or max_batches < 1
+    ):
+        raise MeasurementError(
+            f"max_batches is {max_batches!r}: pass a whole number from 1 up, or None"
+        )
+    if isinstance(batches, StreamedBatches):
+        return batches if max_batches is None else batches.first(max_batches)
+    if is_one(batches):
+        return (batches,)
+    if isinstance(batches, Dataset) and not isinstance(batches, Iterable):
+        raise MeasurementError(
+            f"a {type(batches).__name__} holds samples, wanted are batches: wrap it in "
+            "a DataLoader with a batch_size"
+        )
+    if isinstance(batches, Iterator):
+        raise MeasurementError(
+            f"a {type(batches).__name__} can be read only once, and products read the "
+            "data again: pass list(…) of it, or the loader itself"
+        )
+    if isinstance(batches, DataLoader) and batches.batch_size is None:
+        if batches.batch_sampler is None:
+            raise MeasurementError(
+                "the DataLoader has batch_size=None, so it yields samples: give it a "
+                "batch_size"
+            )
+    if not isinstance(batches, list):
+        return StreamedBatches(batches, max_batches)
+    filled = [batch for batch in batches if samples_in(batch) != 0]
+    if not filled:
+        raise no_batches()
+    return tuple(filled[:max_batches])
+
+
+def partition_of(items: Sequence[Batch]) -> tuple[int | None, ...]:
+    """Return the samples of each batch."""
+    if isinstance(items, StreamedBatches):
+        return items.samples
+    return tuple(samples_in(item) for item in items)
+
+
+def is_one(batches: Batches) -> bool:
+    """Return whether one batch was given, or several."""
+    if isinstance(batches, list):
+        # A list of tensors is what the default collation of a DataLoader makes of a
+        # pair, so it is one batch.
+        return bool(batches) and all(isinstance(part, Tensor) for part in batches)
+    if isinstance(batches, Tensor | tuple | Mapping | str):
+        return True
+    return not isinstance(batches, Iterable | Dataset)

@@ -1,10 +1,10 @@
-"""A model and its data, opened for passes repeatedly and checked for changes."""
+"""A model prepared for passes: opened repeatedly, checked for changes, graphs kept."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import TypeVar
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from theodolite.core import Exclusive, MeasurementError, NormMode, safe_point
 from ..differentiate.model_backward import Measure
 from ..distributed.processes import as_team
 from ..model.change_detection import ChangeDetector
-from ..model.objective import Batch, chosen_parameters
+from ..model.objective import Batch, chosen_parameters, unwrapped
 from ..model.randomness import reseed
 from ..model.reachable_state import ReachableState
 from ..model.restoring import SavedState, opened
@@ -29,14 +29,13 @@ from ..norms.normalisation import (
     set_norm_layers,
     settle_dropout,
 )
+from ..norms.tensor_store import offloaded
 from .batches import check_devices, tensors_in
-from .grouping import Chunk, Group
+from .grouping import Chunk, Group, read_batches
 from .problem import Measurement, Problem
 from .progress_line import counted
-from .ranks import refuse_other_weights, unwrapped
-from .streams import StreamedBatches, read_batches
-
-T = TypeVar("T")
+from .ranks import refuse_other_weights
+from .streams import StreamedBatches
 
 
 @contextmanager
@@ -56,6 +55,40 @@ def _opened(chunk: Chunk) -> tuple[Chunk, list[Tensor]]:
     return held, tensors_in(held.data)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PassPlan:
+    """What the passes of a product run on, and what is kept between products.
+
+    Attributes:
+        groups: Chunks of the data that share batch statistics.
+        idle: Chunks that count only in the statistics, if norms are frozen at those of
+            all the data.
+        norms: Whether norms use batch statistics, which couple samples.
+        room: Memory for tensors that chunks carry from norm to norm.
+        retain: Whether the graphs of all chunks fit in memory together.
+        offload: Whether graphs are kept on the host.
+        forecast_bytes: Memory that the largest pass takes at its peak, None where that
+            is unknown.
+        partition: Samples of each batch as given, those of all ranks.
+        coupled: Whether batch statistics run over several passes, on any rank.
+        regroup: Makes groups and idle chunks again when data or weights of samples
+            have changed.
+        look: Checks again, inside ``sheltered``, whether norms couple samples.
+    """
+
+    groups: Sequence[Group] = ()
+    idle: Sequence[Chunk] = ()
+    norms: bool = False
+    room: MemoryBudget = field(default_factory=lambda: MemoryBudget(device=0))
+    retain: bool = False
+    offload: bool = False
+    forecast_bytes: int | None = None
+    partition: tuple[int | None, ...] = ()
+    coupled: bool = False
+    regroup: Callable[[], tuple[list[Group], list[Chunk]]] | None = None
+    look: Callable[[], bool] | None = None
+
+
 class PreparedModel:
     """A model that runs in sessions; each session restores it.
 
@@ -67,35 +100,37 @@ class PreparedModel:
     Attributes:
         problem: As given.
         measured: As given.
+        model: The model itself.
+        team: Processes that hold the other batches.
+        mode: Statistics that norms use.
+        measure: Runs the model on a batch.
         items: The batches as given.
-        groups: Chunks of the data that share batch statistics, once settled.
         leaves: The parameters to differentiate by.
         layout: Their names and shapes.
+        dtype: Their type.
+        device: Their device.
+        plan: What passes run on; ``set_up.prepare`` makes it.
+        graphs: Graphs that products share, until the model changes.
+        noise_norm: Bound on the rounding of products, until the model changes.
+        is_open: Whether a session is open, which found the model unchanged.
     """
 
     def __init__(self, problem: Problem, measured: Measurement) -> None:
         self.problem, self.measured = problem, measured
         self.team, self.model = as_team(problem.team), unwrapped(problem.model)
-        self.check = measured.check or (lambda value: value)
-        self._code = [measured.measure, *measured.callables]
         self.mode, self.measure = problem.mode, Measure(measured.measure)
         self._names = list(chosen_parameters(self.model, problem.params))
-        self._careful = False
-        self._quiet = False
-        self._open = False
-        self._saved: SavedState | None = None
         self._resolve()
         self.items = read_batches(problem.batches, max_batches=problem.max_batches)
         check_devices(self.items, self.device)
-        self.groups: list[Group] = []
-        self._idle: list[Chunk] = []
-        self._regroup: Callable[[], tuple[list[Group], list[Chunk]]] | None = None
-        self._begun = False
-        self._norms, self._room = False, MemoryBudget(device=0)
+        self.plan = PassPlan()
+        self.graphs: dict[Chunk, Any] = {}
+        self.noise_norm: float | None = None
+        self.is_open = self._careful = self._quiet = self._begun = False
+        self._saved: SavedState | None = None
         self._frozen: dict[nn.Module, Moments] = {}
         self._detector: ChangeDetector | None = None
-        self._listeners: list[Callable[[], None]] = []
-        self._modes, self._look = self._modes_now(), lambda: self._norms
+        self._modes = self._modes_now()
 
     @property
     def joins(self) -> bool:
@@ -103,40 +138,25 @@ class PreparedModel:
         several = len(self.items) > 1 or self.team.several
         return several and self.mode in (NormMode.FULL, NormMode.FROZEN)
 
-    def when_changed(self, listener: Callable[[], None]) -> None:
-        """Register a listener that is called whenever the model has changed."""
-        self._listeners.append(listener)
-
     @property
-    def norms_couple(self) -> bool:
-        """Whether norms use batch statistics, which couple samples."""
-        return self._norms
+    def keeps_graphs(self) -> bool:
+        """Whether the graphs of all groups are kept once they are built."""
+        coupled = any(group.coupled for group in self.plan.groups)
+        return self.plan.retain and not coupled
 
-    def settle(
-        self,
-        groups: list[Group],
-        *,
-        norms: bool,
-        room: MemoryBudget,
-        idle: Sequence[Chunk] = (),
-        regroup: Callable[[], tuple[list[Group], list[Chunk]]] | None = None,
-        look: Callable[[], bool] | None = None,
-    ) -> None:
-        """Set the passes of a session, and whether norms couple samples.
+    def building(self) -> AbstractContextManager[None]:
+        """Keep the tensors of a graph that is built inside on the host, if planned."""
+        staying = list(self.model.parameters())
+        return offloaded(staying) if self.plan.offload else nullcontext()
 
-        Args:
-            groups: Chunks of the data that share batch statistics.
-            norms: Whether norms couple samples.
-            room: Memory for tensors that chunks carry from norm to norm.
-            idle: Chunks that count only in the statistics, if norms are frozen at
-                those of all the data.
-            regroup: Makes groups and idle chunks again when data or weights of samples
-                have changed.
-            look: Checks again, inside ``sheltered``, whether norms couple samples.
+    def keep(self, group: Group, chunk: Chunk, graph: Any) -> None:
+        """Keep a chunk's graph for later products, where all graphs fit.
+
+        Where batch statistics run over several chunks, graphs are never kept: those
+        groups are cut since their graphs do not fit.
         """
-        self._look = look or self._look
-        self.groups, self._norms, self._room = groups, norms, room
-        self._idle, self._regroup = list(idle), regroup
+        if self.plan.retain and not group.coupled:
+            self.graphs[chunk] = graph
 
     def without_dropout(self) -> None:
         """Switch dropout off under ``EVAL``, as at inference; refuse it elsewhere."""
@@ -156,13 +176,14 @@ class PreparedModel:
                 max_batches=None,
                 team=None,
             ),
-            replace(self.measured, measure=self.measure, callables=self._code),
+            replace(self.measured, measure=self.measure, callables=self.measured.code),
         )
         copied._quiet = self._quiet
         return copied
 
-    def try_out(self, look: Callable[[], T]) -> T:
-        """Run the model for the first time, and check whether it can be trusted.
+    @contextmanager
+    def tried_out(self) -> Iterator[None]:
+        """Open the model for its first run, and check whether it can be trusted.
 
         One that writes to tensors that are not its to write is copied as a whole for
         every session from then on.
@@ -172,9 +193,8 @@ class PreparedModel:
             grads = [p.grad for p in self.model.parameters() if p.grad is not None]
             before = ChangeDetector(reach, grads)
             with self.sheltered():
-                result = look()
+                yield
             self._careful = not before.matches(self._reach())
-        return result
 
     @contextmanager
     def sheltered(self, reach: ReachableState | None = None) -> Iterator[None]:
@@ -200,12 +220,14 @@ class PreparedModel:
     def together(self) -> Iterator[None]:
         """Open the model, unless it is open, for all sessions within."""
         with Exclusive():  # also while one looks whether the model has changed
-            yield from self._opened_together()
+            if self.is_open:
+                yield
+                return
+            with self._newly_opened():
+                yield
 
-    def _opened_together(self) -> Iterator[None]:
-        if self._open:
-            yield
-            return
+    @contextmanager
+    def _newly_opened(self) -> Iterator[None]:
         with self.team.reporting_errors():
             reach = self._reach()
             changed = self._follow_together(reach)
@@ -217,24 +239,14 @@ class PreparedModel:
                 self.renew()
                 if changed:
                     self._measure_again()
-                self._open = True
+                self.is_open = True
                 try:
                     yield
                 finally:
-                    self._open = False
-
-    @property
-    def chosen(self) -> dict[str, Tensor]:
-        """The parameters to differentiate by, and their names."""
-        return dict(zip(self._names, self.leaves, strict=True))
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a session is open, which found the model unchanged."""
-        return self._open
+                    self.is_open = False
 
     def _reach(self) -> ReachableState:
-        return ReachableState([self.model, *self._code])
+        return ReachableState([self.model, *self.measured.code])
 
     def unchanged(self) -> bool:
         """Return whether model and data are as they were in the last session."""
@@ -274,9 +286,8 @@ class PreparedModel:
         return True
 
     def _forget(self) -> None:
-        self._frozen = {}
-        for listener in self._listeners:
-            listener()
+        self._frozen, self.noise_norm = {}, None
+        self.graphs.clear()
 
     def run(self, chunk: Chunk, *, check: bool = True) -> Tensor:
         """Run a chunk from the state the model was found in; only in a session.
@@ -287,10 +298,10 @@ class PreparedModel:
         batch = chunk.batch
         self.renew()
         reseed(chunk.seed)
-        value = self.measure(self.model, batch)
+        value = self.measure.function()(self.model, batch)
         if self.measured.scalar and chunk.weight == 0:
             return torch.zeros_like(value)
-        return self.check(value) if check else value
+        return self.measured.checked(value) if check else value
 
     def depends(self, chunk: Chunk) -> bool:
         """Return whether the measured value depends on any parameter; in a session.
@@ -322,9 +333,11 @@ class PreparedModel:
         """Measure statistics; if that fails, the next session has to."""
         try:
             self._follow_modes()
-            if self._begun and self._regroup is not None:
-                self.groups, self._idle = [], []  # and all that was joined with them
-                self.groups, self._idle = self._regroup()
+            if self._begun and (regroup := self.plan.regroup) is not None:
+                # Also free what was joined with them.
+                self.plan = replace(self.plan, groups=(), idle=())
+                groups, idle = regroup()
+                self.plan = replace(self.plan, groups=groups, idle=idle)
             self._begun = True
             self._measure_statistics()
         except BaseException:
@@ -338,7 +351,8 @@ class PreparedModel:
         """Check again which modules have changed mode, if each keeps its own."""
         if self.mode is not NormMode.AS_IS or self._modes_now() == self._modes:
             return
-        if self._look() != self._norms:
+        norms = self.plan.norms if self.plan.look is None else self.plan.look()
+        if norms != self.plan.norms:
             raise MeasurementError(
                 "modules were put into train or eval mode since the operator was made, "
                 "so that batch norms couple samples that they did not, or no longer "
@@ -348,19 +362,20 @@ class PreparedModel:
 
     def _measure_statistics(self) -> None:
         """Measure the norm statistics of all the data, at these parameters."""
-        chunks = [chunk for group in self.groups for chunk in group.chunks]
-        chunks += self._idle
+        groups = self.plan.groups
+        chunks = [chunk for group in groups for chunk in group.chunks]
+        chunks += self.plan.idle
         coupling = Coupling(
             run=lambda chunk: self.run(chunk, check=False),
             opened=_opened,
             leaves=self.leaves,
-            room=self._room,
-            check=self.check,
+            room=self.plan.room,
+            check=self.measured.checked,
         )
-        if self.mode is NormMode.FROZEN and self._norms:
+        if self.mode is NormMode.FROZEN and self.plan.norms:
             norms, find = norm_layers(self.model), coupling.moments
             self._frozen = frozen_statistics(norms, chunks, self.run, self.team, find)
-        for group in self.groups:
+        for group in groups:
             if group.coupled:
                 group.statistics = coupling.of(group.chunks, group.team)
 

@@ -3,8 +3,8 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import wraps
-from typing import Any, ParamSpec, TypedDict, TypeVar, get_args
+from functools import partial
+from typing import Any, TypedDict, TypeVar, get_args
 
 from torch import Tensor, nn
 
@@ -31,8 +31,7 @@ from ..norms.normalisation import norm_mode_of
 from .batches import Batches, check_micro_batch
 from .grouping import Chunk
 
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 OutputLoss = Callable[[Tensor, Batch], Tensor]
 
 
@@ -166,7 +165,7 @@ class Problem:
         # A closure of the loss alone: what a callable reaches is saved and restored.
         loss, outputs, output_loss = self.criterion, self.outputs, self.output_loss
         if loss is not output_loss or outputs is None:
-            return lambda model, batch: evaluate(model, batch, loss)
+            return partial(evaluate, loss=loss)
         return lambda model, batch: scalar_value(loss(outputs(model, batch), batch))
 
     def divisor(self) -> Divisor:
@@ -202,6 +201,15 @@ class Measurement:
     def scalar(self) -> bool:
         """Whether a loss is measured, or outputs."""
         return self.check is not None
+
+    @property
+    def code(self) -> list[Callable[..., object]]:
+        """All code that runs in sessions beside the model."""
+        return [self.measure, *self.callables]
+
+    def checked(self, value: Tensor) -> Tensor:
+        """Return a value, or raise if it is a loss that cannot be used."""
+        return value if self.check is None else self.check(value)
 
     @property
     def mass(self) -> Divisor | None:
@@ -248,6 +256,14 @@ def spelled_out(function: Callable[..., Any], **more: Any) -> inspect.Signature:
     return signature.replace(parameters=[*own, *added])
 
 
+def refuse_unknown(function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
+    """Refuse settings that a function under :func:`with_settings` does not take."""
+    for name in settings:
+        if name not in vars(function)["__signature__"].parameters:
+            called = function.__qualname__.split(".")[0]
+            raise TypeError(f"{called}: got an unexpected keyword argument {name!r}")
+
+
 def bound(
     name: str, signature: inspect.Signature, /, *args: Any, **kwargs: Any
 ) -> dict[str, Any]:
@@ -258,17 +274,10 @@ def bound(
         raise TypeError(f"{name}: {error}") from None
 
 
-def with_settings(function: Callable[P, R]) -> Callable[P, R]:
-    """Show each of ``**settings`` to ``help`` and TAB, and refuse any other.
+def with_settings(function: F) -> F:
+    """Show each of ``**settings`` to ``help`` and TAB; :func:`refuse_unknown` checks.
 
     Type checkers read the TypedDict of ``**settings`` instead.
     """
-    signature = spelled_out(function)
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        bound(function.__qualname__.split(".")[0], signature, *args, **kwargs)
-        return function(*args, **kwargs)
-
-    vars(call)["__signature__"] = signature
-    return call
+    vars(function)["__signature__"] = spelled_out(function)
+    return function

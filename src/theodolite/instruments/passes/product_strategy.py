@@ -14,7 +14,7 @@ from ..norms.segments import at_work, carried_bytes, computed_bytes, segments_of
 from ..norms.tape import NotOnTape, record
 from . import forecast
 from .batches import samples_in, slice_batch, tensors_in
-from .graph_memory import GraphMemory
+from .forecast import GraphMemory
 from .grouping import Chunk
 
 # Gradients a product, as bench/results/whole_data.json has them on a CPU; large chunks

@@ -12,7 +12,8 @@ from ..distributed.processes import Team, as_team
 from ..model.objective import Batch
 from ..norms.normalisation import norm_layers
 from .batches import Batches, samples_in, slice_batch
-from .streams import checksum, is_one
+from .grouping import is_one
+from .streams import checksum
 
 
 def share_of(batches: Batches, team: Team | None) -> Batches:
@@ -73,13 +74,6 @@ def span(total: int, rank: int, size: int, what: str) -> slice:
     least, more = divmod(total, size)
     start = rank * least + min(rank, more)
     return slice(start, start + least + (rank < more))
-
-
-def unwrapped(model: nn.Module) -> nn.Module:
-    """Return the original of a compiled or ``DistributedDataParallel`` model."""
-    model = getattr(model, "_orig_mod", model)
-    spread = isinstance(model, nn.parallel.DistributedDataParallel)
-    return model.module if spread else model
 
 
 def refuse_other_calls(

@@ -27,10 +27,9 @@ from ..model.objective import Batch, Divisor
 from ..norms.batch_norm_calls import BatchNormCalls, NormCall
 from ..norms.full_statistics import Moments, moments_of
 from .batches import as_float64, join_batches, map_tensors, select_samples
-from .grouping import Chunk, mass_of
+from .grouping import Chunk, mass_of, partition_of
 from .moved_results import MovedResults
 from .prepared_model import PreparedModel
-from .streams import partition_of
 
 # Samples measured together, how often they are drawn, and from how many.
 _FEW, _DRAWS, _POOL = 8, 2, 256

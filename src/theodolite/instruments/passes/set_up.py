@@ -1,10 +1,8 @@
-"""Set up a model and its data for an operator: check, group, forecast, keep graphs."""
+"""Prepare a model and its data for an operator: check, group and forecast."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,7 +10,7 @@ from torch import Tensor
 from theodolite.core import Exclusive, MeasurementError, NormMode, derive
 
 from ..distributed.processes import as_team
-from ..model.objective import Batch, check_finite
+from ..model.objective import Batch, check_finite, chosen_parameters
 from ..model.randomness import Draws, check_repeats, reseed
 from ..norms.batch_norm_calls import (
     BatchNormCalls,
@@ -20,165 +18,105 @@ from ..norms.batch_norm_calls import (
     batch_statistics,
     own_statistics,
 )
-from ..norms.tensor_store import offloaded
-from . import forecast
 from .batches import join_batches, samples_in, split_batch
-from .graph_memory import GraphMemory
-from .grouping import Chunk, Group, Mass, group_batches, mass_of, no_sample_counts
-from .prepared_model import PreparedModel
+from .forecast import GraphMemory, budget
+from .grouping import (
+    Chunk,
+    Group,
+    Mass,
+    group_batches,
+    mass_of,
+    no_sample_counts,
+    partition_of,
+)
+from .prepared_model import PassPlan, PreparedModel
 from .problem import Measurement, Problem
 from .product_strategy import StrategyChoice
 from .ranks import refuse_other_calls
 from .separability import Separability
-from .streams import StreamedBatches, partition_of
-
-Graph = TypeVar("Graph")
+from .streams import StreamedBatches
 
 
-class GraphCache(Generic[Graph]):
-    """Graphs that products share, until the model changes or memory is needed.
-
-    Args:
-        retain: Whether the graphs of all chunks fit in memory together.
-        offload: Whether their tensors are kept on the host.
-        staying: Tensors that exist anyway, such as parameters.
-    """
-
-    def __init__(
-        self, *, retain: bool, offload: bool = False, staying: Sequence[Tensor] = ()
-    ) -> None:
-        self._retain, self.offload, self._staying = retain, offload, staying
-        self._graphs: dict[Chunk, Graph] = {}
-
-    def keeps(self, groups: Iterable[Group]) -> bool:
-        """Whether the graphs of all these groups are kept once they are built."""
-        return self._retain and not any(group.coupled for group in groups)
-
-    def graph(self, group: Group, chunk: Chunk, build: Callable[[], Graph]) -> Graph:
-        """Return a chunk's graph, and build it if needed.
-
-        Where batch statistics run over several chunks, graphs are never kept: those
-        groups are cut since their graphs do not fit.
-        """
-        if chunk in self._graphs:
-            return self._graphs[chunk]
-        with offloaded(self._staying) if self.offload else nullcontext():
-            graph = build()
-        if self._retain and not group.coupled:
-            self._graphs[chunk] = graph
-        return graph
-
-    def kept(self, chunk: Chunk) -> Graph | None:
-        """Return a chunk's graph if it is kept."""
-        return self._graphs.get(chunk)
-
-    def __len__(self) -> int:
-        """Return the number of kept graphs."""
-        return len(self._graphs)
-
-    def clear(self) -> None:
-        """Free all graphs."""
-        self._graphs.clear()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SetUp:
-    """The state that operators on parameters start from.
-
-    Attributes:
-        prepared: The model and its data, with passes settled.
-        retain: Whether the graphs of all chunks fit in memory together.
-        offload: Whether graphs are kept on the host.
-        forecast_bytes: Memory that the largest pass takes at its peak, None where that
-            is unknown.
-        partition: Samples of each batch as given, those of all ranks.
-        coupled: Whether batch statistics run over several passes, on any rank.
-    """
-
-    prepared: PreparedModel
-    retain: bool
-    offload: bool
-    forecast_bytes: int | None
-    partition: tuple[int | None, ...]
-    coupled: bool
-
-    def graphs(self) -> GraphCache[Any]:
-        """Return the cache for graphs that products share."""
-        staying = list(self.prepared.model.parameters())
-        return GraphCache(retain=self.retain, offload=self.offload, staying=staying)
-
-
-def set_up(problem: Problem, measured: Measurement) -> SetUp:
+def prepare(problem: Problem, measured: Measurement) -> PreparedModel:
     """Prepare a model, check it, and decide what its passes run on."""
-    team, seed, micro_batch = as_team(problem.team), problem.seed, problem.micro_batch
-    mass, randomness = measured.mass, problem.randomness
+    team, micro_batch = as_team(problem.team), problem.micro_batch
     with Exclusive(), team.reporting_errors():
         prepared = PreparedModel(problem, measured)
-        refuse_other_calls(
-            team,
-            measured.kind,
-            prepared.mode,
-            prepared.chosen,
-            mass is None,
-            seed,
-            randomness,
+        mode, items = prepared.mode, prepared.items
+        if team.several:
+            refuse_other_calls(
+                team,
+                measured.kind,
+                mode,
+                chosen_parameters(prepared.model, problem.params),
+                measured.mass is None,
+                problem.seed,
+                problem.randomness,
+            )
+        memory = GraphMemory(
+            prepared=prepared, allowed=budget(problem.graph_bytes, prepared.device)
         )
-        allowed = forecast.budget(problem.graph_bytes, prepared.device)
-        memory = GraphMemory(prepared=prepared, allowed=allowed)
-        if randomness == "refuse" or prepared.mode is NormMode.EVAL:
+        if problem.randomness == "refuse" or mode is NormMode.EVAL:
             prepared.without_dropout()
-        look = partial(norms_couple, prepared)
-        norms = prepared.try_out(look)
+        with prepared.tried_out():
+            norms = norms_couple(prepared)
         with prepared.sheltered():
-            Separability(prepared=prepared, fits=memory.fits).check()
-            several = norms and micro_batch is None and len(prepared.items) > 1
+            if micro_batch is not None or len(items) > 1 or team.several:
+                Separability(prepared=prepared, fits=memory.fits).check()
+            several = norms and micro_batch is None and len(items) > 1
             # One graph of what ranks hold apart is nowhere.
-            offload = several and prepared.mode is NormMode.FULL and not team.several
+            offload = several and mode is NormMode.FULL and not team.several
             offload = offload and StrategyChoice(memory=memory).offloads()
             group = partial(
                 group_batches,
-                mode=prepared.mode,
+                mode=mode,
                 norms=norms,
                 micro_batch=micro_batch,
-                mass=mass,
-                seed=seed,
+                mass=measured.mass,
+                seed=problem.seed,
                 team=team,
             )
             groups, idle = _parted(
-                group(prepared.items, joined=lambda: memory.joined(offload=offload))
+                group(items, joined=lambda: memory.joined(offload=offload))
             )
             # Batches that cannot be joined share no graph, on the host or elsewhere.
-            offload = offload and not any(one.coupled for one in groups)
-            _refuse_to_part(prepared, groups)
-            fits, largest = (True, None) if offload else memory.decide(groups)
+            coupled = any(one.coupled for one in groups)
+            offload = offload and not coupled
+            _refuse_to_part(prepared, coupled)
+            sizes = [chunk.samples or 0 for one in groups for chunk in one.chunks]
+            fits, largest = True, None
+            if sizes and not offload:  # with none, only chunks of other ranks count
+                # Sequential chunks take more memory than their own products.
+                tight = memory.on_gpu and not coupled
+                largest = (memory.tightly if tight else memory.predict)(max(sizes))
+            if largest is not None:
+                fits = memory.fits_together(sizes, largest)
         retain = fits and micro_batch is None
-        together = several and not any(one.coupled for one in groups)
 
         def regroup() -> tuple[list[Group], list[Chunk]]:
             """Weigh and join data again that changed in place."""
-            items = list(prepared.items)
-            groups = group(
-                items, joined=lambda: join_batches(items) if together else None
+            again = list(prepared.items)
+            together = several and not coupled
+            made = group(
+                again, joined=lambda: join_batches(again) if together else None
             )
-            return _parted(_held(groups) if retain else groups)
+            return _parted(_held(made) if retain else made)
 
-        prepared.settle(
+        prepared.plan = PassPlan(
             # Graphs that are kept hold the data anyway.
-            _held(groups) if retain else groups,
+            groups=_held(groups) if retain else groups,
+            idle=idle,
             norms=norms,
             room=memory.room(largest),
-            idle=idle,
-            regroup=None if _streams(prepared) else regroup,
-            look=look,
-        )
-        return SetUp(
-            prepared=prepared,
             retain=retain,
             offload=offload,
             forecast_bytes=largest,
             partition=_partition(prepared),
-            coupled=team.largest(any(one.coupled for one in groups)) > 0,
+            coupled=team.largest(coupled) > 0,
+            regroup=None if _streams(prepared) else regroup,
+            look=partial(norms_couple, prepared),
         )
+        return prepared
 
 
 def _parted(groups: Sequence[Group]) -> tuple[list[Group], list[Chunk]]:
@@ -197,12 +135,11 @@ def _streams(prepared: PreparedModel) -> bool:
     return prepared.team.largest(here) > 0
 
 
-def _refuse_to_part(prepared: PreparedModel, groups: Sequence[Group]) -> None:
+def _refuse_to_part(prepared: PreparedModel, coupled: bool) -> None:
     """Refuse statistics over several passes if the model differentiates them itself.
 
     The model's own backward pass would see only one chunk at a time.
     """
-    coupled = any(group.coupled for group in groups)
     if prepared.team.largest(coupled and prepared.measure.differentiates):
         raise MeasurementError(
             "the model or its loss differentiates in its own pass, and batch "
@@ -240,8 +177,14 @@ def norms_couple(prepared: PreparedModel) -> bool:
     begin()
     draws = Draws()
     with torch.no_grad(), BatchNormCalls(act) as calls:
-        value = prepared.measure.try_out(prepared.model, first, begin=begin)
-        value = prepared.check(value) if counts else value
+        try:
+            value = prepared.measure.try_out(prepared.model, first)
+        except RuntimeError:
+            if not prepared.measure.differentiates:
+                raise
+            begin()  # its own backward pass failed without a graph
+            value = prepared.measure.try_out(prepared.model, first)
+        value = prepared.measured.checked(value) if counts else value
     if calls.calls and prepared.mode is NormMode.EVAL:
         raise MeasurementError(
             "a batch norm takes batch statistics also in eval mode: use norm mode "

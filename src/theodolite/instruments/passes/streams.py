@@ -1,12 +1,10 @@
-"""Accepted kinds of data, the same on every read, and read when needed."""
+"""Batches of a loader, the same on every read, and read when needed."""
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
 
 from theodolite.core import DelayInterrupt, Exclusive, MeasurementError
 
@@ -17,63 +15,7 @@ from ..model.randomness import (
     restore_generator,
     restore_random_state,
 )
-from .batches import Batches, samples_in, slice_batch, tensors_in
-
-
-def read_batches(
-    batches: Batches, *, max_batches: int | None = None
-) -> "Sequence[Batch]":
-    """Return the batches as a sequence that stays the same.
-
-    One batch is a tensor, a tuple such as (inputs, targets), a list of tensors, a
-    mapping, or anything that cannot be iterated. Several are any other list, a
-    DataLoader, or an iterable that can be iterated again; the latter two are never in
-    memory as a whole, see :class:`StreamedBatches`. Of several, those without samples
-    are left out.
-
-    Args:
-        batches: The data.
-        max_batches: Largest number of batches, from the first.
-
-    Example:
-        >>> x, y = torch.zeros(4, 2), torch.zeros(4)
-        >>> len(read_batches((x, y))), len(read_batches([(x, y), (x, y)]))
-        (1, 2)
-    """
-    if max_batches is not None and (
-        isinstance(max_batches, bool)
-        or not isinstance(max_batches, int)
-        or max_batches < 1
-    ):
-        raise MeasurementError(
-            f"max_batches is {max_batches!r}: pass a whole number from 1 up, or None"
-        )
-    if isinstance(batches, StreamedBatches):
-        return batches if max_batches is None else batches.first(max_batches)
-    if is_one(batches):
-        return (batches,)
-    if isinstance(batches, Dataset) and not isinstance(batches, Iterable):
-        raise MeasurementError(
-            f"a {type(batches).__name__} holds samples, wanted are batches: wrap it in "
-            "a DataLoader with a batch_size"
-        )
-    if isinstance(batches, Iterator):
-        raise MeasurementError(
-            f"a {type(batches).__name__} can be read only once, and products read the "
-            "data again: pass list(…) of it, or the loader itself"
-        )
-    if isinstance(batches, DataLoader) and batches.batch_size is None:
-        if batches.batch_sampler is None:
-            raise MeasurementError(
-                "the DataLoader has batch_size=None, so it yields samples: give it a "
-                "batch_size"
-            )
-    if not isinstance(batches, list):
-        return StreamedBatches(batches, max_batches)
-    filled = [batch for batch in batches if samples_in(batch) != 0]
-    if not filled:
-        raise _none()
-    return tuple(filled[:max_batches])
+from .batches import samples_in, slice_batch, tensors_in
 
 
 class StreamedBatches(Sequence[Batch]):
@@ -173,7 +115,7 @@ class StreamedBatches(Sequence[Batch]):
         if short:
             raise _changed()
         if not self._marks:
-            raise _none()
+            raise no_batches()
         return False
 
     def _note(self, batch: Batch) -> None:
@@ -215,13 +157,6 @@ class Piece:
         return whole if self._span is None else slice_batch(whole, *self._span)
 
 
-def partition_of(items: Sequence[Batch]) -> tuple[int | None, ...]:
-    """Return the samples of each batch."""
-    if isinstance(items, StreamedBatches):
-        return items.samples
-    return tuple(samples_in(item) for item in items)
-
-
 def checksum(batch: Batch) -> int:
     """Return a number that changes with the values of a batch's tensors."""
     total = 0
@@ -257,7 +192,8 @@ def _next(iterator: Iterator[Batch]) -> Iterator[Batch]:
             return
 
 
-def _none() -> MeasurementError:
+def no_batches() -> MeasurementError:
+    """Return the error for data without batches."""
     return MeasurementError("no batches with samples came: pass at least one")
 
 
@@ -267,14 +203,3 @@ def _changed() -> MeasurementError:
         "many times: switch off augmentation that no seed of torch, NumPy or Python "
         "fixes, or pass list(loader), which is read once"
     )
-
-
-def is_one(batches: Batches) -> bool:
-    """Return whether one batch was given, or several."""
-    if isinstance(batches, list):
-        # A list of tensors is what the default collation of a DataLoader makes of a
-        # pair, so it is one batch.
-        return bool(batches) and all(isinstance(part, Tensor) for part in batches)
-    if isinstance(batches, Tensor | tuple | Mapping | str):
-        return True
-    return not isinstance(batches, Iterable | Dataset)

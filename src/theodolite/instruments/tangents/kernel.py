@@ -28,6 +28,7 @@ from ..model.objective import (
     checked_outputs,
     chosen_parameters,
     outputs_of,
+    unwrapped,
 )
 from ..model.reachable_state import ReachableState
 from ..model.restoring import opened
@@ -44,10 +45,10 @@ from ..operators.jacobian import TangentKernel
 from ..operators.rounding_noise import RoundingNoise
 from ..passes.batches import Batches, join_batches, refuse_two_alike
 from ..passes.forecast import as_bytes
-from ..passes.problem import Problem, problem_of, with_settings
+from ..passes.grouping import read_batches
+from ..passes.problem import Problem, problem_of, refuse_unknown, with_settings
 from ..passes.progress_line import with_progress
-from ..passes.ranks import refuse_other_calls, refuse_other_weights, unwrapped
-from ..passes.streams import read_batches
+from ..passes.ranks import refuse_other_calls, refuse_other_weights
 from .layer_sweep import one_width, plan
 from .product_strategy import ProductStrategy, kernel_noise
 from .strategies import LayerStrategy
@@ -171,6 +172,7 @@ def tangent_kernel(
         array([[ 6., 12.],
                [12., 26.]])
     """
+    refuse_unknown(tangent_kernel, settings)
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     problem, watch = problem_of(model, batches, settings), Stopwatch()
     mode, team, outputs = problem.mode, as_team(problem.team), problem.outputs
@@ -206,11 +208,18 @@ def tangent_kernel(
 
             settle_dropout(model, mode)
             set_norm_layers(model, mode)
-            norms = _takes_batch_statistics(
-                lambda: pick.try_out(model, given[0], begin=state.lend_buffers),
-                mode,
-                team,
-            )
+
+            def first() -> object:
+                state.lend_buffers()
+                try:
+                    return pick.try_out(model, given[0])
+                except RuntimeError:
+                    if not pick.differentiates:
+                        raise
+                    state.lend_buffers()  # its own backward failed without a graph
+                    return pick.try_out(model, given[0])
+
+            norms = _takes_batch_statistics(first, mode, team)
             coupled = norms and mode is not NormMode.FROZEN
             apart = coupled and mode is NormMode.FULL and team.several
             if norms and mode is NormMode.FROZEN:

@@ -87,12 +87,12 @@ class ParameterOperator(Operator):
         """Return the quantity that products differentiate."""
 
     @property
-    def noise_norm(self) -> float | None:  # pyright: ignore
+    def noise_norm(self) -> float | None:
         """Bound on the rounding of the graph, once measured at these parameters."""
         return self._prepared.noise_norm
 
     @noise_norm.setter
-    def noise_norm(self, bound: float | None) -> None:
+    def noise_norm(self, bound: float | None) -> None:  # pyright: ignore
         self._prepared.noise_norm = bound
 
     @property

@@ -91,7 +91,8 @@ def outcome(arguments):
     return code, out.buffer.getvalue().decode()
 
 
-ODD = ["", " ", "-", "--", "\x00", "λ", "\udcff", "a\nb", "x" * 5000, "../..", "%s{0}"]
+# No command line can hold "\0".
+ODD = ["", " ", "-", "--", "λ", "\udcff", "a\nb", "x" * 5000, "../..", "%s{0}"]
 NUMBERS = ["0", "-1", "1", "2", "nan", "inf", "1e400", "9" * 30, "١", "0x1", *ODD]
 ADDRESSES = ["127.0.0.1:9", "::", "[::1", "a:²", "a:0", "a:99999", "ray://", "ray://:1",
              "x" * 300 + ":1", "a..b:1", "\x00:1", *ODD]  # fmt: skip

@@ -449,3 +449,30 @@ def test_own_functions_are_known_by_their_class():
     model, data = network(Applied(impostor), torch.float64)
     with pytest.raises(MeasurementError, match="_Rectified"):
         trace(model, data, **LOSS)
+
+
+@pytest.fixture(scope="module")
+def library_operator():
+    library = torch.library.Library("theodolite_tests", "DEF")
+    library.define("square(Tensor x) -> Tensor")
+    library.impl("square", lambda x: x.detach() ** 2, "CPU")
+    yield torch.ops.theodolite_tests.square
+    library._destroy()
+
+
+@pytest.mark.parametrize("kind", [Hessian, GaussNewton])
+def test_a_library_operator_without_a_derivative_is_refused(library_operator, kind):
+    class Squared(nn.Module):
+        def forward(self, x):
+            return library_operator(x)
+
+    model, data = network(Squared(), torch.float64)
+    with pytest.raises(MeasurementError, match="has no autograd kernel"):
+        product(kind)(model, data)
+
+
+def test_data_of_inference_mode_is_refused_in_a_sentence():
+    with torch.inference_mode():
+        x = torch.randn(4, 3)
+    with pytest.raises(MeasurementError, match=r"pass tensor.clone\(\)"):
+        trace(nn.Linear(3, 1), (x, torch.randn(4, 1)), **LOSS)

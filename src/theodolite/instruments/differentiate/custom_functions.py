@@ -3,7 +3,8 @@
 torch takes the backward of a :class:`torch.autograd.Function` on trust. One that is
 marked ``once_differentiable`` ends the gradient's graph in an error node. No path leads
 from that node to the parameters, so torch never reaches it: its part of a second
-derivative is left out, and no error is raised.
+derivative is left out, and no error is raised. An operator of ``torch.library`` without
+an autograd kernel cuts the graph in the same way, with a warning.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,8 @@ Kind = TypeVar("Kind", bound=type)
 
 # The package's own functions, which are tested against elementary operators.
 _OWN: set[type] = set()
+# Name of the nodes that stand for operators without a derivative.
+_NO_KERNEL = "torch::autograd::WarnNotImplemented"
 
 
 def own(kind: Kind) -> Kind:
@@ -36,6 +39,12 @@ def custom_functions(outputs: Tensor, variables: Iterable[Tensor]) -> dict[Any, 
         variables: Tensors at which the walk stops.
     """
     nodes = _nodes([outputs], variables)
+    if any(node.name() == _NO_KERNEL for node in nodes):
+        raise MeasurementError(
+            "the model calls an operator of torch.library that has no autograd kernel, "
+            "so torch leaves its part out of derivatives: register one with "
+            "torch.library.register_autograd"
+        )
     return {node: name for node in nodes if (name := _written_by_others(node))}
 
 

@@ -119,13 +119,18 @@ def are_two_alike(batches: Batches) -> bool:
 
 
 def check_devices(batches: Iterable[Batch], device: torch.device) -> None:
-    """Refuse data that is not on the model's device."""
+    """Refuse data that is not on the model's device, or that autograd refuses."""
     for batch in batches:
         for tensor in tensors_in(batch):
             if tensor.device != device:
                 raise MeasurementError(
                     f"the model is on {device} and a batch on {tensor.device}: move "
                     f"the batch with .to({str(device)!r})"
+                )
+            if tensor.is_inference():
+                raise MeasurementError(
+                    "a batch was made under torch.inference_mode, and autograd cannot "
+                    "use such tensors: pass tensor.clone(), made outside of it"
                 )
 
 

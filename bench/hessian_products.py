@@ -56,7 +56,7 @@ def _at_once() -> Iterator[dict[str, Any]]:
         operator = Hessian(model, given, loss=ask.LOSS, norm_mode="batch")
         made = torch.Generator().manual_seed(0)
         size = (16, operator.shape[1])
-        block = torch.randn(size, generator=made, dtype=operator.dtype)
+        block = torch.randn(size, generator=made, dtype=operator.torch_dtype)
         with operator.curves() as curves:
             (curve,) = curves
         ways = {
@@ -98,12 +98,16 @@ class _Singly(Operator):
 
     def __init__(self, inner: Operator) -> None:
         self._inner = inner
-        self.shape, self.dtype, self.device = inner.shape, inner.dtype, inner.device
+        self.shape, self.torch_dtype, self.device = (
+            inner.shape,
+            inner.torch_dtype,
+            inner.device,
+        )
 
     def together(self) -> AbstractContextManager[None]:
         return self._inner.together()
 
-    def matvec(self, vector: Tensor) -> Tensor:
+    def _matvec(self, vector: Tensor) -> Tensor:
         return self._inner.matvec(vector)
 
 

@@ -157,7 +157,7 @@ def _row(
         "config": asdict(config),
         "sequences": asked.batch,
         "tokens": ids.shape[1],
-        "dtype": str(operator.dtype).removeprefix("torch."),
+        "dtype": str(operator.torch_dtype).removeprefix("torch."),
         "seed": asked.seed,
         "device": _named(asked.device),
         "threads": torch.get_num_threads(),
@@ -177,7 +177,9 @@ def written(row: dict[str, Any], asked: argparse.Namespace) -> Path:
 
 def _one_product(operator: Hessian, asked: argparse.Namespace) -> dict[str, float]:
     """Return what a product takes whose graph is there already."""
-    vector = torch.ones(operator.shape[1], dtype=operator.dtype, device=operator.device)
+    vector = torch.ones(
+        operator.shape[1], dtype=operator.torch_dtype, device=operator.device
+    )
     operator.matvec(vector)
     return timed(asked.device, lambda: operator.matvec(vector))[1]
 
@@ -218,7 +220,9 @@ def _trace(operator: Hessian, asked: argparse.Namespace) -> dict[str, Any]:
             max_matvecs=asked.probes,
             seed=asked.seed,
             method="products",
-            basis_bytes=asked.sketch * operator.shape[1] * operator.dtype.itemsize,
+            basis_bytes=asked.sketch
+            * operator.shape[1]
+            * operator.torch_dtype.itemsize,
             basis=asked.basis,
         ),
     )

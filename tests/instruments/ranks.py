@@ -115,7 +115,7 @@ def measured(team=None):
             if kind is Hessian:
                 value, gradient = operator.loss_and_gradient()
                 found[f"{name} loss"], found[f"{name} gradient"] = value, gradient
-                block = operator.block(["3.weight"])
+                block = operator[["3.weight"]]
                 found[f"{name} block"] = block @ vector[:9]
                 found["partition"] = torch.tensor(operator.partition)
         kernel = TangentKernel(model, mine, **given)

@@ -27,9 +27,13 @@ class Failing(Operator):
 
     def __init__(self, inner, good):
         self.inner, self.good = inner, good
-        self.shape, self.dtype, self.device = inner.shape, inner.dtype, inner.device
+        self.shape, self.torch_dtype, self.device = (
+            inner.shape,
+            inner.torch_dtype,
+            inner.device,
+        )
 
-    def matvec(self, vector):
+    def _matvec(self, vector):
         self.passes += 1
         found = self.inner.matvec(vector)
         return found if self.passes <= self.good else found * torch.nan

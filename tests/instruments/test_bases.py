@@ -251,10 +251,10 @@ class Vast(Operator):
     """The identity of an order that no memory holds ten vectors of."""
 
     symmetric = True
-    dtype, device = torch.float32, torch.device("cpu")
+    torch_dtype, device = torch.float32, torch.device("cpu")
     shape = (10**13, 10**13)
 
-    def matvec(self, vector):
+    def _matvec(self, vector):
         raise AssertionError("nothing is multiplied before it is known to fit")
 
 

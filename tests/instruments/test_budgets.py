@@ -75,13 +75,13 @@ class Scaled(Operator):
     """One to two on the diagonal, never formed."""
 
     symmetric = True
-    dtype, device = torch.float32, torch.device("cpu")
+    torch_dtype, device = torch.float32, torch.device("cpu")
 
     def __init__(self, size):
         self.shape = (size, size)
         self._diagonal = torch.linspace(1, 2, size)
 
-    def matvec(self, vector):
+    def _matvec(self, vector):
         self.passes += 1
         return self._diagonal * vector
 

@@ -321,7 +321,7 @@ def test_products_of_a_whole_network(mode, monkeypatch):
             there, back = float(w @ found[ours]), float(v @ (operator @ w))
             assert there == pytest.approx(back, rel=1e-10)
             name = operator.names[0]
-            block = operator.block([name])
+            block = operator[[name]]
             first = operator.split(v)[name].reshape(-1)
             found[ours, "block"] = block @ first
     scale = float(found[False].abs().max())

@@ -110,7 +110,7 @@ def network(middle, dtype):
 def vector(operator):
     generator = torch.Generator().manual_seed(1)
     drawn = torch.randn(operator.shape[1], generator=generator, dtype=torch.float64)
-    return drawn.to(operator.dtype)
+    return drawn.to(operator.torch_dtype)
 
 
 def product(kind):

@@ -25,7 +25,7 @@ CONV = next(case for case in CASES if case.name == "conv_bn_resnet")
 def _rows(operator, count=19):
     made = torch.Generator().manual_seed(0)
     size = (count, operator.shape[1])
-    return torch.randn(size, generator=made, dtype=operator.dtype)
+    return torch.randn(size, generator=made, dtype=operator.torch_dtype)
 
 
 @pytest.mark.parametrize("mode", ["batch", "eval"])
@@ -186,12 +186,12 @@ class _Several(MatrixOperator):
 
     def __init__(self, matrix):
         super().__init__(matrix, symmetric=True)
-        self.blocks, self.lost = [], None
+        self.taken, self.lost = [], None
 
     def matvecs(self, vectors):
-        self.blocks.append(len(vectors))
+        self.taken.append(len(vectors))
         found = super().matvecs(vectors)
-        if self.lost is not None and len(self.blocks) == 3:
+        if self.lost is not None and len(self.taken) == 3:
             found[self.lost] = torch.nan
         return found
 
@@ -204,7 +204,7 @@ def test_bases_side_by_side_keep_to_the_memory_allowed():
         quadrature.quadrature_of(
             operator, n_probes=6, steps=steps, seed=0, basis_bytes=bases * 6 * row
         )
-        assert max(operator.blocks, default=1) == widest
+        assert max(operator.taken, default=1) == widest
         assert operator.passes == 6 * steps
 
 

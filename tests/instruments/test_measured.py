@@ -102,7 +102,7 @@ def test_graphs_are_let_go_also_after_an_error():
 
     @measured
     def fail(model, batches=None, *, seed=0, **settings: Unpack[CurvatureSettings]):
-        model @ torch.ones(model.shape[1], dtype=model.dtype)
+        model @ torch.ones(model.shape[1], dtype=model.torch_dtype)
         assert len(model._prepared.graphs) == 1
         raise ZeroDivisionError
 

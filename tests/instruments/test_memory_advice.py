@@ -120,10 +120,10 @@ class Twice(Operator):
     """Two on the diagonal, too large to be formed."""
 
     symmetric = True
-    dtype, device = torch.float32, torch.device("cpu")
+    torch_dtype, device = torch.float32, torch.device("cpu")
     shape = (30_000, 30_000)
 
-    def matvec(self, vector):
+    def _matvec(self, vector):
         return 2 * vector
 
 

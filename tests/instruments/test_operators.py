@@ -143,7 +143,7 @@ def test_vectors_blocks_and_other_libraries():
     matrix = operator.dense()
     block = np.random.default_rng(0).normal(size=(len(matrix), 3))
     near(operator @ block, matrix @ block)
-    largest = eigsh(operator.to_scipy(), k=1, which="LA", v0=block[:, 0])[0][0]
+    largest = eigsh(operator, k=1, which="LA", v0=block[:, 0])[0][0]
     assert largest == pytest.approx(np.linalg.eigvalsh(matrix)[-1], rel=1e-10)
 
 
@@ -174,11 +174,11 @@ def test_blocks_of_modules(kind, micro_batch):
     matrix = kind(model, batch, loss=loss, norm_mode="batch").dense()
     assert list(operator.blocks) == ["0", "1", "4"]
     near(operator.blocks["1"].dense(), matrix[20:24, 20:24])
-    near(operator.block(["4.bias", "0.bias"]).dense(),
+    near(operator[["4.bias", "0.bias"]].dense(),
          matrix[np.ix_(np.r_[48:51, 18:20], np.r_[48:51, 18:20])])  # fmt: skip
     assert operator.blocks["1"].norm_mode == "batch"
     with pytest.raises(UnknownNameError):
-        operator.block(["5.bias"])
+        operator[["5.bias"]]
 
 
 def test_blocks_of_the_jacobian_are_columns():
@@ -220,7 +220,7 @@ def test_float32_is_near_float64():
         ]
         vector = torch.randn(wide.shape[0], dtype=torch.float64)
         near((narrow @ vector).double(), wide @ vector, rtol=1e-4)
-        assert narrow.dtype is torch.float32
+        assert narrow.torch_dtype is torch.float32
 
 
 def test_hooks_on_gradients_are_no_part_of_the_loss():

@@ -16,8 +16,8 @@ from theodolite.instruments import GaussNewton, HalfSquareLoss, Hessian, Jacobia
 
 
 def products(operator):
-    operator @ torch.ones(operator.shape[1], dtype=operator.dtype)
-    operator.T @ torch.ones(operator.shape[0], dtype=operator.dtype)
+    operator @ torch.ones(operator.shape[1], dtype=operator.torch_dtype)
+    operator.T @ torch.ones(operator.shape[0], dtype=operator.torch_dtype)
 
 
 @pytest.mark.parametrize("mode", list(NormMode))

@@ -17,7 +17,9 @@ cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"
 
 def _vectors(operator):
     made = torch.Generator().manual_seed(0)
-    drawn = torch.randn(3, operator.shape[0], generator=made, dtype=operator.dtype)
+    drawn = torch.randn(
+        3, operator.shape[0], generator=made, dtype=operator.torch_dtype
+    )
     return drawn.to(operator.device)
 
 

@@ -297,7 +297,7 @@ def test_blocks_and_gauss_newton_have_noise_too():
     noise = rounding_noise(operator)
     assert noise is not None
     assert error <= noise.norm < 30 * error
-    block = Hessian(model, batch, **shared).block(["3.weight"])
+    block = Hessian(model, batch, **shared)["3.weight"]
     noise = rounding_noise(block)
     assert noise is not None
     assert len(noise.rows) == 15

@@ -12,7 +12,7 @@ from tests.instruments.test_preservation import portrait, without_versions
 from theodolite.core import ConfigError, MeasurementError, NormMode, Status
 from theodolite.core import UnknownNameError as UnknownName
 from theodolite.instruments import BlockJacobian, singular_values
-from theodolite.instruments.operators.operator import MatrixOperator
+from theodolite.instruments.operators.matrix_operator import MatrixOperator
 from theodolite.instruments.solvers.bidiagonal import Bidiagonalisation, grid
 
 BY_NAME = {case.name: case for case in CASES}

@@ -57,7 +57,8 @@ from .operators.gauss_newton import GaussNewton as GaussNewton
 from .operators.jacobian import Jacobian as Jacobian
 from .operators.jacobian import TangentKernel as TangentKernel
 from .operators.loss_hessian import Hessian as Hessian
-from .operators.operator import MatrixOperator as MatrixOperator
+from .operators.matrix_operator import Identity as Identity
+from .operators.matrix_operator import MatrixOperator as MatrixOperator
 from .operators.operator import Operator as Operator
 from .operators.parameter_operator import ParameterOperator as ParameterOperator
 from .passes.batches import Batches as Batches

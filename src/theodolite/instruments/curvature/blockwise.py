@@ -20,7 +20,8 @@ from theodolite.core import (
 )
 
 from ..model.objective import chosen_parameters, unwrapped
-from ..operators.parameter_operator import ParameterOperator
+from ..operators.layout import sizes_of
+from ..operators.operator import Operator
 from ..passes.batches import Batches
 from ..passes.grouping import read_batches
 from ..passes.problem import Problem
@@ -88,7 +89,7 @@ class Blocks(Reading, Generic[R]):
 @with_progress()
 def by_block(
     instrument: Callable[..., R],
-    model: nn.Module | Problem | ParameterOperator,
+    model: nn.Module | Problem | Operator,
     batches: Batches | None = None,
     *,
     per: Literal["layer", "parameter"] = "layer",
@@ -117,14 +118,13 @@ def by_block(
         >>> result.blocks, result.stack("trace").shape
         (('0', '1'), (2,))
     """
-    module = model if isinstance(model, nn.Module) else model.model
-    names = _named(unwrapped(module), per) if blocks is None else blocks
+    names = _named(model, per) if blocks is None else blocks
     if not names:
         raise ConfigError("no blocks were named: pass for instance per='layer'")
     chosen = [list(params) for params in names.values()]
-    if isinstance(model, ParameterOperator):
+    if isinstance(model, Operator):
         refuse_settings("by_block", batches)
-        calls = [partial(instrument, model.block(params)) for params in chosen]
+        calls = [partial(instrument, model[params]) for params in chosen]
     elif isinstance(model, Problem):
         whole = replace(model, batches=_read_once(model.batches))
         parts = [replace(whole, params=params) for params in chosen]
@@ -153,13 +153,19 @@ def _read_once(batches: Batches) -> Batches:
 
 
 def _named(
-    model: nn.Module, per: Literal["layer", "parameter"]
+    model: nn.Module | Problem | Operator, per: Literal["layer", "parameter"]
 ) -> dict[str, list[str]]:
     if per not in ("layer", "parameter"):
         raise ConfigError(f"per is {per!r}: pass 'layer' or 'parameter', or blocks=…")
     blocks: dict[str, list[str]] = {}
-    for name, parameter in chosen_parameters(model, None).items():
-        if not parameter.numel():
+    if isinstance(model, Operator):
+        sizes = dict(zip(model.names, sizes_of(model.layout), strict=True))
+    else:
+        module = unwrapped(model.model if isinstance(model, Problem) else model)
+        chosen = chosen_parameters(module, None)
+        sizes = {name: parameter.numel() for name, parameter in chosen.items()}
+    for name, size in sizes.items():
+        if not size:
             continue  # no parameter to differentiate by
         block = name if per == "parameter" else name.rpartition(".")[0]
         blocks.setdefault(block, []).append(name)

@@ -22,7 +22,7 @@ from torch import Tensor
 from theodolite.core import Dims, SampledReading, Status, Stopwatch, stream
 
 from ..operators.operator import Operator, products, strides
-from ..operators.rounding_noise import SMALL, rounding_noise
+from ..operators.rounding_noise import SMALL, is_measured, rounding_noise
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement, Storage, storage_for
@@ -165,8 +165,8 @@ def _estimate(
     if not finite:
         return np.full(n, np.nan), np.full(n, np.inf), factor
     error = np.sqrt(square / (n_probes - 1) / n_probes)
-    error = np.hypot(error, torch.finfo(operator.dtype).eps * sketch.scale)
-    if operator.dtype != torch.float64:  # the graph is rounded as well
+    error = np.hypot(error, torch.finfo(operator.torch_dtype).eps * sketch.scale)
+    if is_measured(operator):  # the graph is rounded as well
         chance = SMALL * float(np.linalg.norm(error))
         noise = rounding_noise(operator, enough=lambda n: n.norm <= chance)
         error = error if noise is None else error + noise.rows

@@ -10,7 +10,7 @@ from torch import Tensor
 from theodolite.core import ConfigError, Dims, Reading, Status, Stopwatch, unknown_name
 
 from ..operators.operator import Operator
-from ..operators.rounding_noise import eigenvalue_noise
+from ..operators.rounding_noise import eigenvalue_noise, is_measured
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement, Storage, storage_for
@@ -176,7 +176,7 @@ def extreme_eigenvalues(
         pairs = eigenpairs(operator, search)
     else:
         pairs = certified_pairs(operator, search, start=start, chance=chance)
-    eps = torch.finfo(operator.dtype).eps
+    eps = torch.finfo(operator.torch_dtype).eps
     if pairs.end is not Status.EXACT:
         if outdated(graph_error_at, float(np.abs(pairs.values).max(initial=0.0))):
             graph_error = None
@@ -265,7 +265,7 @@ def _add_graph(
         pairs.graph_shifts = pairs.graph_norms
         return
     coarse = pairs.noise > 1e3 * eps * pairs.scale
-    if not len(pairs.values) or (operator.dtype == torch.float64 and not coarse):
+    if not len(pairs.values) or not (is_measured(operator) or coarse):
         return
     granted = tol * np.abs(pairs.values)
     # A bound on all vectors is never below a few roundings of a product.

@@ -8,7 +8,7 @@ import torch
 from theodolite.core import ConfigError, Stopwatch
 
 from ..operators.operator import Operator
-from ..operators.rounding_noise import noise_norm
+from ..operators.rounding_noise import is_measured, noise_norm
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement
@@ -122,7 +122,7 @@ def _spent(
     if steps is not None:
         check_count("steps", steps, 2)
     else:
-        row = operator.shape[1] * operator.dtype.itemsize
+        row = operator.shape[1] * operator.torch_dtype.itemsize
         most = _STEPS if n_probes is None else _PRODUCTS // n_probes
         steps = int(max(2, min(most, _BASIS_BYTES // row)))
     return n_probes or max(1, _PRODUCTS // steps), steps
@@ -133,9 +133,9 @@ def rounding_of(rule: Quadrature, operator: Operator) -> float:
     # Tens of times the noise of one product, since a whole run adds it up. A node that
     # converged to zero is resolved only by boundaries far from its residual: a
     # thousand times as far, for a leak of a thousandth.
-    eps = torch.finfo(operator.dtype).eps
+    eps = torch.finfo(operator.torch_dtype).eps
     floor = max(100 * eps * rule.scale, 10 * rule.noise)
-    if operator.dtype != torch.float64:
+    if is_measured(operator):
         floor = max(floor, noise_norm(operator))
     for nodes, weights, couplings in zip(
         rule.nodes, rule.weights, rule.couplings, strict=True

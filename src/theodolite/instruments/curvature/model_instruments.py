@@ -50,9 +50,9 @@ def checked_curvature(operator: Any) -> Curvature:
     )
 
 
-def named(reading: R, operator: ParameterOperator) -> R:
+def named(reading: R, operator: Operator) -> R:
     """Return the reading, with the name of its matrix if that is not the Hessian."""
-    if operator.title == Hessian.title or not isinstance(reading, Reading):
+    if operator.title in ("", Hessian.title) or not isinstance(reading, Reading):
         return reading
     return replace(reading, method=f"{operator.title}, {reading.method}")
 
@@ -107,7 +107,7 @@ def measured(solve: Callable[P, R]) -> Callable[P, R]:
         with measuring(), show_progress(solve.__name__):
             if isinstance(model, Operator):
                 refuse_settings(solve.__name__, batches, given)
-                return run(model, **own)
+                return named(run(model, **own), model)
             make = checked_curvature(given.pop("operator", Hessian))
             problem = problem_for(model, batches, given, own.get("seed"))
             own.setdefault("seed", problem.seed)

@@ -171,7 +171,7 @@ class SharpnessProbe:
         if reading.eigenvectors is None or reading.status is Status.NONFINITE:
             return None
         mixed = torch.as_tensor(reading.eigenvectors.sum(axis=1))
-        return mixed.to(dtype=self._operator.dtype, device=self._operator.device)
+        return mixed.to(dtype=self._operator.torch_dtype, device=self._operator.device)
 
 
 @with_settings

@@ -275,7 +275,7 @@ def spectrum(
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     if isinstance(model, Operator):
         refuse_settings("spectrum", batches, settings)
-        return whole_spectrum(symmetric(model))
+        return named(whole_spectrum(symmetric(model)), model)
     make = checked_curvature(operator)
     problem = problem_of(model, batches, settings)
     if make is Hessian:

@@ -22,7 +22,7 @@ import torch
 from theodolite.core import SampledReading, Scalar, Status, Stopwatch, stream
 
 from ..operators.operator import Operator, products, strides
-from ..operators.rounding_noise import SMALL, rounding_noise
+from ..operators.rounding_noise import SMALL, is_measured, rounding_noise
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement, Storage, storage_for
@@ -172,13 +172,13 @@ def _estimate(
     spread = max(float(squares.mean()) - value**2 / left, 0.0)
     error = np.sqrt(2 * left / (left + 2) * spread / n_probes)
     # Rounding of the sums, if nothing is estimated.
-    eps = torch.finfo(operator.dtype).eps
+    eps = torch.finfo(operator.torch_dtype).eps
     floor = eps * np.sqrt(operator.shape[1]) * max(sketch.scale, np.sqrt(spread))
     error = float(np.hypot(error, floor))
     factor = float(student.ppf((1 + level) / 2, n_probes - 1))
     # Below float64 the graph is rounded as well, and not at random.
     noise = None
-    if operator.dtype != torch.float64:
+    if is_measured(operator):
         noise = rounding_noise(
             operator, enough=lambda n: n.trace <= SMALL * error, rows=False
         )

@@ -16,6 +16,9 @@ from .parts import Parts, filled
 from .pullback import can_batch, pull_back, pull_back_many, pull_back_with_graph
 from .replay import Replay
 
+# Indices of variables along rows and along columns.
+Sides = tuple[Sequence[int], Sequence[int]]
+
 
 class Curve:
     """A scalar with the graph of its gradient, for products with its Hessian.
@@ -53,20 +56,19 @@ class Curve:
         """The gradient, with zeros in place of None."""
         return filled(self._graph, self._variables)
 
-    def product(
-        self, tangents: Sequence[Tensor], only: Sequence[int] | None = None
-    ) -> Parts:
-        """Multiply by the Hessian, or by the block of the variables ``only``.
+    def product(self, tangents: Sequence[Tensor], only: Sides | None = None) -> Parts:
+        """Multiply by the Hessian, or by the block of some variables.
 
         Args:
-            tangents: One for each variable, or for each of ``only``.
-            only: Indices of the variables; all by default.
+            tangents: One for each variable along the columns.
+            only: Indices of the variables along rows and columns; all by default.
         """
-        if self._replay is not None and only is None:
+        if only is None and self._replay is not None:
             return self._replay(tangents)
-        places = range(len(self._variables)) if only is None else only
-        variables = [self._variables[i] for i in places]
-        return pull_back([self._graph[i] for i in places], variables, tangents)
+        every = range(len(self._variables))
+        rows, columns = (every, every) if only is None else only
+        variables = [self._variables[i] for i in rows]
+        return pull_back([self._graph[i] for i in columns], variables, tangents)
 
     def products(self, tangents: Tensor) -> Tensor:
         """Multiply flat vectors (k, n), all at once if torch does so correctly."""

@@ -1,6 +1,10 @@
 """Matrices known by their products: Hessians, Gauss-Newton matrices, Jacobians.
 
-- ``operator``: :class:`Operator`, the base of all, and random vectors for it.
+- ``operator``: :class:`Operator`, the base of all, and random vectors for it;
+  ``layout`` knows which parameters are along a vector.
+- ``matrix_operator``: given matrices and the identity. ``combined`` is the base of
+  operators made of others: ``algebra`` (sums, multiples, compositions), ``block`` and
+  ``inverse``.
 - ``parameter_operator``: the base of those that act on a model's parameters, which
   are ``loss_hessian``, ``gauss_newton`` (and Fisher matrices) and ``jacobian``.
 - ``output_curvature``: the base of ``gauss_newton``, which acts on outputs between

@@ -159,7 +159,7 @@ class BlockJacobian(Operator):
             rank = torch.tensor(self.coupling_rank)
             self.coupling_rank = int(self.team.sum(rank))
         self.across = self.team.largest(shared.coupled) > 0
-        self.dtype, self.device = linear.inputs.dtype, linear.inputs.device
+        self.torch_dtype, self.device = linear.inputs.dtype, linear.inputs.device
 
     def _find_places(self) -> None:
         """Find which units and samples of all belong to this process."""
@@ -191,13 +191,13 @@ class BlockJacobian(Operator):
         """Return the Jacobian of a changed model on a changed batch."""
         return self._remake(change)
 
-    def matvec(self, vector: Tensor) -> Tensor:
+    def _matvec(self, vector: Tensor) -> Tensor:
         """Return $Jv$ for a flat direction of the input."""
         with self.team.reporting_errors():
             own = agreed(vector.detach(), self.team)[self.own[1]]
             return self.team.concatenate(self._pushed(own), self._counts[0])
 
-    def rmatvec(self, vector: Tensor) -> Tensor:
+    def _rmatvec(self, vector: Tensor) -> Tensor:
         r"""Return $J^\top v$ for a flat cotangent of the output."""
         with self.team.reporting_errors():
             own = agreed(vector.detach(), self.team)[self.own[0]]
@@ -212,7 +212,7 @@ class BlockJacobian(Operator):
                 return vector.new_zeros(self._outputs.numel())
             direction = vector.reshape(self.input_shape).to(pulled)
             (product,) = pull_back([pulled], [dual], [direction])
-        return product.detach().reshape(-1).to(self.dtype)
+        return product.detach().reshape(-1).to(self.torch_dtype)
 
     def _pulled(self, vector: Tensor) -> Tensor:
         self.passes += 1
@@ -262,7 +262,7 @@ class BlockJacobian(Operator):
     def rows(self, units: Tensor) -> Tensor:
         """Return the rows of some output units, by their indices."""
         cotangents = torch.zeros(
-            len(units), self.shape[0], dtype=self.dtype, device=self.device
+            len(units), self.shape[0], dtype=self.torch_dtype, device=self.device
         )
         cotangents[torch.arange(len(units), device=self.device), units] = 1
         return self.pull_back_block(cotangents)

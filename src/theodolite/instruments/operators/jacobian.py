@@ -40,6 +40,8 @@ class Jacobian(ParameterOperator):
                [3., 4., 1.]])
     """
 
+    title = "Jacobian"
+
     @with_settings
     def __init__(
         self,
@@ -67,7 +69,7 @@ class Jacobian(ParameterOperator):
             walk=lambda graph, _, tangents: graph.through(tangents),
         )
 
-    def matvec(self, vector: Tensor) -> Tensor:
+    def _matvec(self, vector: Tensor) -> Tensor:
         """Return the change of the outputs along a vector of parameters."""
         self.passes += 1
         with self._prepared.session():
@@ -75,7 +77,7 @@ class Jacobian(ParameterOperator):
             pushed = self._map.push(self._parts(vector))
             return self._all_rows([change for _, _, change in pushed])
 
-    def rmatvec(self, vector: Tensor) -> Tensor:
+    def _rmatvec(self, vector: Tensor) -> Tensor:
         """Pull a vector of outputs back to parameters."""
         self.passes += 1
         with self._prepared.session():
@@ -84,10 +86,6 @@ class Jacobian(ParameterOperator):
             pairs = zip(parts, self._shapes, strict=True)
             pulled = self._map.pull([part.reshape(shape) for part, shape in pairs])
             return self._summed(pulled)
-
-    def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
-        """Multiply by the columns of some parameters."""
-        return self.matvec(self._embedded(places, vector))
 
     def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
         return self._map.differentiated(chunk)
@@ -140,7 +138,7 @@ class TangentKernel(Operator):
         self.jacobian = model if given else Jacobian(model, batches, **settings)
         self.norm_mode, self.team = self.jacobian.norm_mode, self.jacobian.team
         self.shape = (self.jacobian.shape[0], self.jacobian.shape[0])
-        self.dtype, self.device = self.jacobian.dtype, self.jacobian.device
+        self.torch_dtype, self.device = self.jacobian.torch_dtype, self.jacobian.device
 
     @property
     def norm_layers(self) -> dict[str, tuple[str, ...]]:
@@ -155,7 +153,7 @@ class TangentKernel(Operator):
         """Return the kernel of a changed model on changed data."""
         return TangentKernel(self.jacobian.remade(change))
 
-    def matvec(self, vector: Tensor) -> Tensor:
+    def _matvec(self, vector: Tensor) -> Tensor:
         """Pull outputs back to parameters, and push the result forward."""
         self.passes += 2
         with self.together():

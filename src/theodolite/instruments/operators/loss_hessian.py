@@ -10,7 +10,7 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError
 
-from ..differentiate.derivatives import Curve
+from ..differentiate.derivatives import Curve, Sides
 from ..differentiate.parts import Parts, add, added, zeros
 from ..differentiate.replay import NotRecorded, recordable
 from ..distributed.processes import agreed
@@ -19,6 +19,7 @@ from ..passes.grouping import Chunk, Group
 from ..passes.problem import Measurement
 from ..passes.progress_line import counted
 from .derivative_check import CheckedFunction
+from .layout import split
 from .operator import Operator
 from .parameter_operator import ParameterOperator
 from .rounding_reference import precision_ignored
@@ -127,7 +128,7 @@ class Hessian(ParameterOperator):
                 total += float(fresh)
         return total
 
-    def matvec(self, vector: Tensor) -> Tensor:
+    def _matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector."""
         return self._product(self._parts(vector), None)
 
@@ -152,24 +153,24 @@ class Hessian(ParameterOperator):
         plan = self._prepared.plan
         kept = plan.retain and not self.coupled and not plan.offload
         alone = kept and not self.team.several and self.device.type == "cpu"
-        known = self.dtype in (torch.float32, torch.float64)
-        vectors = _AT_ONCE * self.shape[1] * self.dtype.itemsize
+        known = self.torch_dtype in (torch.float32, torch.float64)
+        vectors = _AT_ONCE * self.shape[1] * self.torch_dtype.itemsize
         small = 0 < (self.forecast_bytes or 0) <= _SMALL_GRAPH
         fits = small and vectors <= _SMALL_BLOCK
         return _AT_ONCE if alone and known and fits else 1
 
-    def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
-        """Multiply a diagonal block, through the needed part of the graph only."""
-        if self.coupled:
-            whole = self.matvec(self._embedded(places, vector))
-            return self._extracted(places, whole)
-        given = agreed(vector.detach(), self.team)
-        parts = given.split([self._sizes[i] for i in places])
-        shaped = [
-            part.reshape(self.layout[i][1])
-            for i, part in zip(places, parts, strict=True)
-        ]
-        return self._product(shaped, places)
+    def _block_matvec(
+        self,
+        rows: Sequence[int] | None,
+        columns: Sequence[int] | None,
+        vector: Tensor,
+    ) -> Tensor:
+        """Multiply a block, through the needed part of the graph only."""
+        if self.coupled or rows is None or columns is None:
+            return super()._block_matvec(rows, columns, vector)
+        layout = tuple(self.layout[i] for i in columns)
+        parts = split(layout, agreed(vector.detach(), self.team))
+        return self._product(list(parts.values()), (rows, columns))
 
     def loss_and_gradient(self) -> tuple[Tensor, Tensor]:
         """Return the loss of all the data and its flat gradient."""
@@ -249,7 +250,7 @@ class Hessian(ParameterOperator):
             stacklevel=2,
         )
 
-    def _product(self, tangents: Parts, only: Sequence[int] | None) -> Tensor:
+    def _product(self, tangents: Parts, only: Sides | None) -> Tensor:
         prepared = self._prepared
         self.passes += 1
         if self._replay and only is None and (replayed := self._replayed(tangents)):
@@ -257,14 +258,14 @@ class Hessian(ParameterOperator):
         with prepared.session():
             self._check_once()
             leaves = prepared.leaves
-            chosen = leaves if only is None else [leaves[i] for i in only]
+            chosen = leaves if only is None else [leaves[i] for i in only[0]]
             total, groups = [], prepared.plan.groups
             for group in groups:
                 term = self._term(group, tangents, only)
                 total = added(total, term, alone=len(groups) == 1)
             return self._summed(total or zeros(chosen))
 
-    def _term(self, group: Group, tangents: Parts, only: Sequence[int] | None) -> Parts:
+    def _term(self, group: Group, tangents: Parts, only: Sides | None) -> Parts:
         """Multiply by the Hessian of one group of chunks."""
         if not group.coupled:
             return self.curve(group, group.chunks[0])[0].product(tangents, only)

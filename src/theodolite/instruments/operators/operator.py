@@ -1,7 +1,7 @@
-"""The base of linear operators, plain matrices, and random vectors for them."""
+"""The base of linear operators, and random vectors for them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -10,33 +10,68 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import MeasurementError, Numbers, as_numbers
+from theodolite.core import MeasurementError
 
 from ..passes.forecast import as_bytes
+from .layout import Layout, embedded, extracted, join, split
+
+Kind = Mapping[str, Tensor] | Sequence[Tensor]
 
 
 class Operator(ABC):
     """A linear map that is known by its products with vectors.
 
-    Subclasses are final: they implement :meth:`matvec` and, unless symmetric,
-    :meth:`rmatvec`, both on flat vectors of the operator's dtype and device. A product
+    ``@`` multiplies vectors and blocks of columns, as arrays, tensors, or lists and
+    dicts of tensors in the shapes of the parameters, and returns the same kind.
+    Operators are scaled, added, composed (``@``), transposed (``.T``), cut into blocks
+    (``operator[rows, columns]``) and inverted (``inverse()``). SciPy takes one wherever
+    it takes a ``LinearOperator``.
+
+    Subclasses are final: they implement :meth:`_matvec` and, unless symmetric,
+    :meth:`_rmatvec`, both on flat vectors of the operator's type and device. A product
     never changes the model and adds its cost to ``passes``.
 
     Attributes:
         shape: Rows and columns.
-        dtype: Type of the products.
+        torch_dtype: Type of the products.
         device: Where vectors live.
         symmetric: Whether the operator equals its transpose.
+        layout: Names and shapes of the parameters along the columns, empty for others.
         passes: Backward passes (or Jacobian products) spent so far.
         noise_norm: Bound on the rounding of the graph, once measured.
+        title: Name of the matrix, for methods of readings; empty for a plain matrix.
+        cancels: Whether products are sums of larger terms, so that their rounding has
+            to be measured in float64 too.
+        inexact: Whether products are solutions up to a residual.
     """
 
     shape: tuple[int, int]
-    dtype: torch.dtype
+    torch_dtype: torch.dtype
     device: torch.device
     symmetric: bool = False
+    layout: Layout = ()
     passes: int = 0
     noise_norm: float | None = None
+    title: str = ""
+    cancels: bool = False
+    inexact: bool = False
+    # NumPy leaves `array @ operator` and `number * operator` to the methods below.
+    __array_ufunc__ = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's type of the products, as SciPy wants it; float32 for bfloat16."""
+        return _to_numpy(torch.empty(0, dtype=self.torch_dtype)).dtype
+
+    @property
+    def row_layout(self) -> Layout:
+        """Names and shapes of the parameters along the rows, empty for others."""
+        return self.layout if self.symmetric else ()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the parameters along the columns, in order."""
+        return [name for name, _ in self.layout]
 
     @property
     def at_once(self) -> int:
@@ -44,8 +79,24 @@ class Operator(ABC):
         return 1
 
     @abstractmethod
-    def matvec(self, vector: Tensor) -> Tensor:
-        """Multiply one flat vector from the right."""
+    def _matvec(self, vector: Tensor) -> Tensor:
+        """Multiply one flat tensor from the right."""
+
+    def _rmatvec(self, vector: Tensor) -> Tensor:
+        """Multiply the transpose by one flat tensor."""
+        if self.symmetric:
+            return self._matvec(vector)
+        raise MeasurementError(
+            f"{type(self).__name__} offers no product with its transpose"
+        )
+
+    def matvec(self, vector: Any) -> Any:
+        """Multiply one vector; a flat tensor must have the operator's type."""
+        return self._matvec(vector) if isinstance(vector, Tensor) else self @ vector
+
+    def rmatvec(self, vector: Any) -> Any:
+        """Multiply the transpose by one vector."""
+        return self._rmatvec(vector) if isinstance(vector, Tensor) else self.T @ vector
 
     def matvecs(self, vectors: Tensor) -> Tensor:
         """Multiply many vectors, given as rows; several at once where that is faster.
@@ -68,7 +119,7 @@ class Operator(ABC):
         """Return vectors as rows in the operator's type, or refuse them."""
         if isinstance(vectors, Tensor) and vectors.ndim == 2:
             if vectors.shape[1] == self.shape[1]:
-                return vectors.to(dtype=self.dtype, device=self.device)
+                return vectors.to(dtype=self.torch_dtype, device=self.device)
         shape = getattr(vectors, "shape", None)
         came = type(vectors).__name__ + (f" of shape {tuple(shape)}" if shape else "")
         raise MeasurementError(
@@ -77,32 +128,117 @@ class Operator(ABC):
             "columns to operator @ block"
         )
 
-    def rmatvec(self, vector: Tensor) -> Tensor:
-        """Multiply the transpose by one flat vector."""
-        if self.symmetric:
-            return self.matvec(vector)
-        raise MeasurementError(
-            f"{type(self).__name__} offers no product with its transpose"
-        )
+    def __matmul__(self, other: Any) -> Any:
+        """Multiply a vector (n,), columns (n, k), parts in the shapes of parameters.
 
-    def __matmul__(self, other: Tensor | np.ndarray) -> Any:
-        """Multiply a vector (n,) or a block of columns (n, k); NumPy in, NumPy out."""
+        What comes out is of the kind that came in. Another operator is composed.
+        """
+        if isinstance(other, Operator):
+            return _algebra().composed(self, other)
         if isinstance(other, np.ndarray):
-            given = torch.as_tensor(other, dtype=self.dtype, device=self.device)
+            given = torch.as_tensor(other, dtype=self.torch_dtype, device=self.device)
             return _to_numpy(self @ given)
+        if isinstance(other, Mapping | list | tuple):
+            return self._on_parts(other)
+        if not isinstance(other, Tensor):
+            return NotImplemented
         if other.ndim not in (1, 2) or other.shape[0] != self.shape[1]:
             raise MeasurementError(
                 f"a block of shape {tuple(other.shape)} cannot follow an operator of "
                 f"shape {self.shape}: pass ({self.shape[1]},) or ({self.shape[1]}, k)"
             )
-        given = other.to(dtype=self.dtype, device=self.device)
+        given = other.to(dtype=self.torch_dtype, device=self.device)
         if given.ndim == 1:
-            return self.matvec(given)
+            return self._matvec(given)
         if given.shape[1] == 0:
             return given.new_zeros(self.shape[0], 0)
         with self.together():
-            columns = [self.matvec(column) for column in given.unbind(1)]
+            columns = [self._matvec(column) for column in given.unbind(1)]
         return torch.stack(columns, dim=1)
+
+    def _on_parts(self, parts: Kind) -> Any:
+        """Multiply tensors in the shapes of the parameters, or columns of them."""
+        product = self @ join(self.layout, parts, self.torch_dtype, self.device)
+        if not self.row_layout:
+            return product  # outputs have no names
+        named = split(self.row_layout, product)
+        return named if isinstance(parts, Mapping) else type(parts)(named.values())  # pyright: ignore[reportCallIssue]
+
+    def __rmatmul__(self, other: Any) -> Any:
+        """Multiply a row vector (n,) or rows (k, n), as arrays or tensors."""
+        if not isinstance(other, np.ndarray | Tensor):
+            return NotImplemented
+        return (self.T @ other.T).T if other.ndim == 2 else self.T @ other
+
+    def __mul__(self, factor: Any) -> "Operator":
+        """Return a multiple."""
+        return _algebra().scaled(self, factor)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> "Operator":
+        """Return the operator divided by a number."""
+        return _algebra().divided(self, divisor)
+
+    def __neg__(self) -> "Operator":
+        """Return the negative."""
+        return _algebra().scaled(self, -1.0)
+
+    def __add__(self, other: Any) -> "Operator":
+        """Return the sum with another operator on the same parameters."""
+        return _algebra().added(self, other, 1.0)
+
+    def __sub__(self, other: Any) -> "Operator":
+        """Return the difference from another operator on the same parameters."""
+        return _algebra().added(self, other, -1.0)
+
+    def __radd__(self, other: Any) -> "Operator":
+        """Refuse what is no operator; ``sum`` of operators starts from 0."""
+        zero = isinstance(other, int) and other == 0
+        return self if zero else _algebra().added(self, other, 1.0)
+
+    def __getitem__(self, key: Any) -> "Operator":
+        """Return the block of some parameters: ``operator[rows, columns]``.
+
+        Each is the name of a parameter, a list of names, or ``:`` for all. A single
+        one stands for both, which is a diagonal block. Blocks share the graphs.
+        """
+        from .block import block_of
+
+        return block_of(self, key)
+
+    @property
+    def blocks(self) -> dict[str, "Operator"]:
+        """A diagonal block per submodule with parameters; of a Jacobian, columns."""
+        owners: dict[str, list[str]] = {}
+        for name in self.names:
+            owners.setdefault(name.rpartition(".")[0], []).append(name)
+        square = bool(self.row_layout)
+        return {o: self[n] if square else self[:, n] for o, n in owners.items()}
+
+    def _block_matvec(
+        self,
+        rows: Sequence[int] | None,
+        columns: Sequence[int] | None,
+        vector: Tensor,
+    ) -> Tensor:
+        """Multiply by the block of parameters with some indices; None for all."""
+        if columns is not None:
+            vector = embedded(self.layout, columns, vector)
+        product = self._matvec(vector)
+        return product if rows is None else extracted(self.row_layout, rows, product)
+
+    def inverse(self, *, tol: float | None = None, max_matvecs: int = 1000) -> Any:
+        """Return the :class:`Inverse`, whose products are solved to a residual.
+
+        Args:
+            tol: Residual to reach, relative to the vector: 1e-10 in float64 and 1e-5
+                below by default.
+            max_matvecs: Most products per solution.
+        """
+        from .inverse import Inverse
+
+        return Inverse(self, tol=tol, max_matvecs=max_matvecs)
 
     def together(self) -> AbstractContextManager[None]:
         """Prepare once for all products inside."""
@@ -122,8 +258,30 @@ class Operator(ABC):
         return self.remade(change)
 
     @property
+    def parts(self) -> "Sequence[Operator]":
+        """The operators that this one combines; none if it has its own products."""
+        return ()
+
+    def rebuilt(self, parts: "Sequence[Operator]") -> "Operator":
+        """Return the same combination of other operators."""
+        del parts
+        return self
+
+    def key(self, *, flipped: bool = False) -> Any:
+        """Return how the operator is written, or its transpose, to compare the two."""
+        return id(self), flipped and not self.symmetric
+
+    def written(self, *, modes: bool = False) -> str:
+        """Return the operator in words, with its norm mode if ``modes``."""
+        mode = getattr(self, "norm_mode", None) if modes else None
+        name = self.title or type(self).__name__
+        return name if mode is None else f"{name} ({mode})"
+
+    @property
     def T(self) -> "Operator":
         """The transpose, sharing this operator's model."""
+        from .combined import Transposed
+
         return self if self.symmetric else Transposed(self)
 
     def dense(self, *, matrix_bytes: int = 4 * 2**30) -> np.ndarray:
@@ -140,114 +298,24 @@ class Operator(ABC):
         matrix = np.empty((rows, columns))
         with self.together():
             for j in range(columns):
-                unit = torch.zeros(columns, dtype=self.dtype, device=self.device)
+                unit = torch.zeros(columns, dtype=self.torch_dtype, device=self.device)
                 unit[j] = 1
                 product = self.matvec(unit)
                 matrix[:, j] = product.detach().cpu().double().numpy()
         return matrix
 
-    def to_scipy(self) -> Any:
-        """Return the operator as ``scipy.sparse.linalg.LinearOperator``."""
-        from scipy.sparse import linalg
 
-        make: Any = linalg.LinearOperator  # its stub knows the base class only
-        return make(
-            shape=self.shape,
-            matvec=lambda v: self @ np.asarray(v).reshape(-1),
-            rmatvec=lambda v: self.T @ np.asarray(v).reshape(-1),
-            dtype=_to_numpy(torch.empty(0, dtype=self.dtype)).dtype,
-        )
+def _algebra() -> Any:
+    """Return the module of combined operators, which imports this one."""
+    from . import algebra
+
+    return algebra
 
 
 def _to_numpy(tensor: Tensor) -> np.ndarray:
     """Return an array, in float32 if NumPy lacks the type."""
     given = tensor.detach().cpu()
     return (given.float() if given.dtype is torch.bfloat16 else given).numpy()
-
-
-def _multiplied(matrix: Tensor, vector: Tensor) -> Tensor:
-    """Multiply, in float32 if the CPU may lack products of the type."""
-    if matrix.dtype is torch.bfloat16 and matrix.device.type == "cpu":
-        return (matrix.float() @ vector.float()).to(matrix.dtype)
-    return matrix @ vector
-
-
-class Transposed(Operator):
-    """The transpose of another operator."""
-
-    def __init__(self, inner: Operator) -> None:
-        self._inner = inner
-        self.shape = (inner.shape[1], inner.shape[0])
-        self.dtype, self.device = inner.dtype, inner.device
-
-    def together(self) -> AbstractContextManager[None]:
-        """Prepare the original once for all products within."""
-        return self._inner.together()
-
-    def matvec(self, vector: Tensor) -> Tensor:
-        """Multiply the transpose by a vector."""
-        return self._inner.rmatvec(vector)
-
-    def rmatvec(self, vector: Tensor) -> Tensor:
-        """Multiply the original by a vector."""
-        return self._inner.matvec(vector)
-
-    @property
-    def T(self) -> Operator:
-        """The original."""
-        return self._inner
-
-
-class MatrixOperator(Operator):
-    """A given matrix as an operator, for tests and small blocks.
-
-    Floating tensors keep their type; other real numbers, also in arrays and lists, are
-    taken in float64.
-
-    Example:
-        >>> operator = MatrixOperator(torch.eye(2) * 3)
-        >>> operator @ torch.tensor([1.0, 2.0])
-        tensor([3., 6.])
-    """
-
-    def __init__(self, matrix: Tensor | Numbers, *, symmetric: bool = False) -> None:
-        if not (isinstance(matrix, Tensor) and matrix.is_floating_point()):
-            given = (
-                matrix.detach().cpu().numpy() if isinstance(matrix, Tensor) else matrix
-            )
-            matrix = torch.from_numpy(
-                as_numbers(
-                    "the matrix",
-                    given,
-                    "rows",
-                    "columns",
-                    finite=False,
-                    error=MeasurementError,
-                ).copy()
-            )
-        if matrix.ndim != 2:
-            raise MeasurementError(
-                f"the matrix has {matrix.ndim} axes, wanted are rows and columns: pass "
-                "a square array, such as torch.eye(3)"
-            )
-        self._matrix = matrix
-        self.shape = (matrix.shape[0], matrix.shape[1])
-        self.dtype, self.device = matrix.dtype, matrix.device
-        self.symmetric = symmetric
-
-    def dense(self, *, matrix_bytes: int = 4 * 2**30) -> np.ndarray:
-        """Return the given matrix, of any size."""
-        return self._matrix.detach().to("cpu", torch.float64).numpy()
-
-    def matvec(self, vector: Tensor) -> Tensor:
-        """Multiply one vector."""
-        self.passes += 1
-        return _multiplied(self._matrix, vector)
-
-    def rmatvec(self, vector: Tensor) -> Tensor:
-        """Multiply one vector into the transpose."""
-        self.passes += 1
-        return _multiplied(self._matrix.T, vector)
 
 
 # Numbers drawn in float64 at a time, before they are rounded and moved: 8 MiB.
@@ -289,7 +357,7 @@ def sign_vector(operator: Operator, generator: np.random.Generator) -> Tensor:
 
 def _empty(operator: Operator) -> Tensor:
     size = operator.shape[1]
-    return torch.empty(size, dtype=operator.dtype, device=operator.device)
+    return torch.empty(size, dtype=operator.torch_dtype, device=operator.device)
 
 
 def _gpu_generator(vector: Tensor, generator: np.random.Generator) -> torch.Generator:

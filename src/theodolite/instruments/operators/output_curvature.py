@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -162,17 +161,12 @@ class OutputCurvature(ParameterOperator):
     def _map(self) -> OutputMap:
         return OutputMap(self._prepared)
 
-    def matvec(self, vector: Tensor) -> Tensor:
+    def _matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector."""
         self.passes += 1
         with self._prepared.session():
             self._check_once()
             return self._summed(self._map.through(self._parts(vector), self._curved))
-
-    def block_matvec(self, places: Any, vector: Tensor) -> Tensor:
-        """Multiply a diagonal block."""
-        whole = self.matvec(self._embedded(places, vector))
-        return self._extracted(places, whole)
 
     def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
         return self._map.differentiated(chunk)

@@ -1,15 +1,14 @@
-"""The base of operators on parameters: names, blocks, and kept graphs."""
+"""The base of operators on the parameters of a model, and their kept graphs."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, Self, Unpack
 
-import torch
 from torch import Tensor, nn
 
-from theodolite.core import MeasurementError, NormMode, unknown_name
+from theodolite.core import MeasurementError, NormMode
 
 from ..differentiate.parts import Parts, flat
 from ..distributed.processes import Team, agreed
@@ -28,6 +27,7 @@ from ..passes.problem import (
 )
 from ..passes.set_up import prepare
 from .derivative_check import CheckedFunction
+from .layout import join, sizes_of, split
 from .operator import Operator
 from .rounding_reference import ChangedBatches, in_float64
 
@@ -70,14 +70,14 @@ class ParameterOperator(Operator):
         self.problem = problem_of(model, batches, settings)
         self._prepared = prepare(self.problem, self._measurement())
         self.layout = self._prepared.layout
-        self.dtype, self.device = self._prepared.dtype, self._prepared.device
+        self.torch_dtype, self.device = self._prepared.dtype, self._prepared.device
         self.norm_mode: NormMode = self._prepared.mode
         self.team: Team = self._prepared.team
         self.micro_batch, self.seed = self.problem.micro_batch, self.problem.seed
         self.randomness, plan = self.problem.randomness, self._prepared.plan
         self.partition, self.coupled = plan.partition, plan.coupled
         self.forecast_bytes = plan.forecast_bytes
-        self._sizes = [leaf.numel() for leaf in self._prepared.leaves]
+        self._sizes = sizes_of(self.layout)
         self.shape = (sum(self._sizes), sum(self._sizes))
         self.passes = 0
         self._checked = False
@@ -205,54 +205,13 @@ class ParameterOperator(Operator):
         reasons = {joint.reason for joint in statistics if joint is not None}
         return "; ".join(sorted(reasons - {""}))
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the parameters, in order."""
-        return [name for name, _ in self.layout]
-
     def split(self, vector: Tensor) -> dict[str, Tensor]:
         """Return a flat vector by parameter names, in the parameters' shapes."""
-        if vector.shape != (sum(self._sizes),):
-            raise MeasurementError(
-                f"a vector of shape {tuple(vector.shape)} came, wanted is "
-                f"({sum(self._sizes)},), one number per parameter"
-            )
-        with torch._C.DisableTorchFunction():  # modes would be called for every part
-            parts = vector.split(self._sizes)
-            return {
-                name: part.view(shape)
-                for (name, shape), part in zip(self.layout, parts, strict=True)
-            }
+        return split(self.layout, vector)
 
     def join(self, parts: Mapping[str, Tensor]) -> Tensor:
         """Return the flat vector of named parts; missing parts are zero."""
-        shapes = dict(self.layout)
-        for name, part in parts.items():
-            if name not in shapes:
-                raise unknown_name("parameter", name, shapes)
-            if tuple(part.shape) != shapes[name]:
-                raise MeasurementError(
-                    f"{name} has shape {shapes[name]}, and {tuple(part.shape)} came"
-                )
-        empty = torch.zeros((), dtype=self.dtype, device=self.device)
-        return torch.cat(
-            [
-                parts.get(name, empty.expand(shape)).reshape(-1).to(empty)
-                for name, shape in self.layout
-            ]
-        )
-
-    def block(self, names: Sequence[str]) -> "Block":
-        """Return a view of some parameters, which shares this operator's graphs."""
-        return Block(self, names)
-
-    @property
-    def blocks(self) -> dict[str, "Block"]:
-        """One view per submodule with direct parameters, by its name."""
-        owners: dict[str, list[str]] = {}
-        for name in self.names:
-            owners.setdefault(name.rpartition(".")[0], []).append(name)
-        return {owner: self.block(names) for owner, names in owners.items()}
+        return join(self.layout, parts, self.torch_dtype, self.device)
 
     def close(self) -> None:
         """Free the graphs that are kept between products."""
@@ -263,10 +222,6 @@ class ParameterOperator(Operator):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @abstractmethod
-    def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
-        """Multiply by the block of some parameters, given by their indices."""
 
     @property
     def model(self) -> nn.Module:
@@ -286,71 +241,3 @@ class ParameterOperator(Operator):
     def _summed(self, parts: Parts) -> Tensor:
         """Return the sum over ranks as one vector."""
         return self.team.sum_(flat(parts))
-
-    def _embedded(self, places: Sequence[int], vector: Tensor) -> Tensor:
-        """Return a block's vector, with zeros for all other parameters."""
-        cut = vector.split([self._sizes[i] for i in places])
-        parts = dict(zip(places, cut, strict=True))
-        return torch.cat(
-            [
-                parts[i] if i in parts else vector.new_zeros(size)
-                for i, size in enumerate(self._sizes)
-            ]
-        )
-
-    def _extracted(self, places: Sequence[int], vector: Tensor) -> Tensor:
-        parts = vector.split(self._sizes)
-        return flat([parts[i] for i in places])
-
-
-class Block(Operator):
-    """The part of an operator for some parameters.
-
-    For a symmetric operator it is the diagonal block, for a Jacobian the columns.
-    """
-
-    def __init__(self, whole: ParameterOperator, names: Sequence[str]) -> None:
-        known = whole.names
-        for name in names:
-            if name not in known:
-                raise unknown_name("parameter", name, known)
-        if not names or len(set(names)) < len(names):
-            raise MeasurementError(
-                "a block names each parameter once, and at least one"
-            )
-        self._whole = whole
-        self._places = [known.index(name) for name in names]
-        self.layout = tuple(whole.layout[i] for i in self._places)
-        size = sum(torch.Size(shape).numel() for _, shape in self.layout)
-        self.symmetric = whole.symmetric
-        self.shape = (size if whole.symmetric else whole.shape[0], size)
-        self.dtype, self.device = whole.dtype, whole.device
-        self.norm_mode, self.partition = whole.norm_mode, whole.partition
-        self.seed, self.team = whole.seed, getattr(whole, "team", None)
-
-    @property
-    def norm_layers(self) -> dict[str, tuple[str, ...]]:
-        """Names of norm layers by their mode, under ``as_is``."""
-        return self._whole.norm_layers
-
-    def together(self) -> AbstractContextManager[None]:
-        """Open the model once for all products inside; restore it at the end."""
-        return self._whole.together()
-
-    def remade(self, change: Callable[[Any], Any]) -> Operator | None:
-        """Return the block of the changed operator."""
-        whole = self._whole.remade(change)
-        names = [name for name, _ in self.layout]
-        return whole.block(names) if isinstance(whole, ParameterOperator) else None
-
-    def matvec(self, vector: Tensor) -> Tensor:
-        """Multiply one vector."""
-        self.passes += 1
-        return self._whole.block_matvec(self._places, vector)
-
-    def rmatvec(self, vector: Tensor) -> Tensor:
-        """Multiply one vector into the transpose."""
-        if self.symmetric:
-            return self.matvec(vector)
-        self.passes += 1
-        return self._whole._extracted(self._places, self._whole.rmatvec(vector))

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from theodolite.core import stream
 
-from .operator import MatrixOperator, Operator, normal_vector
+from .matrix_operator import MatrixOperator
+from .operator import Operator, normal_vector
 from .rounding_reference import RoundingReference, rounding_reference
 
 # Vectors: the bound is 2.4 times what they show, and that of the fewest 4.4 times.
@@ -83,6 +84,11 @@ def rounding_noise(
     trace = abs(float(np.sum(forms))) if reference.finer else float(each.sum())
     trace = trace if square else float("nan")
     return RoundingNoise(each, float(np.linalg.norm(each)), trace)
+
+
+def is_measured(operator: Operator) -> bool:
+    """Return whether rounding is measured: below float64, and where terms cancel."""
+    return operator.torch_dtype != torch.float64 or operator.cancels
 
 
 def noise_norm(operator: Operator) -> float:
@@ -151,7 +157,9 @@ def difference(
     apply: Callable[[Tensor], Tensor] | None = None,
 ) -> Gap:
     """Return the reference's product minus the operator's."""
-    theirs = reference.operator.matvec(vector.to(reference.operator.dtype)).detach()
+    theirs = reference.operator.matvec(
+        vector.to(reference.operator.torch_dtype)
+    ).detach()
     return Gap(theirs, (apply or operator.matvec)(vector).detach())
 
 
@@ -236,7 +244,7 @@ def _shared_noise(
 def _vectors(operator: Operator, count: int, *, whole: bool) -> Iterator[Tensor]:
     """Yield all unit vectors, or some random ones, one at a time."""
     if whole:
-        yield from torch.eye(count, dtype=operator.dtype, device=operator.device)
+        yield from torch.eye(count, dtype=operator.torch_dtype, device=operator.device)
         return
     generator = stream(0, "graph noise")
     for _ in range(count):
@@ -282,12 +290,12 @@ def matrix_noise(operator: Operator, matrix: np.ndarray) -> tuple[RoundingNoise,
         operator: Operator of the matrix.
         matrix: As measured, before it is symmetrised.
     """
-    eps = torch.finfo(operator.dtype).eps
+    eps = torch.finfo(operator.torch_dtype).eps
     scale = float(np.abs(matrix).max(initial=0.0))
     gap = float(np.abs(matrix - matrix.T).max(initial=0.0))
     suspect = gap > _SUSPECT * eps * scale and scale > eps
     noise = None
-    if operator.dtype != torch.float64 or suspect:
+    if is_measured(operator) or suspect:
         noise = rounding_noise(
             operator, lambda v: torch.as_tensor(matrix @ v.double().cpu().numpy())
         )

@@ -34,6 +34,7 @@ from theodolite.core import (
 
 from ..distributed.processes import Team
 from ..passes.forecast import available_bytes, float64_bytes
+from .matrix_operator import Identity, MatrixOperator
 from .operator import Operator
 
 
@@ -108,6 +109,8 @@ def precision_ignored() -> AbstractContextManager[None]:
 # A perturbed copy differs by two independent roundings, or by one that happens to be
 # small: the difference counts so many times, by choice.
 _PERTURBED = 3.0
+# Distance of the seeds of two operands: more than there are tensors and layers.
+_APART = 2**24
 # From so many numbers on, a GPU draws random roundings itself.
 _DRAWN_ON_GPU = 2**22
 
@@ -128,21 +131,25 @@ class RoundingReference:
 
 
 def rounding_reference(
-    operator: Operator, *, once: bool = False
+    operator: Operator, *, once: bool = False, seed: int = 0
 ) -> RoundingReference | None:
     """Return a reference, or None if the operator's model cannot be copied.
 
-    Under a team either all processes make one or none does.
+    Under a team either all processes make one or none does. That of a combination is
+    the combination of its parts' references, whose roundings are independent.
 
     Args:
         operator: The operator to compare with.
         once: Whether it is for a single product, which may take less memory.
+        seed: Seed of random roundings.
     """
+    if operator.parts:
+        return _combined_reference(operator, once=once)
     make = operator.remade_once if once else operator.remade
     team = _team_of(operator)
     drawn = getattr(operator, "randomness", "refuse") == "fixed"
     changes = [_copied]
-    if operator.dtype != torch.float64 and not drawn:  # masks depend on the type
+    if operator.torch_dtype != torch.float64 and not drawn:  # masks depend on the type
         changes = [_in_float64, _copied] if _has_room(operator, once) else [_copied]
     for change in changes:
         with LowestPrecision() as seen:
@@ -150,17 +157,44 @@ def rounding_reference(
         if remade is None:
             continue
         fine, lowest = torch.finfo(torch.float64).eps, team.largest(seen.eps)
-        if remade.dtype == torch.float64 and lowest <= fine:
-            if operator.dtype != torch.float64:
+        if remade.torch_dtype == torch.float64 and lowest <= fine:
+            if operator.torch_dtype != torch.float64:
                 return RoundingReference(remade, 1.0, finer=True)
-        eps = max(lowest, torch.finfo(remade.dtype).eps)
-        perturbed = _remade(make, _perturbing(change, eps), team)
+        eps = max(lowest, torch.finfo(remade.torch_dtype).eps)
+        perturbed = _remade(make, _perturbing(change, eps, seed), team)
         return (
             None
             if perturbed is None
             else RoundingReference(perturbed, _PERTURBED, finer=False)
         )
     return None
+
+
+def _combined_reference(operator: Operator, *, once: bool) -> RoundingReference | None:
+    """Return the combination of references of its parts; given matrices are exact."""
+    known: dict[int, RoundingReference] = {}
+
+    def made(part: Operator) -> Operator | None:
+        if id(part) in known:
+            return known[id(part)].operator
+        if isinstance(part, MatrixOperator | Identity):
+            return part.converted(torch.float64)
+        if part.parts:
+            inner = [made(one) for one in part.parts]
+            fine = [one for one in inner if one is not None]
+            return part.rebuilt(fine) if len(fine) == len(inner) else None
+        reference = rounding_reference(part, once=once, seed=len(known) * _APART)
+        if reference is None:
+            return None
+        known[id(part)] = reference
+        return reference.operator
+
+    combined = made(operator)
+    if combined is None or not known:
+        return None
+    factor = max(one.factor for one in known.values())
+    finer = all(one.finer for one in known.values())
+    return RoundingReference(combined, factor, finer=finer)
 
 
 def in_float64(operator: Operator) -> Operator | None:
@@ -233,7 +267,9 @@ class ChangedBatches:
         return (self._change(item) for item in self._items)
 
 
-def _perturbing(change: Callable[[Any], Any], eps: float) -> Callable[[Any], Any]:
+def _perturbing(
+    change: Callable[[Any], Any], eps: float, seed: int
+) -> Callable[[Any], Any]:
     """Also perturb the first module that is changed, which is the model."""
     models: list[nn.Module] = []
 
@@ -241,7 +277,7 @@ def _perturbing(change: Callable[[Any], Any], eps: float) -> Callable[[Any], Any
         result = change(given)
         if isinstance(result, nn.Module) and not models:
             models.append(result)
-            _perturb(result, eps)
+            _perturb(result, eps, seed)
         return result
 
     return changed
@@ -269,14 +305,14 @@ def _double(leaf: Any) -> Any:
     return leaf.double() if real else leaf
 
 
-def _perturb(model: nn.Module, eps: float) -> None:
+def _perturb(model: nn.Module, eps: float, seed: int) -> None:
     """Round all weights and layer outputs randomly up or down."""
     with torch.no_grad():
-        for place, parameter in enumerate(model.parameters()):
+        for place, parameter in enumerate(model.parameters(), seed):
             if parameter.is_floating_point():
                 moved = parameter.double() * _factors(parameter, eps, place)
                 parameter.copy_(moved)
-    for place, module in enumerate(model.modules()):
+    for place, module in enumerate(model.modules(), seed):
         if not any(True for _ in module.children()):
             module.register_forward_hook(_rounding(eps, place))
 

@@ -174,7 +174,7 @@ def active_units(jacobian: BlockJacobian, *, seed: int = 0) -> tuple[Tensor, Ten
     generator = stream(seed, "active")
     drawn = [
         torch.as_tensor(generator.standard_normal(size)).to(
-            dtype=jacobian.dtype, device=jacobian.device
+            dtype=jacobian.torch_dtype, device=jacobian.device
         )
         for size in jacobian.shape
     ]
@@ -192,7 +192,7 @@ def whole_values(
     width = int(columns.sum())
     forecast(len(chosen), width, 1, jacobian, matrix_bytes)
     matrix = torch.empty(
-        len(chosen), width, dtype=jacobian.dtype, device=jacobian.device
+        len(chosen), width, dtype=jacobian.torch_dtype, device=jacobian.device
     )
     for start in range(0, len(chosen), CHUNK):
         units = chosen[start : start + CHUNK]
@@ -212,7 +212,7 @@ def sample_values(
     samples, width = jacobian.samples, jacobian.shape[1] // jacobian.samples
     most = int(rows.reshape(samples, -1).sum(1).max())
     forecast(most, width, samples, jacobian, matrix_bytes)
-    eps, pairs = torch.finfo(jacobian.dtype).eps, []
+    eps, pairs = torch.finfo(jacobian.torch_dtype).eps, []
     room = np.empty(min(most, width) ** 2)
     for supports in (supports_of(jacobian), Supports(jacobian.output_shape[1:])):
         blocks = sample_blocks(jacobian, supports, rows)
@@ -245,7 +245,7 @@ def forecast(
     rows: int, columns: int, count: int, jacobian: BlockJacobian, matrix_bytes: int
 ) -> None:
     """Refuse Jacobians that would not fit in memory."""
-    wanted = bytes_wanted(rows, columns, count, jacobian.dtype)
+    wanted = bytes_wanted(rows, columns, count, jacobian.torch_dtype)
     if wanted > matrix_bytes:
         raise MeasurementError(
             f"{count} Jacobian{'s' if count > 1 else ''} of {rows:,} by {columns:,} "

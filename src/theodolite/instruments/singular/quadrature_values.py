@@ -123,7 +123,9 @@ def by_quadrature(
     rules: list[GaussRule] = []
     for probe in range(probes if active else 0):
         drawn = stream(seed, "probe", probe).standard_normal(len(mask))
-        start = torch.as_tensor(drawn).to(dtype=operator.dtype, device=operator.device)
+        start = torch.as_tensor(drawn).to(
+            dtype=operator.torch_dtype, device=operator.device
+        )
         rule, _ = gauss_rule(
             operator,
             start * mask,
@@ -157,7 +159,7 @@ def _assembled(
     weights = np.concatenate([rule.weights for rule in rules] or [np.zeros(0)])
     residuals = np.concatenate([rule.residuals for rule in rules] or [np.zeros(0)])
     top = float(nodes.max(initial=0.0))
-    tolerance = torch.finfo(jacobian.dtype).eps * max(jacobian.shape) * top
+    tolerance = torch.finfo(jacobian.torch_dtype).eps * max(jacobian.shape) * top
     points = grid(top, CELLS)
     low, high = _band(rules, np.append(points, tolerance), active)
     low, high = zeros + share * low, zeros + share * high
@@ -206,7 +208,7 @@ def _band(
 
 
 def _forecast(jacobian: BlockJacobian, steps: int, basis_bytes: int) -> None:
-    wanted = steps * sum(jacobian.shape) * jacobian.dtype.itemsize
+    wanted = steps * sum(jacobian.shape) * jacobian.torch_dtype.itemsize
     if wanted > basis_bytes:
         raise MeasurementError(
             f"{steps} steps on a Jacobian of shape {jacobian.shape} keep "

@@ -78,7 +78,7 @@ def supports_of(jacobian: BlockJacobian, *, seed: int = 0) -> Supports:
     shape = jacobian.output_shape[1:]
     axes = [axis for axis, size in enumerate(shape) if size > 1]
     probes = sum(shape[axis] for axis in axes)
-    coarse = torch.finfo(jacobian.dtype).eps > _COARSEST
+    coarse = torch.finfo(jacobian.torch_dtype).eps > _COARSEST
     if coarse or not axes or _FEWER * probes > prod(shape):
         return Supports(shape)
     reaching = dict(zip(axes, _reaching(jacobian, axes, seed), strict=True))
@@ -98,7 +98,9 @@ def _reaching(
     """Return, for each axis, the inputs of a sample that reach each place along it."""
     samples, *shape = jacobian.output_shape
     drawn = stream(seed, "supports").standard_normal(jacobian.output_shape)
-    noise = torch.as_tensor(drawn).to(dtype=jacobian.dtype, device=jacobian.device)
+    noise = torch.as_tensor(drawn).to(
+        dtype=jacobian.torch_dtype, device=jacobian.device
+    )
     places = [(axis, place) for axis in axes for place in range(shape[axis])]
     reached = []
     for start in range(0, len(places), CHUNK):
@@ -197,7 +199,7 @@ def sample_blocks(
     axes = _arrangement(supports, inputs)
     packed = torch.empty(
         (samples, count, *(inputs[axis] for axis in axes)),
-        dtype=jacobian.dtype,
+        dtype=jacobian.torch_dtype,
         device=jacobian.device,
     )
     for start in range(0, count, CHUNK):

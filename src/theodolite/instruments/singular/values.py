@@ -182,13 +182,13 @@ def _check(method: str, tol: float, max_steps: int) -> None:
 
 def _choose(jacobian: BlockJacobian, tol: float, matrix_bytes: int) -> Method:
     size, samples = min(jacobian.shape), jacobian.samples
-    whole = bytes_wanted(*jacobian.shape, 1, jacobian.dtype) <= matrix_bytes
+    whole = bytes_wanted(*jacobian.shape, 1, jacobian.torch_dtype) <= matrix_bytes
     rows, columns = (length // samples for length in jacobian.shape)
     cubed = min(rows, columns) * rows * columns
     one_by_one = jacobian.output_shape[:1] == jacobian.input_shape[:1]
     by_sample = (
         not jacobian.team.largest(not one_by_one)
-        and bytes_wanted(rows, columns, samples, jacobian.dtype) <= matrix_bytes
+        and bytes_wanted(rows, columns, samples, jacobian.torch_dtype) <= matrix_bytes
         and samples * cubed <= _MINUTE
     )
     if by_sample and jacobian.coupling_rank == 0 and samples > 1:
@@ -209,7 +209,7 @@ def _by_values(
     measured, errors = over_ranks(
         take, jacobian, rows, columns, matrix_bytes=matrix_bytes
     )
-    if jacobian.dtype != torch.float64 and len(errors):
+    if jacobian.torch_dtype != torch.float64 and len(errors):
         noise = rounding_noise(jacobian)
         errors = errors if noise is None else np.maximum(errors, noise.norm)
     size = min(jacobian.shape)

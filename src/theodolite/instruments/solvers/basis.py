@@ -49,7 +49,8 @@ class Basis(ABC):
 
     def __init__(self, capacity: int, length: int, like: Tensor | Operator) -> None:
         self.capacity, self.length = capacity, length
-        self.dtype, self._device = like.dtype, like.device
+        given = like.torch_dtype if isinstance(like, Operator) else like.dtype
+        self.dtype, self._device = given, like.device
 
     @abstractmethod
     def store(self, place: int, vector: Tensor) -> None:
@@ -110,7 +111,7 @@ class DeviceBasis(Basis):
 
     def __init__(self, capacity: int, length: int, like: Tensor | Operator) -> None:
         super().__init__(capacity, length, like)
-        self._rows = torch.zeros(capacity, length, dtype=like.dtype, device=like.device)
+        self._rows = torch.zeros(capacity, length, dtype=self.dtype, device=like.device)
 
     def store(self, place: int, vector: Tensor) -> None:
         """Keep a vector as one of the rows."""
@@ -178,11 +179,11 @@ class HostBasis(Basis):
         super().__init__(capacity, length, like)
         if block_bytes is None:
             block_bytes = _block_bytes(like.device)
-        width = max(1, block_bytes // max(1, capacity * like.dtype.itemsize))
+        width = max(1, block_bytes // max(1, capacity * self.dtype.itemsize))
         self._edges = [*range(0, self.length, width), self.length]
         pinned = like.device.type == "cuda"
         self._blocks = [
-            torch.zeros(capacity, b - a, dtype=like.dtype, pin_memory=pinned)
+            torch.zeros(capacity, b - a, dtype=self.dtype, pin_memory=pinned)
             for a, b in zip(self._edges, self._edges[1:], strict=False)
         ]
 

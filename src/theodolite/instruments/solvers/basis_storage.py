@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -11,6 +10,7 @@ from theodolite.core import ConfigError, MeasurementError, free_memory, unknown_
 
 from ..distributed.processes import Team
 from ..operators.operator import Operator
+from ..operators.rounding_noise import is_measured
 from ..passes.forecast import IN_FLIGHT, available_bytes, float64_bytes, still_to_come
 from .basis import Basis, DeviceBasis, HostBasis
 from .basis_over_ranks import SharedBasis
@@ -136,14 +136,14 @@ def forecast_of(
         vectors: How many are kept.
         length: Numbers that each of them holds; as many as columns by default.
     """
-    size, width = operator.shape[1], operator.dtype.itemsize
+    size, width = operator.shape[1], operator.torch_dtype.itemsize
     team = getattr(operator, "team", None) or Team()
     free, host = available_bytes(operator.device), free_memory() // team.size
     if team.several:
         free, host = (-int(team.largest(-float(x))) for x in (free, host))
     held = bool(getattr(operator, "graphs_held", 0))
     peak = getattr(operator, "forecast_bytes", None) or 0
-    coarse = operator.dtype != torch.float64
+    coarse = is_measured(operator)
     return MemoryForecast(
         parameters=size,
         weights=size * width,

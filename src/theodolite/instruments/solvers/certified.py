@@ -214,7 +214,7 @@ def _exclude(
         storage=search.storage,
     )
     sides = _sides(locked.values, search)
-    floor = pairs.floor(torch.finfo(operator.dtype).eps)
+    floor = pairs.floor(torch.finfo(operator.torch_dtype).eps)
     needed = [_needed(side, locked.norm, search.tol, floor) for side in sides]
     while _stepped(search, pairs, krylov):
         shown = krylov.ritz().values

@@ -25,8 +25,14 @@ def symmetric(operator: Any) -> Operator:
     """Return an operator with a real spectrum, or refuse it."""
     if not operator.symmetric:
         raise MeasurementError(
-            f"{type(operator).__name__} of shape {operator.shape} is not symmetric: "
+            f"{operator.written()} of shape {operator.shape} is not symmetric: "
             "pass a Hessian, or say symmetric=True if it is"
+        )
+    if operator.inexact:
+        raise MeasurementError(
+            "products with an inverse are solutions up to a residual, which errors of "
+            "readings leave out: measure the operator itself, whose eigenvalues are "
+            "the reciprocals, or use dense()"
         )
     if not operator.shape[1]:
         raise MeasurementError(
@@ -78,7 +84,7 @@ def refuse_asymmetry(
     Returns:
         The disagreement that is now known to be rounding.
     """
-    eps = torch.finfo(operator.dtype).eps
+    eps = torch.finfo(operator.torch_dtype).eps
     if gap <= max(eps**0.5 * scale, explained) or scale <= eps:
         return explained
     explained = _EXPLAINED * noise_norm(operator)

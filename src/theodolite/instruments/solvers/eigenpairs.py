@@ -129,7 +129,7 @@ def eigenpairs(
 def searched(operator: Operator, search: Search, *, start: Tensor | None) -> Pairs:
     """Return eigenpairs with residuals as predicted by the recurrence."""
     n = operator.shape[1]
-    empty = torch.empty(0, n, dtype=operator.dtype, device=operator.device)
+    empty = torch.empty(0, n, dtype=operator.torch_dtype, device=operator.device)
     pairs, sweep = Pairs(vectors=empty, directions=empty), 0
     while sweep < n:
         random = gaussian(operator, stream(search.seed, "lanczos", sweep))
@@ -197,7 +197,7 @@ def _swept(operator: Operator, search: Search, pairs: Pairs, first: Tensor) -> b
 def capacity_of(operator: Operator, search: Search, locked: int) -> int:
     """Return how many vectors the basis may hold, or refuse."""
     n = operator.shape[1]
-    row = n * torch.finfo(operator.dtype).bits // 8
+    row = n * torch.finfo(operator.torch_dtype).bits // 8
     ends = 2 if search.ends == "both" else 1
     least, pairs = min(n, least_basis(search.k, ends)), min(n, ends * search.k)
     # The basis, its pending vector, the known pairs and as many new ones.
@@ -238,7 +238,7 @@ def _settled(
     values = np.concatenate([pairs.values, ritz.values])
     if len(values) < min(search.k, operator.shape[1]):
         return False
-    floor = pairs.floor(torch.finfo(operator.dtype).eps)
+    floor = pairs.floor(torch.finfo(operator.torch_dtype).eps)
     tol = search.tol / 3 if search.repeated else search.tol  # for what leaks between
     off = ritz.bounds
     if search.stop == "value":
@@ -293,7 +293,7 @@ def _more_to_come(
     The best value of a sweep bounds all that is left after it, so nothing is missing
     once the last wanted value reaches it.
     """
-    floor = pairs.floor(torch.finfo(operator.dtype).eps)
+    floor = pairs.floor(torch.finfo(operator.torch_dtype).eps)
     for top, known in zip(tops, _height(pairs.values, search.ends), strict=True):
         if len(known) < search.k:
             return True

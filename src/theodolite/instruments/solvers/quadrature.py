@@ -220,7 +220,7 @@ def quadrature_of(
 
 def _room(operator: Operator, steps: int, basis_bytes: int) -> int:
     """Return how many bases fit in memory; refuse if not even one does."""
-    vector = operator.shape[1] * operator.dtype.itemsize
+    vector = operator.shape[1] * operator.torch_dtype.itemsize
     fewer = basis_bytes // vector - 1
     refuse_beyond(
         (steps + 1) * vector,

@@ -143,6 +143,6 @@ def split(
     Where memory allows fewer directions, ``copies`` of which are held, probes get the
     rest.
     """
-    fits = basis_bytes // (copies * operator.shape[1] * operator.dtype.itemsize)
+    fits = basis_bytes // (copies * operator.shape[1] * operator.torch_dtype.itemsize)
     rank = min(max_matvecs // 3, operator.shape[1] // 2, fits)
     return rank, max(2, max_matvecs - 2 * rank)

@@ -33,10 +33,14 @@ class Traced(Operator):
     def __init__(self, whole: Operator, outputs: int) -> None:
         self._whole, self._outputs = whole, outputs
         size = whole.shape[0] // outputs
-        self.shape, self.dtype, self.device = (size, size), whole.dtype, whole.device
+        self.shape, self.torch_dtype, self.device = (
+            (size, size),
+            whole.torch_dtype,
+            whole.device,
+        )
         self.team = getattr(whole, "team", None)
 
-    def matvec(self, vector: Tensor) -> Tensor:
+    def _matvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector, an output at a time."""
         before, total = self._whole.passes, torch.zeros_like(vector)
         for output in range(self._outputs):
@@ -111,7 +115,7 @@ class ProductStrategy:
         self, kernel: TangentKernel, width: int, traced: bool, matrix_bytes: int
     ) -> None:
         self._kernel, self.width, self.traced = kernel, width, traced
-        rows, itemsize = kernel.shape[0], kernel.dtype.itemsize
+        rows, itemsize = kernel.shape[0], kernel.torch_dtype.itemsize
         self.samples, size = rows // width, rows // width if traced else rows
         given = -int(kernel.team.largest(-matrix_bytes))
         sheet = Plan([], [], width)
@@ -139,13 +143,16 @@ class ProductStrategy:
                 "NaN or infinity: look for randomness and changing state in the model, "
                 "and check the data"
             )
-        return matrix.to(self._kernel.device, self._kernel.dtype), "by products"
+        return matrix.to(self._kernel.device, self._kernel.torch_dtype), "by products"
 
     def _confirmed(self, matrix: Tensor) -> bool:
         r"""Compare a random quadratic form with $\|DF^\top v\|^2$, on all ranks."""
         drawn = torch.as_tensor(stream(0, "check").standard_normal((len(matrix),)))
         value = float(drawn @ (matrix @ drawn))
-        vector, kernel = drawn.to(self._kernel.device, self._kernel.dtype), self._kernel
+        vector, kernel = (
+            drawn.to(self._kernel.device, self._kernel.torch_dtype),
+            self._kernel,
+        )
         spread = [vector]
         if self.traced:
             eye = torch.eye(self.width, dtype=vector.dtype, device=vector.device)
@@ -153,5 +160,5 @@ class ProductStrategy:
         with kernel.together():
             pulled = [kernel.jacobian.rmatvec(part).double() for part in spread]
         wanted = sum(float(part.square().sum()) for part in pulled)
-        right = agrees(value, wanted, torch.finfo(kernel.dtype).eps)
+        right = agrees(value, wanted, torch.finfo(kernel.torch_dtype).eps)
         return not kernel.team.largest(not right)

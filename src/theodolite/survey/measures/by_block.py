@@ -45,7 +45,7 @@ class BlockCurvatureMeasure(Measure):
         with site.hessian(samples) as hessian:
             for stretch, names in spread_out(stretches):
                 allowance.check()
-                operator = Metered(hessian.block(names), allowance, site)
+                operator = Metered(hessian[names], allowance, site)
                 labels = {
                     "block": stretch.block.name,
                     "depth": stretch.block.index,

@@ -28,20 +28,24 @@ class Metered(Operator):
 
     def __init__(self, inner: Operator, allowance: Allowance, site: Site) -> None:
         self._inner, self._allowance, self._site = inner, allowance, site
-        self.shape, self.dtype, self.device = inner.shape, inner.dtype, inner.device
+        self.shape, self.torch_dtype, self.device = (
+            inner.shape,
+            inner.torch_dtype,
+            inner.device,
+        )
         self.symmetric = inner.symmetric
         self.norm_mode: NormMode = getattr(inner, "norm_mode", site.norm_mode)
         self._largest = 0.0
 
     def warmed(self) -> float:
         """Build the graph by one product, and return the seconds of a Lanczos step."""
-        vector = torch.ones(self.shape[1], dtype=self.dtype, device=self.device)
+        vector = torch.ones(self.shape[1], dtype=self.torch_dtype, device=self.device)
         self.matvec(vector)
         start = time.perf_counter()
         self.matvec(vector)
         return time.perf_counter() - start + self._site.pace.step
 
-    def matvec(self, vector: Tensor) -> Tensor:
+    def _matvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector, if there is time."""
         self._allowance.check()
         self.passes += 1
@@ -69,14 +73,18 @@ class Preconditioned(Operator):
         self, inner: Operator, scales: Tensor, *, shifts: Tensor | None = None
     ) -> None:
         self._inner = inner
-        self._scales = scales.to(dtype=inner.dtype, device=inner.device)
+        self._scales = scales.to(dtype=inner.torch_dtype, device=inner.device)
         self._shifts = None
         if shifts is not None and bool(shifts.any()):
             self._shifts = shifts.to(self._scales)
-        self.shape, self.dtype, self.device = inner.shape, inner.dtype, inner.device
+        self.shape, self.torch_dtype, self.device = (
+            inner.shape,
+            inner.torch_dtype,
+            inner.device,
+        )
         self.norm_mode: NormMode = getattr(inner, "norm_mode", NormMode.EVAL)
 
-    def matvec(self, vector: Tensor) -> Tensor:
+    def _matvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector."""
         self.passes += 1
         scaled = self._scales * vector

@@ -68,7 +68,7 @@ def pace_of(
     slope = min(max(many_s - least, 0.0) / more, each) if more > 0 else each
     with Hessian(model, batch, **given) as operator:
         vector = torch.ones(
-            operator.shape[1], dtype=operator.dtype, device=operator.device
+            operator.shape[1], dtype=operator.torch_dtype, device=operator.device
         )
         operator.matvec(vector)  # makes the graph
         product = _seconds(operator.matvec, vector)

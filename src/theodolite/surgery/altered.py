@@ -2,11 +2,10 @@
 
 An altered module keeps its parameters, their names and its forward. Its new class is
 a subclass of the old one, as in torch's parametrisations, so that ``isinstance`` still
-works. While its forward runs, a mode that sees every function of
-torch counts the sums that the forward itself makes, and puts edits on the operands or
-the result of those that are marked; sums inside submodules do not count, since hooks
-tell when one is entered and left. All of it is plain Python that ``torch.compile``
-traces, and ``deepcopy`` and ``pickle`` carry along.
+works. While its forward runs, a listener counts the sums that the forward itself makes,
+and puts edits on the operands or the result of those that are marked; sums inside
+submodules do not count, since hooks tell when one is entered and left. All of it is
+plain Python that ``torch.compile`` traces, and ``deepcopy`` and ``pickle`` carry along.
 """
 
 import copyreg
@@ -16,9 +15,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from theodolite.core import SurgeryError
+from theodolite.instruments import Listener
 
 from .edits import Edit, TorchSum, read_sum
 
@@ -181,30 +180,26 @@ def _given(
     return tuple(given), named
 
 
-class _Counting(TorchFunctionMode):
+class _Counting(Listener):
     """Counts the sums of a forward, and puts edits on them."""
 
     def __init__(self, module: Altered) -> None:
-        super().__init__()
         self._module = module
         self._sums = 0
         self._others: dict[str, int] = {}
         self._read_functions = module.surgery_edits.sources("function")
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
+    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
         if self._module.surgery_edits.state.depth > 0:
-            return func(*args, **kwargs)
-        torch_sum = read_sum(func, args, kwargs)
+            return function(*args, **kwargs)
+        torch_sum = read_sum(function, args, kwargs)
         if torch_sum is not None:
             ordinal = self._sums
             self._sums = ordinal + 1
-            result = self._add(ordinal, func, torch_sum, args, kwargs)
+            result = self._add(ordinal, function, torch_sum, args, kwargs)
             return self._held("sum", ordinal, result)
-        name = getattr(func, "__name__", "")
-        result = func(*args, **kwargs)
+        name = getattr(function, "__name__", "")
+        result = function(*args, **kwargs)
         if any(source.name == name for source in self._read_functions):
             ordinal = self._others.get(name, 0)
             self._others[name] = ordinal + 1

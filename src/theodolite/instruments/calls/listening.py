@@ -6,7 +6,7 @@ Torch shows calls at two levels. Functions are what Python code calls, such as
 show which module runs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from threading import Lock, local
 from typing import Any, ClassVar, Self
@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
-class Listener:
+class Listener(TorchFunctionMode):
     """Sees the calls that its thread makes while it is entered.
 
     A subclass overrides the methods for calls that it wants to see. ``on_function``,
@@ -35,28 +35,41 @@ class Listener:
     """
 
     running: list[nn.Module]
+    _sees_functions: ClassVar[bool] = False
     _levels: ClassVar[tuple[Callable[[Any], AbstractContextManager[Any]], ...]] = ()
-    _modes: list[AbstractContextManager[Any]]
+    _opened: Sequence[AbstractContextManager[Any]] = ()
 
     def __init_subclass__(cls) -> None:
         """Find the calls that a subclass wants to see."""
+
+        def overrides(name: str) -> bool:
+            return getattr(cls, name) is not getattr(Listener, name)
+
+        cls._sees_functions = overrides("on_function")
         cls._levels = tuple(
-            level
-            for names, level in _LEVELS
-            if any(getattr(cls, name) is not getattr(Listener, name) for name in names)
+            level for names, level in _LEVELS if any(map(overrides, names))
         )
 
     def __enter__(self) -> Self:
         """Start to listen."""
-        self.running, self._modes = [], [level(self) for level in self._levels]
-        for mode in self._modes:
-            mode.__enter__()
-        return self
+        if self._levels:
+            self.running, self._opened = [], [level(self) for level in self._levels]
+            for level in self._opened:
+                level.__enter__()
+        return super().__enter__() if self._sees_functions else self
 
     def __exit__(self, *raised: Any) -> None:
         """Stop listening."""
-        for mode in reversed(self._modes):
-            mode.__exit__(*raised)
+        if self._sees_functions:
+            super().__exit__(*raised)
+        for level in reversed(self._opened):
+            level.__exit__(*raised)
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Hand a call of torch to the listener."""
+        return self.on_function(func, args, kwargs or {})
 
     def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Return the result of a torch function."""
@@ -84,17 +97,6 @@ class Listener:
             self.running.pop()
         self.on_leave(module, args, kwargs, output)
         self.running.pop()
-
-
-class _Functions(TorchFunctionMode):
-    def __init__(self, listener: Listener) -> None:
-        super().__init__()
-        self._call = listener.on_function
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        return self._call(func, args, kwargs or {})
 
 
 class _Operators(TorchDispatchMode):
@@ -220,5 +222,4 @@ _LEVELS: tuple[Any, ...] = (
     (("on_enter", "on_leave"), lambda me: _registered(me, _here.modules, _hooks)),
     (("on_autograd_function",), lambda me: _registered(me, _here.functions, _apply)),
     (("on_operator",), _Operators),
-    (("on_function",), _Functions),
 )

@@ -6,8 +6,7 @@ in-place activation between a layer and a norm is noticed.
 """
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.conv import _ConvNd
-from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
+from ..calls.listening import Listener
 from ..norms.batch_norm_calls import batch_norm_arguments
 
 _CONVOLUTIONS = {torch.conv1d, torch.conv2d, torch.conv3d}
@@ -90,8 +89,8 @@ class NormSeen:
 Met = LinearCall | NormSeen
 
 
-class LayerTrace(TorchFunctionMode):
-    """Records linear layers and norms of a pass; enter it inside of other modes.
+class LayerTrace(Listener):
+    """Records linear layers and norms of a pass; enter it after other listeners.
 
     Args:
         model: The model.
@@ -103,46 +102,35 @@ class LayerTrace(TorchFunctionMode):
     """
 
     def __init__(self, model: nn.Module) -> None:
-        super().__init__()
         self.layers: list[LinearCall] = []
         self.norms: list[NormSeen] = []
         self.modules: set[int] = set()
         self._own = {id(parameter) for parameter in model.parameters()}
+        self._names = {id(module): name for name, module in model.named_modules()}
         self._stack: list[tuple[str, nn.Module]] = [("", model)]
         self._made: dict[int, tuple[weakref.ref[Tensor], int, Met, bool]] = {}
         self._taken = 0
 
-    @contextmanager
-    def following(self, model: nn.Module) -> Iterator["LayerTrace"]:
-        """Keep track of which module runs."""
-        handles = []
-        for name, module in model.named_modules():
-            handles.append(module.register_forward_pre_hook(self._entering(name)))
-            handles.append(module.register_forward_hook(self._leaving))
-        try:
-            with self:
-                yield self
-        finally:
-            for handle in handles:
-                handle.remove()
+    def on_enter(self, module: nn.Module, args: Any) -> None:
+        """Keep track of which module of the model runs."""
+        name = self._names.get(id(module))
+        self._stack.append(self._stack[-1] if name is None else (name, module))
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def on_leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """Go back to the module that ran it."""
+        self._stack.pop()
+
+    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function, and record it if it is a layer or a norm."""
         given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
         sources = [self._source(x) for x in given]
-        outputs = func(*args, **kwargs)
-        told = func not in _HOMOGENEOUS  # uses of their output count instead
+        outputs = function(*args, **kwargs)
+        told = function not in _HOMOGENEOUS  # uses of their output count instead
         if told and any(isinstance(x, Tensor) for x in tree_leaves(outputs)):
             for met in {id(m): m for m, _ in filter(None, sources)}.values():
                 met.uses += 1
         if isinstance(outputs, Tensor) and given:
-            self._note(func, args, kwargs, sources[0], outputs)
+            self._note(function, args, kwargs, sources[0], outputs)
         return outputs
 
     def _note(
@@ -214,12 +202,3 @@ class LayerTrace(TorchFunctionMode):
         if kept is None or kept[0]() is not tensor or kept[1] != tensor._version:
             return None
         return kept[2:]
-
-    def _entering(self, name: str) -> Callable[[nn.Module, Any], None]:
-        def enter(module: nn.Module, _: Any) -> None:
-            self._stack.append((name, module))
-
-        return enter
-
-    def _leaving(self, module: nn.Module, args: Any, outputs: Any) -> None:
-        self._stack.pop()

@@ -111,7 +111,7 @@ def classifier_norms(
 
 def _layers(passes: ClassifierPasses) -> tuple[list[FoldedLayer], list[str], list[str]]:
     trace, model = LayerTrace(passes.model), passes.model
-    passes.outputs(passes.items[0], trace.following(model))
+    passes.outputs(passes.items[0], trace)
     if not trace.layers:
         raise MeasurementError(
             f"{type(model).__name__} applies no linear or convolutional layer, so it "

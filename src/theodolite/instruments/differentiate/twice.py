@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from threading import Lock
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.overrides import TorchFunctionMode
 from torch.utils import checkpoint as library
 
 from theodolite.core import safe_point
 
+from ..calls.listening import Installed, Listener
 from .activations_twice import ACTIVATIONS, activation
 from .attention_twice import attention
 from .batch_norm_twice import BATCH_NORMS, INSTANCE_NORMS, batch_norm, instance_norm
@@ -89,68 +88,24 @@ def _bags(given: dict[str, Any]) -> tuple[Tensor, Tensor, int]:
 _GENERATOR = "_checkpoint_without_reentrant_generator"
 
 
-class _Recomputing:
-    """Makes checkpointed code run without checkpointing, wherever it was imported.
+def _recompute_nothing() -> Callable[[], None]:
+    """Make checkpointed code run without checkpointing, wherever it was imported."""
+    generator = getattr(library, _GENERATOR)
+    setattr(library, _GENERATOR, lambda *args, **kwargs: iter([None]))
+    library.CheckpointFunction.apply = staticmethod(_call_directly)
 
-    The first to enter replaces the function that torch's ``checkpoint`` calls, and the
-    last to leave restores it, in any order of threads and sessions.
-    """
+    def undo() -> None:
+        setattr(library, _GENERATOR, generator)
+        del library.CheckpointFunction.apply  # which it inherits
 
-    def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
-        self._generator: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._generator = getattr(library, _GENERATOR)
-                setattr(library, _GENERATOR, lambda *args, **kwargs: iter([None]))
-                library.CheckpointFunction.apply = staticmethod(_call_directly)
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                setattr(library, _GENERATOR, self._generator)
-                del library.CheckpointFunction.apply  # which it inherits
+    return undo
 
 
 def _call_directly(function: Callable[..., Any], _: bool, *args: Any) -> Any:
     return function(*args)
 
 
-without_recomputing = _Recomputing()
-
-
-# The torch functions that are replaced, wherever they are called.
-REPLACED: frozenset[Callable[..., Any]] = frozenset(
-    [
-        *CONVOLUTIONS,
-        *BATCH_NORMS,
-        *RECTIFIERS,
-        *ACTIVATIONS,
-        *LAYER_NORMS,
-        *INSTANCE_NORMS,
-        *GROUP_NORMS,
-        functional.scaled_dot_product_attention,
-        torch._weight_norm,  # pyright: ignore[reportPrivateImportUsage]
-        functional.embedding,
-        functional.embedding_bag,
-        functional.hardsigmoid,
-        torch._grouped_mm,  # pyright: ignore[reportPrivateImportUsage]
-    ]
-)
-# Layers before which a pass may stop: no code that restores a state calls them.
-_LAYERS: frozenset[Callable[..., Any]] = REPLACED | {
-    functional.linear,
-    torch.matmul,
-    Tensor.matmul,
-    Tensor.__matmul__,
-    torch.mm,
-    torch.bmm,
-    torch.einsum,
-}
+without_recomputing = Installed(_recompute_nothing)
 
 
 @contextmanager
@@ -191,48 +146,6 @@ def differentiating() -> Iterator[None]:
         yield
 
 
-class _Replace(TorchFunctionMode):
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
-        if func in _LAYERS:
-            safe_point()
-        if func not in REPLACED:
-            if func in BACKWARD_FUNCTIONS:
-                return run_backward(func, args, kwargs)
-            return func(*args, **kwargs)
-        if func in CONVOLUTIONS:
-            return convolution(func, args, kwargs)
-        if func in BATCH_NORMS:
-            return batch_norm(func, args, kwargs)
-        if func in RECTIFIERS:
-            return rectifier(func, args, kwargs)
-        if func is functional.hardsigmoid:
-            return hard_sigmoid(*args, **kwargs)
-        if func in ACTIVATIONS:
-            return activation(func, args, kwargs)
-        if func in LAYER_NORMS:
-            return layer_norm(func, args, kwargs)
-        if func in INSTANCE_NORMS:
-            return instance_norm(func, args, kwargs)
-        if func in GROUP_NORMS:
-            return group_norm(func, args, kwargs)
-        if func is functional.scaled_dot_product_attention:
-            return attention(args, kwargs)
-        if func is torch._weight_norm:  # pyright: ignore[reportPrivateImportUsage]
-            return _weight_norm(*args, **kwargs)
-        if func is torch._grouped_mm:  # pyright: ignore[reportPrivateImportUsage]
-            return _grouped_products(func, *args, **kwargs)
-        if func is functional.embedding:
-            return embedding(*args, **kwargs)
-        return embedding_bag(*args, **kwargs)
-
-
 def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
     """Return g v / ‖v‖, the norm over all axes except one, or over all for dim −1."""
     if dim == -1:
@@ -242,7 +155,7 @@ def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
 
 
 def _grouped_products(
-    func: Callable[..., Tensor], a: Tensor, b: Tensor, *given: Any, **settings: Any
+    func: Callable[..., Tensor], args: Sequence[Any], settings: Mapping[str, Any]
 ) -> Tensor:
     """Multiply groups of matrices; one by one in float64, which torch lacks.
 
@@ -250,12 +163,13 @@ def _grouped_products(
     end: along rows of the first, columns of the second, or what is summed over.
     """
     known = {
-        **dict(zip(("offs", "bias", "out_dtype"), given, strict=False)),
+        **dict(zip(("self", "mat2", "offs", "bias", "out_dtype"), args, strict=False)),
         **settings,
     }
+    a, b = known.pop("self"), known.pop("mat2")
     offs = known.pop("offs", None)
     if a.dtype is not torch.float64 or any(part is not None for part in known.values()):
-        return func(a, b, *given, **settings)
+        return func(*args, **settings)
     if offs is None:
         return a @ b
     ends = offs.tolist()
@@ -270,3 +184,48 @@ def _grouped_products(
         return torch.cat([*products, a.new_zeros(len(a) - ends[-1], b.shape[2])])
     beyond = b.shape[1] - ends[-1]
     return torch.cat([*products, b.new_zeros(a.shape[1], beyond)], 1)
+
+
+def _itself(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    return function(*args, **kwargs)
+
+
+def _by_arguments(replacement: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda _, args, kwargs: replacement(*args, **kwargs)
+
+
+# The torch functions that are replaced, wherever they are called, and what is called
+# instead with the function, its arguments and its keywords.
+REPLACED: dict[Callable[..., Any], Callable[..., Any]] = {
+    **dict.fromkeys(CONVOLUTIONS, convolution),
+    **dict.fromkeys(BATCH_NORMS, batch_norm),
+    **dict.fromkeys(RECTIFIERS, rectifier),
+    **dict.fromkeys(ACTIVATIONS, activation),
+    **dict.fromkeys(LAYER_NORMS, layer_norm),
+    **dict.fromkeys(INSTANCE_NORMS, instance_norm),
+    **dict.fromkeys(GROUP_NORMS, group_norm),
+    functional.scaled_dot_product_attention: lambda _, *given: attention(*given),
+    torch._weight_norm: _by_arguments(_weight_norm),  # pyright: ignore
+    functional.embedding: _by_arguments(embedding),
+    functional.embedding_bag: _by_arguments(embedding_bag),
+    functional.hardsigmoid: _by_arguments(hard_sigmoid),
+    torch._grouped_mm: _grouped_products,  # pyright: ignore
+}
+_PRODUCTS = (torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, torch.bmm)
+# What is called in place of layers, and of functions that run a backward pass.
+CALLED_INSTEAD: dict[Callable[..., Any], Callable[..., Any]] = {
+    **dict.fromkeys((*_PRODUCTS, torch.einsum, functional.linear), _itself),
+    **dict.fromkeys(BACKWARD_FUNCTIONS, run_backward),
+    **REPLACED,
+}
+
+
+class _Replace(Listener):
+    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        instead = CALLED_INSTEAD.get(function)
+        if instead is None:
+            return function(*args, **kwargs)
+        # A pass may stop before a layer: no code that restores a state calls one.
+        if instead is not run_backward:
+            safe_point()
+        return instead(function, args, kwargs)

@@ -4,16 +4,16 @@ This works on the operator, not on modules, so that subclasses with a built-in
 activation, functional calls and layers applied twice are all seen.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from theodolite.core import MeasurementError
 
+from ..calls.listening import Listener
 from ..differentiate.batch_norm_twice import (
     BATCH_NORMS,
     batch_norm_arguments,
@@ -56,10 +56,10 @@ class NormCall:
         return batch_norm_twice(self.x, self.weight, self.bias, self.eps)
 
 
-class BatchNormCalls(TorchFunctionMode):
+class BatchNormCalls(Listener):
     """Pass every call of batch norm in train mode to a function.
 
-    If such modes are nested, the innermost one gets the calls.
+    If such listeners are nested, the innermost one gets the calls.
 
     Args:
         act: Returns the output of a call.
@@ -70,24 +70,17 @@ class BatchNormCalls(TorchFunctionMode):
     """
 
     def __init__(self, act: Callable[[NormCall], Tensor]) -> None:
-        super().__init__()
         self._act = act
         self.calls, self.transformed = 0, False
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
-        if func not in BATCH_NORMS:
-            return func(*args, **kwargs)
-        given = batch_norm_arguments(func, args, kwargs)
+    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function, or let a batch norm be computed."""
+        if function not in BATCH_NORMS:
+            return function(*args, **kwargs)
+        given = batch_norm_arguments(function, args, kwargs)
         x, weight = given["input"], given["weight"]
         if not given["training"] or not _fit(x, weight):
-            return func(*args, **kwargs)
+            return function(*args, **kwargs)
         place, self.calls = self.calls, self.calls + 1
         self.transformed = self.transformed or is_transformed()
         # For inputs in half precision torch computes statistics in the weight's type.

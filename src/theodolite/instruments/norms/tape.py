@@ -8,16 +8,14 @@ are one call each and keep their own derivatives.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from threading import Lock, local
 from types import BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from ..calls.listening import Listener
 from ..differentiate.twice import REPLACED
 from .batch_norm_calls import BatchNormCalls, NormCall
 from .value_sizes import bounds, sizing
@@ -143,18 +141,13 @@ def record(run: Callable[[], Tensor], inputs: Sequence[Tensor]) -> Tape:
         NotOnTape: If the pass cannot be made again from its calls.
     """
     recorder = _Recorder(inputs)
-    with _custom_functions, recorder, BatchNormCalls(recorder.norm):
-        _custom_functions.watch(recorder)
-        try:
-            value = run()
-        finally:
-            _custom_functions.watch(None)
+    with recorder, BatchNormCalls(recorder.norm):
+        value = run()
     return recorder.finished(value)
 
 
-class _Recorder(TorchFunctionMode):
+class _Recorder(Listener):
     def __init__(self, inputs: Sequence[Tensor]) -> None:
-        super().__init__()
         self._tape = Tape()
         self._alive: list[Tensor] = []  # kept alive, so that no id is reused
         self._slots: dict[int, int] = {}
@@ -166,16 +159,7 @@ class _Recorder(TorchFunctionMode):
         for place, tensor in enumerate(inputs):
             self._tape.inputs[self._enter(tensor)] = place
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Any = None,
-    ) -> Any:
-        return self.call(func, args, kwargs or {})
-
-    def call(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Make a call, and record it unless it is part of another."""
         if self._inside:
             return function(*args, **kwargs)
@@ -199,6 +183,10 @@ class _Recorder(TorchFunctionMode):
             ]
             self._write(function, flat, (tuple(kwargs), layout), out, written)
         return out
+
+    def on_autograd_function(self, apply: Any, args: Any, kwargs: Any) -> Any:
+        """Record an autograd function as one call."""
+        return self.on_function(apply, args, kwargs)
 
     def norm(self, call: NormCall) -> Tensor:
         """Record a norm, and continue the pass."""
@@ -346,47 +334,3 @@ class _Recorder(TorchFunctionMode):
             storage = tensor.untyped_storage()._cdata
             self._shared.setdefault(storage, []).append(tensor)
         return slot
-
-
-class _CustomFunctions:
-    """Shows custom autograd functions to recorders, since no mode sees them.
-
-    The first to enter replaces what ``apply`` calls and the last to leave puts it back;
-    threads that record nothing notice nothing.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._threads = Lock(), 0, local()
-        self._apply: Any = None
-
-    def watch(self, recorder: _Recorder | None) -> None:
-        """Let a recorder see the autograd functions that this thread applies."""
-        self._threads.recorder = recorder
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._apply = Function.__dict__["apply"]
-
-                # A method would be bound already, and lose the class.
-                def apply(kind: Any, *args: Any, **kwargs: Any) -> Any:
-                    return self._applied(kind, args, kwargs)
-
-                Function.apply = classmethod(apply)  # pyright: ignore
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                Function.apply = self._apply
-
-    def _applied(self, kind: Any, args: Any, kwargs: Any) -> Any:
-        plain = self._apply.__get__(None, kind)
-        recorder = getattr(self._threads, "recorder", None)
-        if recorder is None:
-            return plain(*args, **kwargs)
-        return recorder.call(plain, args, kwargs)
-
-
-_custom_functions = _CustomFunctions()

@@ -27,7 +27,7 @@ A step away it is then no longer the derivative, and it is refused.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -35,10 +35,10 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 from torch.autograd.function import BackwardCFunction
-from torch.overrides import TorchFunctionMode
 
 from theodolite.core import MeasurementError
 
+from ..calls.listening import Listener
 from ..differentiate.custom_functions import custom_functions
 from ..differentiate.parts import Parts, filled, flat
 from ..differentiate.pullback import pull_back, pull_back_with_graph
@@ -249,11 +249,10 @@ def _lost_share(node: Any) -> tuple[float, float]:
     return abs(total / wanted - 1) if wanted > 0 else 0.0, rounding
 
 
-class _Held(TorchFunctionMode):
+class _Held(Listener):
     """Keep values that a model detaches on the first run, for all later runs."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._kept: list[Any] = []
         self._first, self._place, self._off = True, 0, False
 
@@ -261,21 +260,14 @@ class _Held(TorchFunctionMode):
         super().__exit__(*raised)
         self._first, self._place, self._off = False, 0, False
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
         on = torch.is_grad_enabled()
-        result = func(*args, **kwargs)
-        if func is torch._C._set_grad_enabled:
+        result = function(*args, **kwargs)
+        if function is torch._C._set_grad_enabled:
             self._off = not args[0]
         # Within the forward of an autograd function no graph is recorded either, and
         # nobody said so by no_grad().
-        taken = on if func in _TAKES_OUT else self._off and not on
+        taken = on if function in _TAKES_OUT else self._off and not on
         real = isinstance(result, Tensor) and result.is_floating_point()
         if not taken or not (real or isinstance(result, float)):
             return result

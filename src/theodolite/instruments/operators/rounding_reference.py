@@ -22,7 +22,6 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from theodolite.core import (
@@ -32,13 +31,14 @@ from theodolite.core import (
     TheodoliteError,
 )
 
+from ..calls.listening import Listener
 from ..distributed.processes import Team
 from ..passes.forecast import available_bytes, float64_bytes
 from .matrix_operator import Identity, MatrixOperator
 from .operator import Operator
 
 
-class LowestPrecision(TorchDispatchMode):
+class LowestPrecision(Listener):
     """Record the lowest floating-point precision of operations that run inside.
 
     Attributes:
@@ -46,13 +46,7 @@ class LowestPrecision(TorchDispatchMode):
         paused: Whether operations are ignored now.
     """
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Keep torch's compiler unloaded: loading it takes seconds."""
-        return False
-
     def __init__(self) -> None:
-        super().__init__()
         self.eps, self.paused = 0.0, False
         self._token: Token[LowestPrecision | None] | None = None
 
@@ -82,14 +76,9 @@ class LowestPrecision(TorchDispatchMode):
         finally:
             self.paused = before
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
+    def on_operator(self, operator: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator, and record the precision of its results."""
+        result = operator(*args, **kwargs)
         for leaf in [] if self.paused else tree_leaves(result):
             if isinstance(leaf, Tensor) and leaf.is_floating_point():
                 if leaf.numel() > 1:

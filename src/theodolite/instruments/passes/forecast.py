@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from theodolite.core import ConfigError, MeasurementError, free_memory
 
+from ..calls.listening import Listener
 from ..differentiate.parts import zeros
 from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
 from ..norms.coupling import MemoryBudget
@@ -41,21 +41,14 @@ def live_bytes(work: Callable[[], object], known: Iterable[Tensor]) -> list[int]
     return counted.after
 
 
-class _Counted(TorchDispatchMode):
+class _Counted(Listener):
     def __init__(self, known: Iterable[Tensor]) -> None:
-        super().__init__()
         self.after: list[int] = []
         self._live = 0
         self._storages = {tensor.untyped_storage()._cdata for tensor in known}
 
-    def __torch_dispatch__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
+    def on_operator(self, operator: Any, args: Any, kwargs: Any) -> Any:
+        result = operator(*args, **kwargs)
         for part in tree_leaves(result):
             if isinstance(part, Tensor) and part.layout is torch.strided:
                 self._count(part)

@@ -1,18 +1,18 @@
 """Perturb results of torch by one rounding, to see how a network amplifies rounding."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
+from ..calls.listening import Listener
 from ..differentiate.model_backward import is_transformed
 
 _TF32 = 2.0**-11
 
 
-class MovedResults(TorchFunctionMode):
+class MovedResults(Listener):
     """Perturb every result of torch by one rounding unit, up or down at random.
 
     Results that share memory with their arguments are views or in place, and
@@ -27,25 +27,19 @@ class MovedResults(TorchFunctionMode):
     """
 
     def __init__(self, seed: int | None, eps: float = 0.0) -> None:
-        super().__init__()
         self._generator = torch.Generator().manual_seed(seed or 0)
         self._idle, self.eps = seed is None, eps
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
+    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function, and perturb its results."""
+        result = function(*args, **kwargs)
         if is_transformed():
             return result
-        given = [*args, *(kwargs or {}).values()]
+        given = [*args, *kwargs.values()]
         known = {_storage(part) for part in given if isinstance(part, Tensor)}
         if type(result) is tuple:
-            return tuple(self._moved(func, part, known) for part in result)
-        return self._moved(func, result, known)
+            return tuple(self._moved(function, part, known) for part in result)
+        return self._moved(function, result, known)
 
     def _moved(self, func: Callable[..., Any], result: Any, known: set[int]) -> Any:
         if type(result) is not Tensor or not result.requires_grad or result.is_leaf:

@@ -127,7 +127,7 @@ smoke-%:
 	set -e; $(INTERPRETER) -m venv .venv-$*; grep $(PINS) constraints.txt >.venv-$*/pins.txt; \
 	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --no-compile -c .venv-$*/pins.txt torch uv; \
 	$(TRIED) $(RESOLUTION) --editable '.[tables,fast,ray,lightning,transformers,safetensors,tensorboard,mlflow,wandb]'; \
-	$(TRIED) pytest pytest-timeout hypothesis beartype jaxtyping; \
+	$(TRIED) pytest pytest-timeout hypothesis jaxtyping; \
 	echo "$*: $$(.venv-$*/bin/python --version)"; \
 	OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest -q -W ignore::DeprecationWarning \
 	  -W ignore::FutureWarning $(SMOKE)

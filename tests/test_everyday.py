@@ -115,5 +115,5 @@ def test_a_small_study_takes_readings_and_rows_and_says_what_it_wants():
     assert small_study(lambda seed: rows).measure(None, {"trial": 0}) == rows
     with pytest.raises(ConfigError, match="returned a float: return numbers by name"):
         small_study(lambda seed: 1.0).measure(None, {"trial": 0})
-    with pytest.raises(ConfigError, match="a function of a seed and claims"):
+    with pytest.raises(ConfigError, match=r"claims is .claim.: pass Claim"):
         small_study(lambda seed: rows, "claim")

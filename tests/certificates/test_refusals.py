@@ -71,7 +71,7 @@ UNKNOWN = [
     (tied, "holds a layer twice"),
     (shared_weight, "parameter 2.weight is also 0.weight"),
     (lambda: nn.Sequential(), "no layer"),
-    (lambda: normalised_residual(inputs=5, widths=(3,)), "networks.build"),
+    (lambda: normalised_residual(inputs=5, widths=(3,)), "pass Module"),
 ]
 
 
@@ -125,8 +125,11 @@ BAD = [
         "more than 1 value per channel",
     ),
     (lambda m, x: certificate(m, (x.long(), CLASSES), "square"), "no tensor of real"),
-    (lambda m, x: certificate(m, x, "cross_entropy"), "a Tensor: pass a pair"),
-    (lambda m, x: certificate(m, (x, CLASSES, x), "square"), "a tuple: pass a pair"),
+    (
+        lambda m, x: certificate(m, x, "cross_entropy"),
+        "Tensor of shape (4, 5)",
+    ),
+    (lambda m, x: certificate(m, (x, CLASSES, x), "square"), "pass tuple[Any, Any]"),
     (lambda m, x: certificate(m, (x[0], CLASSES), "square"), "along the first axis"),
     (lambda m, x: certificate(m, (x[:0], CLASSES[:0]), "square"), "along the first"),
     (lambda m, x: certificate(m, (x.numpy(), CLASSES), "square"), "no tensor"),

@@ -183,7 +183,7 @@ def test_indices_that_are_none_are_refused(indices):
 
 @pytest.mark.parametrize("wrong", [1.5, True, None, 1j])
 def test_a_class_is_a_whole_number_or_a_name(wrong):
-    with pytest.raises(DataError, match="no class"):
+    with pytest.raises(DataError, match=r"b is .*: pass a whole number or str"):
         data.two_classes(small(), 0, wrong)
     with pytest.raises(ConfigError, match="n_classes"):
         data.one_hot([0], wrong)
@@ -204,5 +204,5 @@ def test_a_mixture_that_fits_no_memory_is_refused():
 
 @pytest.mark.parametrize("parcel", [{}, {"checksum": 1}, [], None, {"a": 1}, 3])
 def test_a_parcel_that_is_none_is_refused(parcel):
-    with pytest.raises(DataError, match=r"pack_dataset\(\)"):
+    with pytest.raises(DataError, match="pack_dataset"):
         data.unpack_dataset(parcel)

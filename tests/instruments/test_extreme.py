@@ -244,7 +244,7 @@ def test_rows_hold_both_ends_with_errors():
         ({"ends": "top"}, UnknownNameError, "end"),
         ({"tol": -1.0}, ConfigError, "tol"),
         ({"method": "magic"}, UnknownNameError, "method"),
-        ({"stop": "soon"}, UnknownNameError, "stopping rule"),
+        ({"stop": "soon"}, UnknownNameError, "unknown stop"),
     ],
 )
 def test_misuse_is_one_sentence(settings, error, words):

@@ -103,7 +103,7 @@ def test_a_block_of_nothing_but_rounding(method):
 
 def test_misuse():
     model, batch, loss = CASE.make()
-    with pytest.raises(ConfigError, match="per is"):
+    with pytest.raises(ConfigError, match="unknown per"):
         by_block(trace, model, batch, loss=loss, norm_mode="eval", per="colour")
     with pytest.raises(ConfigError, match="no blocks"):
         by_block(trace, model, batch, loss=loss, norm_mode="eval", blocks={})

@@ -85,7 +85,7 @@ def test_misuse_names_the_instrument_or_the_option():
         Jacobian(model, batch, **given)
     with pytest.raises(MeasurementError, match="a batch of type NoneType came with"):
         trace(model, **given)
-    with pytest.raises(MeasurementError, match="the model is a int: pass a torch mod"):
+    with pytest.raises(MeasurementError, match="model is 3: pass Module"):
         trace(3, batch, **given)
     for measure in (trace, spectrum, hessian, sharpness_along):
         with pytest.raises(ConfigError, match="pass them where the operator is made"):

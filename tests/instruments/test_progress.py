@@ -28,7 +28,7 @@ def heard(measure):
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    module = sys.modules[progress.__module__]
+    module = sys.modules[progress.__wrapped__.__module__]
     monkeypatch.setattr(module, "_PAUSE", 0.0)
 
 
@@ -127,7 +127,7 @@ def test_a_terminal_has_one_line_that_is_wiped(monkeypatch):
 
 
 def test_a_terminal_is_told_after_five_seconds(monkeypatch):
-    module = sys.modules[progress.__module__]
+    module = sys.modules[progress.__wrapped__.__module__]
     screen = io.StringIO()
     screen.isatty = lambda: True
     now = iter([0.0, 4.9, 5.1, 6.0])
@@ -146,5 +146,5 @@ def test_words_and_misuse():
         what="index", done=1200, total=3000, unit="products", seconds=61, bounded=True
     )
     assert str(update) == "index: 1,200 of at most 3,000 products, 61 s"
-    with pytest.raises(ConfigError, match="pass True, False or a function"):
+    with pytest.raises(ConfigError, match=r"tell is .loud.: pass True or False"):
         progress("loud").__enter__()

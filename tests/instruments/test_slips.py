@@ -57,7 +57,9 @@ def test_losses_of_every_make_are_one(model, loss):
 @pytest.mark.parametrize("operator", [3, Jacobian, nn.Linear], ids=str)
 def test_something_else_than_a_curvature_is_told(model, measure, operator):
     given = {"loss": CROSS_ENTROPY, "norm_mode": "eval"}
-    with pytest.raises(ConfigError, match=r"^operator is .*: pass the class Hessian"):
+    with pytest.raises(
+        ConfigError, match=r"^operator is .*: pass (the class Hessian|Callable)"
+    ):
         measure(model, (X, Y), **given, operator=operator)
 
 
@@ -91,7 +93,7 @@ class Several(nn.Sequential):
 SLIPS = {
     "train": ((X, Y), {"norm_mode": "train"}, "it is 'batch'"),
     "class": ((X, Y), {"loss": nn.CrossEntropyLoss}, r"one, CrossEntropyLoss\(\)"),
-    "word": ((X, Y), {"loss": "mse"}, "cannot be called"),
+    "word": ((X, Y), {"loss": "mse"}, "loss is 'mse': pass Module"),
     "double": ((X.double(), Y), {}, r"is float32 and does not take .* float64 .*32\)"),
     "array": ((X.numpy(), Y), {}, "a ndarray"),
     "float labels": ((X, Y.float()), {}, r"pass targets.long\(\)"),

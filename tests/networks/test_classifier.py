@@ -59,7 +59,7 @@ def test_norms_at_the_start_do_not_turn_directions():
 @pytest.mark.parametrize(
     ("changes", "hint"),
     [
-        ({"inputs": 5}, "inputs is 5: pass the shape of a sample"),
+        ({"inputs": 5}, "inputs is 5: pass tuple"),
         ({"inputs": ()}, r"inputs is \(\)"),
         ({"inputs": (3, 0)}, "from 1 up"),
         ({"family": "convolutional"}, r"pass \(channels, height, width\)"),

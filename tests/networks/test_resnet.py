@@ -115,7 +115,7 @@ def test_weights_are_drawn_as_torch_draws_its_own():
     [
         ({"blocks": ()}, "blocks is ()"),
         ({"blocks": (2, 0)}, "whole numbers from 1 up"),
-        ({"blocks": "22"}, "such as (2, 2, 2, 2)"),
+        ({"blocks": "22"}, "blocks is '22'"),
         ({"block": "botleneck"}, "did you mean 'bottleneck'"),
         ({"stem": "huge"}, "unknown stem"),
         ({"added_identity": math.inf}, "added_identity is inf"),

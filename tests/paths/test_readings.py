@@ -175,10 +175,10 @@ REFUSED = {
     "graph_bytes is -1": lambda: path_ensemble(
         *make("nested"), norm_mode="eval", graph_bytes=-1
     ),
-    "unknown count of path lengths 'layer'.*'layers'": lambda: path_ensemble(
+    "unknown counted 'layer'.*'layers'": lambda: path_ensemble(
         *make("nested"), norm_mode="eval", counted="layer"
     ),
-    "unknown place of the gradient": lambda: path_ensemble(
+    "unknown by 'output'": lambda: path_ensemble(
         *make("nested"), norm_mode="eval", by="output"
     ),
     "branch 9 was asked for, and the network has 4": lambda: lesion(

@@ -220,7 +220,7 @@ def test_a_lone_study_is_named_after_its_file(tmp_path):
         ("PAPER = 3", "PAPER in .* is int"),
         (CODE.replace("he2015delving", "li2016demystifying"), "which is taken"),
         (CODE.replace("he2015delving", "../out"), "with the name '../out'"),
-        (CODE.replace('("signals",)', '"signals"'), "a tuple of their names"),
+        (CODE.replace('("signals",)', '"signals"'), "studies is 'signals'"),
         (CODE.replace('"smoke": ', '"small": '), "no preset 'smoke'"),
         (CODE.replace('("signals",)', '("one", "two")'), "/one is nothing"),
     ],

@@ -119,6 +119,7 @@ def install(monkeypatch):
     study.STUDY = STUDY
     for module in (package, study):
         monkeypatch.setitem(sys.modules, module.__name__, module)
-    catalogue = sys.modules["theodolite.studies.catalogue"]
+    from theodolite.studies import known_studies as catalogue
+
     monkeypatch.setattr(catalogue, "own_papers", lambda: [PAPER])
     calls.clear()

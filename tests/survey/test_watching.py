@@ -344,7 +344,7 @@ def test_a_terminal_that_goes_away_costs_no_rows(monkeypatch, caplog):
     [
         ({"every": 0}, "every is 0"),
         ({"every": True}, "every is True"),
-        ({"optimizer": 3}, "a Sequential and a int came"),
+        ({"optimizer": 3}, "optimizer is 3"),
         ({"quantities": ()}, "name at least one"),
         ({"quantities": ("loss", "loss")}, "each once"),
     ],

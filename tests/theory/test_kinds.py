@@ -68,18 +68,12 @@ def test_a_blueprint_of_another_kind_is_refused_in_one_sentence(name):
     function = PREDICTING[name]
     kind = kind_of(name)
     predict(function, PREDICTED[kind])
-    for other, words in (
-        (OTHER, "the blueprint of a pre-activation network (PreactivationBlueprint)"),
-        (None, "a value of type NoneType"),
-    ):
+    for other in (OTHER, None):
         with pytest.raises(ConfigError) as caught:
             predict(function, other)
         message = str(caught.value)
-        assert message.startswith(f"{words} was given, and "), message
-        assert message.endswith(
-            f" is for {kind.__name__} alone: pass one, or measure this network with "
-            "instruments"
-        )
+        assert message.startswith("blueprint is ")
+        assert f": pass {kind.__name__}" in message
         assert "\n" not in message
 
 

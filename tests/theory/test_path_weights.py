@@ -230,7 +230,7 @@ BAD = [
     (lambda: scale_for_path_length(5, 0), "the path length is 0 in a network of"),
     (lambda: scale_for_path_length(5, 6), "pass a whole number from 1 to 5"),
     (lambda: scale_for_path_length(0, 1), "depth is 0"),
-    (lambda: scale_for_path_length(5, 1.5), "the path length is 1.5"),
+    (lambda: scale_for_path_length(5, 1.5), "length is 1.5: pass a whole number"),
     (lambda: path_counts(0, 3), "depth is 0"),
     (lambda: path_counts(3, 0), "width is 0"),
     (lambda: path_masses(3, 3, 0), "inputs is 0"),

@@ -55,17 +55,17 @@ def test_schedules_are_values(when):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Every(0), "every 0 steps"),
-        (lambda: Every(2.0), "every 2.0 steps"),
-        (lambda: Every(True), "every True steps"),
+        (lambda: Every(0), "n is 0"),
+        (lambda: Every(2.0), "n is 2.0"),
+        (lambda: Every(True), "n is True"),
         (lambda: AtSteps([3, -1]), "steps .3, -1.: pass whole numbers"),
-        (lambda: AtSteps([1.5]), "pass whole numbers"),
-        (lambda: AtSteps(4), "steps 4: pass whole numbers"),
-        (lambda: LogSpaced(0), "0 a decade"),
+        (lambda: AtSteps([1.5]), "steps is"),
+        (lambda: AtSteps(4), "steps is 4"),
+        (lambda: LogSpaced(0), "n is 0"),
         (lambda: AtLosses([]), "pass at least one"),
         (lambda: AtLosses([float("nan")]), "finite"),
-        (lambda: AtLosses(0.1), "loss levels 0.1: pass at least one"),
-        (lambda: AtLosses(["low"]), "finite"),
+        (lambda: AtLosses(0.1), "losses is 0.1"),
+        (lambda: AtLosses(["low"]), "losses is"),
     ],
 )
 def test_what_means_nothing_is_refused(make, says):

@@ -125,12 +125,12 @@ def failing(**settings):
         (
             lambda: sphere_groups(chain(), rho=1.0, invariant="0.weight"),
             ConfigError,
-            "pass a list",
+            "invariant is",
         ),
         (
             lambda: sphere_groups(None, rho=1.0),
             MeasurementError,
-            "a NoneType came, wanted is a torch.nn.Module",
+            "model is None: pass Module",
         ),
         (
             lambda: sphere_groups(nn.Linear(3, 2), rho=1.0, inputs=torch.ones(0, 3)),

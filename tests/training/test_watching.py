@@ -188,7 +188,7 @@ def test_what_cannot_be_used_is_reported_once(given, what):
 
 def test_something_that_is_no_model_ends_no_training():
     watcher = Watcher([Probe("w", weight_norm)])
-    with pytest.warns(ProbeWarning, match="'w' raised AttributeError"):
+    with pytest.warns(ProbeWarning, match="'w' raised ArgumentError"):
         assert len(watcher.step("not a model")) == 0
     assert list(watcher.retired) == ["w"]
 

@@ -254,11 +254,6 @@ class Recorder(Listener):
 
 
 def _check(model: Any) -> None:
-    if not isinstance(model, nn.Module):
-        raise MeasurementError(
-            f"a {type(model).__name__} came, wanted is a torch.nn.Module: pass the "
-            "network itself"
-        )
     if isinstance(model, nn.DataParallel) and len(model.device_ids) > 1:
         raise MeasurementError(
             f"a DataParallel over {len(model.device_ids)} devices came, whose copies "

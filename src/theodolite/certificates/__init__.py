@@ -6,6 +6,6 @@
 - ``bounds``: :func:`certificate`; start reading there.
 """
 
-import lazy_loader
+from theodolite.core import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

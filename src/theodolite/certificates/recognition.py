@@ -75,11 +75,6 @@ def recognise(
             "norm mode 'frozen' holds statistics of the data, which no layer of a "
             "system does: use 'batch', or 'eval' for statistics that the layers hold"
         )
-    if not isinstance(model, nn.Module):
-        raise MeasurementError(
-            f"a value of type {type(model).__name__} came where a module is wanted: "
-            "build one, for instance by networks.build(blueprint, seed=0)"
-        )
     with Exclusive():  # no other thread has the model open meanwhile
         layers = _chain(model, "", mode)
         _refuse_tied(model, layers)

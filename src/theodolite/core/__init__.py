@@ -1,5 +1,5 @@
 """Code shared by all packages: blueprints, readings, rows, verdicts, statistics."""
 
-import lazy_loader
+from .arguments import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

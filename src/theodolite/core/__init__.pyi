@@ -1,3 +1,4 @@
+from .arguments import attach as attach
 from .arrays import Numbers as Numbers
 from .arrays import Samples as Samples
 from .arrays import Square as Square
@@ -10,7 +11,6 @@ from .blueprints.classifier import ClassifierBlueprint as ClassifierBlueprint
 from .blueprints.description import ACTIVATIONS as ACTIVATIONS
 from .blueprints.description import Blueprint as Blueprint
 from .blueprints.description import parse_activation as parse_activation
-from .blueprints.description import require_kind as require_kind
 from .blueprints.layerwise import LayerwiseBlueprint as LayerwiseBlueprint
 from .blueprints.layerwise import Normalisation as Normalisation
 from .blueprints.path import PathBlueprint as PathBlueprint
@@ -45,6 +45,7 @@ from .display import html_table as html_table
 from .display import join_lines as join_lines
 from .display import metadata_line as metadata_line
 from .display import quantity_line as quantity_line
+from .errors import ArgumentError as ArgumentError
 from .errors import ConfigError as ConfigError
 from .errors import DataError as DataError
 from .errors import DistributedError as DistributedError

@@ -84,7 +84,20 @@ class StudyError(TheodoliteError):
     """A study from another package or file cannot be loaded or used."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+class ArgumentError(
+    ConfigError,
+    UnknownNameError,
+    DataError,
+    MeasurementError,
+    SurgeryError,
+    RunError,
+    SubjectError,
+    StudyError,
+):
+    """An argument is not of its annotated type; caught as its package's errors are."""
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
     """Return the error for an unknown name, with the most similar known one.
 
     A known name with the same beginning counts as the most similar.

@@ -5,11 +5,11 @@ here once.
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from .errors import ConfigError, unknown_name
+from .errors import ConfigError
 
 Interpolation = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 
@@ -69,8 +69,6 @@ def condition_of(
     size = np.sort(np.abs(_spectrum(eigenvalues)))
     if not 0 <= quantile < 1:
         raise ConfigError(f"quantile {quantile} is not in [0, 1): try 0.1")
-    if interpolation not in get_args(Interpolation):
-        raise unknown_name("interpolation", interpolation, get_args(Interpolation))
     if rounding is not None and not rounding >= 0:
         raise ConfigError(f"rounding {rounding} is not from 0 up: try None")
     if not np.isfinite(size).all():

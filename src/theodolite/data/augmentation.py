@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import pad
 
-from theodolite.core import ConfigError, DataError, Numbers, as_real
+from theodolite.core import DataError, Numbers, as_integer, as_real
 
 
 def augment(
@@ -38,8 +38,7 @@ def augment(
         raise DataError(
             f"images have shape {tuple(images.shape)}: pass a batch (N, C, H, W)"
         )
-    if isinstance(padding, bool) or not isinstance(padding, int) or padding < 0:
-        raise ConfigError(f"padding is {padding!r}: pass a whole number from 0 up")
+    as_integer("padding", padding, 0)
     n, channels, height, width = images.shape
     home = images.device
 

@@ -6,7 +6,7 @@ from importlib import resources
 
 import numpy as np
 
-from theodolite.core import ConfigError, DataError, stream
+from theodolite.core import ConfigError, DataError, as_integer, stream
 
 from .dataset import Dataset
 from .files import check_memory
@@ -112,8 +112,7 @@ def load_gaussians(
     """
     counts = {"n_samples": n_samples, "n_classes": n_classes, "width": width}
     for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
+        as_integer(name, value, 1)
     for name, value in (("separation", separation), ("spread", spread)):
         number = isinstance(value, int | float | np.integer | np.floating)
         if isinstance(value, bool) or not number or not 0 <= value < np.inf:

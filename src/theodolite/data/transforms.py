@@ -1,7 +1,6 @@
 """Transformations that the papers apply to data; pure functions of arrays."""
 
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
@@ -58,7 +57,7 @@ class ChannelStatistics:
         convert_fields(self, std=self.mean.shape)
 
     def apply(
-        self, images: Numbers, dtype: type[np.floating] = np.float32
+        self, images: Numbers, dtype: type | np.dtype | str = np.float32
     ) -> np.ndarray:
         """Subtract the mean and divide by the deviation, channel by channel.
 
@@ -82,7 +81,7 @@ class ChannelStatistics:
 
 
 def standardise_channels(
-    images: Numbers, dtype: type[np.floating] = np.float32
+    images: Numbers, dtype: type | np.dtype | str = np.float32
 ) -> tuple[np.ndarray, ChannelStatistics]:
     """Return images whose channels have mean 0 and standard deviation 1.
 
@@ -159,8 +158,7 @@ def _class_number(dataset: Dataset, given: int | str) -> int:
         if given not in dataset.class_names:
             raise unknown_name(f"class of {dataset.name}", given, dataset.class_names)
         return dataset.class_names.index(given)
-    whole = isinstance(given, Integral) and not isinstance(given, bool)
-    if not whole or not 0 <= given < dataset.n_classes:
+    if not 0 <= given < dataset.n_classes:
         raise DataError(
             f"{dataset.name} has no class {given!r}: pass 0 to "
             f"{dataset.n_classes - 1}, or a class name"
@@ -168,7 +166,7 @@ def _class_number(dataset: Dataset, given: int | str) -> int:
     return int(given)
 
 
-def _floating(dtype: type[np.floating]) -> np.dtype:
+def _floating(dtype: type | np.dtype | str) -> np.dtype:
     try:
         kind = np.dtype(dtype)
     except TypeError:

@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from theodolite.core import ConfigError, Reading
+from theodolite.core import Reading
 
 from .drawings import draw_collapse, draw_ensemble, draw_unravelled
 from .readings_generic import draw_generic
@@ -74,11 +74,6 @@ def draw_reading(reading: Reading, *, title: str | None = None) -> Figure:
         >>> figure.axes[0].get_ylabel()
         'values'
     """
-    if not isinstance(reading, Reading):
-        raise ConfigError(
-            f"a {type(reading).__name__} came, wanted is a reading: pass what an "
-            "instrument returned"
-        )
     names = [kind.__name__ for kind in type(reading).__mro__]
     draw = next((_KINDS[name] for name in names if name in _KINDS), draw_generic)
     figure = draw(reading)

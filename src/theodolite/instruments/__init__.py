@@ -1,5 +1,5 @@
 """Instruments: measure any module on a batch, and leave the model unchanged."""
 
-import lazy_loader
+from theodolite.core import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, as_integer
 
 _POOLS = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
 
@@ -160,14 +160,11 @@ def _axes(skip: _ShapeSkip, x: Tensor) -> int:
 
 def _check(into: int, out: int, stride: int, scale: float) -> None:
     for name, value in (("channels_in", into), ("stride", stride)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ConfigError(f"{name} must be a whole number from 1 on, got {value!r}")
-    if isinstance(out, bool) or not isinstance(out, int) or out < into:
+        as_integer(name, value, 1)
+    if out < into:
         raise ConfigError(
             f"channels_out must be a whole number, at least channels_in = {into}, got "
             f"{out!r}: an identity has no room in fewer channels; keep the projection"
         )
-    if isinstance(scale, bool) or not isinstance(scale, int | float):
-        raise ConfigError(f"scale must be a number, got {scale!r}")
     if not math.isfinite(scale):
         raise ConfigError(f"scale must be finite, got {scale!r}")

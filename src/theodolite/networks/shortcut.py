@@ -11,7 +11,6 @@ from theodolite.core import (
     ConfigError,
     ShortcutBlueprint,
     parse_activation,
-    require_kind,
     stream,
 )
 
@@ -63,12 +62,6 @@ def initial_weights(blueprint: ShortcutBlueprint, *, seed: int) -> np.ndarray:
         >>> bool(np.allclose(w @ w.T, np.eye(3)))
         True
     """
-    require_kind(
-        blueprint,
-        ShortcutBlueprint,
-        task="initial_weights",
-        otherwise="draw this network's by networks.build",
-    )
     d, rng = blueprint.width, stream(seed)
     shape = (blueprint.depth, d, d)
     if blueprint.init == "zero":

@@ -11,6 +11,6 @@ are grouped by how many branches they take.
 - ``lesions``: :func:`lesion`; ``single_paths``: :func:`unravel`.
 """
 
-import lazy_loader
+from theodolite.core import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

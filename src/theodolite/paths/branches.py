@@ -6,12 +6,12 @@ A path gets longer by one with each branch that it takes, or with each layer of 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
 from theodolite.anatomy import Recording, anatomy
-from theodolite.core import MeasurementError, unknown_name
+from theodolite.core import MeasurementError
 from theodolite.instruments import Batch, Outputs
 
 from .propagate import Marks, push_step, values_at
@@ -106,8 +106,6 @@ def find_branches(
 
 def marks_of(tape: Tape, branches: Sequence[Branch], counted: str) -> Marks:
     """Return, for each call, the arguments that make a path longer."""
-    if counted not in get_args(Counted):
-        raise unknown_name("count of path lengths", counted, get_args(Counted))
     if counted == "layers":
         return {s.call: s.positions[:1] for s in tape.steps if s.weighted}
     marks: dict[int, tuple[int, ...]] = {}

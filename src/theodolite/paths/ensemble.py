@@ -14,7 +14,6 @@ from theodolite.core import (
     Stopwatch,
     as_integer,
     free_memory,
-    unknown_name,
 )
 from theodolite.instruments import (
     Batch,
@@ -137,8 +136,6 @@ def path_ensemble(
     watch = Stopwatch()
     if graph_bytes is not None:
         as_integer("graph_bytes", graph_bytes, 1)
-    if by not in ("block", "input"):
-        raise unknown_name("place of the gradient", by, ("block", "input"))
     subject = subject_of(
         model, batch, outputs=outputs, norm_mode=norm_mode, promote=promote
     )

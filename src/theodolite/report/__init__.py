@@ -3,6 +3,6 @@
 Nothing of matplotlib or jinja2 is imported until a name of this package is used.
 """
 
-import lazy_loader
+from theodolite.core import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

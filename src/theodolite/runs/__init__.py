@@ -5,6 +5,6 @@ A study makes a :class:`RunFolder` from a :class:`RunSpec`, hands its cells to
 Subpackages, lower ones first: ``folder``, ``progress``, ``executors``.
 """
 
-import lazy_loader
+from theodolite.core import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

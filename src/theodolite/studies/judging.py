@@ -23,7 +23,7 @@ from theodolite.core import (
 )
 from theodolite.runs import DamagedError, RunFolder, write_summary
 
-from .catalogue import Entry
+from .known_studies import Entry
 from .planning import Plan, plan_again
 from .study import Study
 

@@ -21,7 +21,6 @@ from theodolite.runs import (
     execute,
 )
 
-from .catalogue import Entry
 from .chosen_cells import (
     ChosenCells,
     add_committed_values,
@@ -29,6 +28,7 @@ from .chosen_cells import (
     largest_difference,
     parse_filters,
 )
+from .known_studies import Entry
 from .work import StudyWork, part_name
 
 

@@ -16,8 +16,8 @@ from theodolite.runs import (
     results_in,
 )
 
-from .catalogue import Entry, catalogue
 from .judging import PREDICTED, evidence_of, judge, predicted_rows, redraw
+from .known_studies import Entry, catalogue
 from .planning import plan_again, plan_study
 
 

@@ -16,8 +16,8 @@ from theodolite.runs import (
     results_in,
 )
 
-from .catalogue import Entry
 from .judging import FORMATS, evidence_of, judge
+from .known_studies import Entry
 from .planning import Plan, kept_settings, prepare_worker
 
 

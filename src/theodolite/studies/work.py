@@ -7,7 +7,7 @@ from typing import Any
 from theodolite import data
 from theodolite.core import DataError, Rows, StudyError
 
-from .catalogue import studies_in_file
+from .known_studies import studies_in_file
 from .paper import Paper
 from .plugins import study_of
 from .study import Study

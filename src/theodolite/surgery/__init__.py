@@ -5,6 +5,6 @@ check. ``trace.py`` and ``places.py`` say where in the model's code a sum is com
 ``altered.py`` changes it there; the other files hold one kind of operation each.
 """
 
-import lazy_loader
+from theodolite.core import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

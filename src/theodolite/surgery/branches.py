@@ -12,7 +12,7 @@ from theodolite.core import ConfigError, SurgeryError
 from theodolite.instruments import Batch, measuring, preserve, run_model
 
 from .branch_weights import adding_module, final_layers, is_fused
-from .operation import Operation, Which, as_list, check_scale, selected
+from .operation import Operation, Which, check_scale, selected
 from .places import SumPlace, add_scale, edit_operands
 from .result import Result
 from .skips import no_skips_message
@@ -83,8 +83,6 @@ def zero_branches(
     Raises:
         SurgeryError: There is no branch, or zeros in its last layer do not make it 0.
     """
-    if how not in ("weights", "scale"):
-        raise ConfigError(f"how is {how!r}, wanted is 'weights' or 'scale'")
     operation = Operation("zero_branches", model, batch)
     spans = spans_of(operation, which)
     if how == "weights":
@@ -123,7 +121,7 @@ def _factors(by: By, operation: Operation, which: Which) -> list[float]:
     if isinstance(by, int | float):
         check_scale(by, "by")
         return [float(by)] * len(picked)
-    factors = as_list("by", by, "are numbers, 'depth' or 'sqrt_depth'")
+    factors = list(by)
     for factor in factors:
         check_scale(factor, "by")
     if len(factors) != len(picked):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
-from theodolite.core import ConfigError, SurgeryError
+from theodolite.core import ConfigError, SurgeryError, as_integer
 from theodolite.instruments import Batch, measuring
 
 from .attaching import describe, original_class
@@ -24,7 +24,7 @@ from .norms import (
     short_name,
     with_affine_of,
 )
-from .operation import Operation, as_list
+from .operation import Operation
 from .result import Result
 
 Paths = str | Sequence[str] | None
@@ -68,8 +68,7 @@ def change_norms(
     if to not in (*MAKERS, "weight", "none"):
         known = ", ".join(repr(name) for name in (*MAKERS, "weight", "none"))
         raise ConfigError(f"to is {to!r}, wanted is one of {known}")
-    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
-        raise ConfigError(f"groups must be a whole number from 1 on, got {groups!r}")
+    as_integer("groups", groups, 1)
     if to == "weight":
         return _fold("change_norms", model, batch, which, normalised=True)
     operation = Operation("change_norms", model, batch)
@@ -241,8 +240,7 @@ def _chosen(operation: Operation, which: Paths) -> dict[str, nn.Module]:
     known = norm_modules(operation)
     if which is None:
         return known
-    wanted = "are paths of norm layers"
-    asked = [which] if isinstance(which, str) else as_list("which", which, wanted)
+    asked = [which] if isinstance(which, str) else list(which)
     for path in asked:
         if path not in known:
             names = ", ".join(known) or "none"

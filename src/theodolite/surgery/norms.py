@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.anatomy import Addition
-from theodolite.core import ConfigError, SurgeryError
+from theodolite.core import SurgeryError
 from theodolite.instruments import Batch, measuring
 
 from .altered import RESULT, ModuleEdit, SumEdit
@@ -40,8 +40,6 @@ def move_norms(
     Raises:
         SurgeryError: No norm stands where it could be moved from.
     """
-    if to not in ("pre", "post"):
-        raise ConfigError(f"to is {to!r}, wanted is 'pre' or 'post'")
     operation = Operation("move_norms", model, batch)
     additions = operation.anatomy.additions
     source = "pre" if to == "post" else "post"

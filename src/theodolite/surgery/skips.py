@@ -14,7 +14,7 @@ from theodolite.networks import AverageSkip, HaarSkip
 from .altered import ModuleEdit, SumEdit
 from .attaching import describe
 from .edits import Edit, IdentityEdit, ZeroEdit
-from .operation import Operation, Which, as_list, check_scale, selected
+from .operation import Operation, Which, check_scale, selected
 from .places import (
     SumPlace,
     add_factor,
@@ -202,9 +202,8 @@ def insert_skips(
         SurgeryError: A module has no one input and output, or I cannot bridge them.
     """
     check_scale(scale)
-    wanted = "are paths of submodules"
-    paths = [around] if isinstance(around, str) else as_list("around", around, wanted)
-    if not paths or not all(isinstance(path, str) for path in paths):
+    paths = [around] if isinstance(around, str) else list(around)
+    if not paths:
         raise ConfigError(
             f"around is {around!r}, wanted are paths of submodules: pass for instance "
             "around=['features.3']"

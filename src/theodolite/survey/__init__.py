@@ -9,9 +9,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-import lazy_loader
+from theodolite.core import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
 
 
 class _Room(ModuleType):

@@ -5,6 +5,6 @@ Subpackages, lower ones first: ``probes``, ``optimizers``, ``loop``, ``engines``
 :func:`train_grid`.
 """
 
-import lazy_loader
+from theodolite.core import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

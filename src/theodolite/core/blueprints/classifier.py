@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final, get_args
+from typing import ClassVar, Literal, final
 
-from ..errors import ConfigError, unknown_name
+from ..errors import ConfigError
 from .description import Blueprint, check_integers
 
 ClassifierFamily = Literal["dense", "convolutional"]
@@ -57,10 +57,6 @@ class ClassifierBlueprint(Blueprint):
 
     def __post_init__(self) -> None:
         check_integers(self, "width", "depth", "outputs")
-        if self.family not in get_args(ClassifierFamily):
-            raise unknown_name("family", self.family, get_args(ClassifierFamily))
-        if self.norm not in get_args(ClassifierNorm):
-            raise unknown_name("norm", self.norm, get_args(ClassifierNorm))
         object.__setattr__(self, "inputs", self._shape())
         size = self.start_norm
         number = isinstance(size, int | float) and not isinstance(size, bool)
@@ -70,8 +66,7 @@ class ClassifierBlueprint(Blueprint):
     def _shape(self) -> tuple[int, ...]:
         shape = self.inputs
         wanted = 3 if self.family == "convolutional" else None
-        good = isinstance(shape, tuple | list) and bool(shape)
-        if not good or not all(type(n) is int and n > 0 for n in shape):
+        if not shape or min(shape) < 1:
             raise ConfigError(
                 f"inputs is {shape!r}: pass the shape of a sample as a tuple of whole "
                 "numbers from 1 up"
@@ -81,7 +76,7 @@ class ClassifierBlueprint(Blueprint):
                 f"inputs is {shape!r} and convolutions want images: pass (channels, "
                 "height, width)"
             )
-        return tuple(shape)
+        return tuple(map(int, shape))
 
     @property
     def units(self) -> int:

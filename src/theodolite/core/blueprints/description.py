@@ -27,10 +27,6 @@ def parse_activation(spec: str) -> tuple[str, tuple[float, ...]]:
         >>> parse_activation("polynomial:1.5,1")
         ('polynomial', (1.5, 1.0))
     """
-    if not isinstance(spec, str):
-        raise ConfigError(
-            f"activation {spec!r} is not a string: write for instance 'tanh'"
-        )
     name, colon, rest = spec.partition(":")
     if name not in ACTIVATIONS:
         raise unknown_name("activation", name, ACTIVATIONS)
@@ -81,42 +77,9 @@ class Blueprint(ABC):
         return asdict(self)
 
 
-def require_kind(
-    blueprint: object,
-    kind: type[Blueprint],
-    *,
-    task: str,
-    otherwise: str = "measure this network with instruments",
-) -> None:
-    """Raise if a blueprint is not of the kind that a task needs.
-
-    Args:
-        blueprint: The given blueprint.
-        kind: The required kind.
-        task: What needs this kind, in words.
-        otherwise: What to do with a network of another kind.
-    """
-    if isinstance(blueprint, kind):
-        return
-    came = f"a value of type {type(blueprint).__name__}"
-    if isinstance(blueprint, Blueprint):
-        came = f"the blueprint of a {blueprint.kind} ({type(blueprint).__name__})"
-    raise ConfigError(
-        f"{came} was given, and {task} is for {kind.__name__} alone: pass one, or "
-        f"{otherwise}"
-    )
-
-
 def check_integers(blueprint: object, *names: str) -> None:
     """Raise if a field is not an integer of at least 1."""
     for name in names:
         value = getattr(blueprint, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
-
-
-def check_flags(blueprint: object, *names: str) -> None:
-    """Raise if a field is neither True nor False."""
-    for name in names:
-        if not isinstance(value := getattr(blueprint, name), bool):
-            raise ConfigError(f"{name} is {value!r}: pass True or False")

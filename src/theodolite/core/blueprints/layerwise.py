@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final, get_args
+from typing import ClassVar, Literal, final
 
-from ..errors import ConfigError, unknown_name
+from ..errors import ConfigError
 from .description import Blueprint, check_integers
 
 Normalisation = Literal["scalar", "batch", "none"]
@@ -51,8 +51,6 @@ class LayerwiseBlueprint(Blueprint):
 
     def __post_init__(self) -> None:
         check_integers(self, "inputs", "width", "depth", "classes")
-        if self.norm not in get_args(Normalisation):
-            raise unknown_name("norm", self.norm, get_args(Normalisation))
         scale = self.init_scale
         number = isinstance(scale, int | float) and not isinstance(scale, bool)
         if not number or not 0 < scale < math.inf:

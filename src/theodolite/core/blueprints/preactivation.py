@@ -2,10 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final, get_args
+from typing import ClassVar, Literal, final
 
-from ..errors import ConfigError, unknown_name
-from .description import Blueprint, check_flags, check_integers
+from ..errors import ConfigError
+from .description import Blueprint, check_integers
 
 ImageNormalisation = Literal["batch", "none"]
 
@@ -59,9 +59,6 @@ class PreactivationBlueprint(Blueprint):
         check_integers(
             self, "depth", "shortcut", "width", "stages", "channels", "classes"
         )
-        check_flags(self, "skip")
-        if self.norm not in get_args(ImageNormalisation):
-            raise unknown_name("norm", self.norm, get_args(ImageNormalisation))
         scale = self.branch_scale
         number = isinstance(scale, int | float) and not isinstance(scale, bool)
         if not number or not 0 <= scale < math.inf:

@@ -1,10 +1,11 @@
 """Pre-activation ResNets with projections where the shape changes."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final, get_args
+from typing import ClassVar, Literal, final
 
-from ..errors import ConfigError, unknown_name
+from ..errors import ConfigError
 from .description import Blueprint, check_integers
 
 ResnetBlock = Literal["basic", "bottleneck"]
@@ -65,10 +66,6 @@ class ResnetBlueprint(Blueprint):
     def __post_init__(self) -> None:
         check_integers(self, "width", "channels", "classes")
         object.__setattr__(self, "blocks", _as_blocks(self.blocks))
-        if self.block not in get_args(ResnetBlock):
-            raise unknown_name("block", self.block, get_args(ResnetBlock))
-        if self.stem not in get_args(ResnetStem):
-            raise unknown_name("stem", self.stem, get_args(ResnetStem))
         scale = self.added_identity
         number = isinstance(scale, int | float) and not isinstance(scale, bool)
         if not number or not math.isfinite(scale):
@@ -127,10 +124,9 @@ class ResnetBlueprint(Blueprint):
         return total + last * self.classes + self.classes
 
 
-def _as_blocks(blocks: object) -> tuple[int, ...]:
-    given = tuple(blocks) if isinstance(blocks, tuple | list) else ()
-    whole = all(isinstance(n, int) and not isinstance(n, bool) for n in given)
-    if not given or not whole or min(given) < 1:
+def _as_blocks(blocks: Sequence[int]) -> tuple[int, ...]:
+    given = tuple(map(int, blocks))
+    if not given or min(given) < 1:
         raise ConfigError(
             f"blocks is {blocks!r}: pass the number of blocks of every stage, whole "
             "numbers from 1 up, such as (2, 2, 2, 2)"

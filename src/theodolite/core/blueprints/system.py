@@ -38,7 +38,7 @@ class ResidualLayer(SystemLayer):
 
     kind: ClassVar[str] = "residual block"
 
-    branch: tuple[SystemLayer, ...]
+    branch: tuple[SystemLayer | Any, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "branch", as_layers("branch", self.branch))
@@ -140,7 +140,7 @@ class SystemBlueprint(Blueprint):
     kind: ClassVar[str] = "multilayer parameterised system"
 
     inputs: Shape | int
-    layers: tuple[SystemLayer, ...]
+    layers: tuple[SystemLayer | Any, ...]
     width: int = 0
     depth: int = 0
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
 from ..errors import ConfigError, unknown_name
-from .description import Blueprint, check_flags, check_integers
+from .description import Blueprint, check_integers
 
 Isometry = Literal["average", "haar", "random"]
 Place = Literal["skip", "branch"]
@@ -81,7 +81,6 @@ class TwoBlockBlueprint(Blueprint):
     def __post_init__(self) -> None:
         whole = ("width", "depth", "wide", "side", "classes", "stem_kernel")
         check_integers(self, *whole, "stem_pool", "kernel", "stride")
-        check_flags(self, "skips")
         options = {"isometry": Isometry, "place": Place, "init": LayerInitialisation}
         for name, known in options.items():
             if (given := getattr(self, name)) not in get_args(known):

@@ -30,7 +30,7 @@ class Kind(StrEnum):
 class Number:
     """A value with its error; ``error`` is None where it is exact by definition."""
 
-    value: float
+    value: float | None
     error: float | None = None
 
     def __str__(self) -> str:

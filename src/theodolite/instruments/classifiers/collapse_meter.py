@@ -11,7 +11,6 @@ from theodolite.core import (
     NormMode,
     Status,
     Stopwatch,
-    unknown_name,
 )
 
 from ..distributed.processes import Team
@@ -76,8 +75,6 @@ class CollapseMeter:
         layer: str = "",
         norm_mode: NormMode | str = NormMode.EVAL,
     ) -> None:
-        if centre not in ("classes", "samples"):
-            raise unknown_name("centre", centre, ("classes", "samples"))
         if isinstance(feature_bytes, bool) or not feature_bytes >= 0:
             raise ConfigError(
                 f"feature_bytes is {feature_bytes!r}: pass a number of bytes from 0 up"

@@ -155,8 +155,6 @@ def _read_once(batches: Batches) -> Batches:
 def _named(
     model: nn.Module | Problem | Operator, per: Literal["layer", "parameter"]
 ) -> dict[str, list[str]]:
-    if per not in ("layer", "parameter"):
-        raise ConfigError(f"per is {per!r}: pass 'layer' or 'parameter', or blocks=…")
     blocks: dict[str, list[str]] = {}
     if isinstance(model, Operator):
         sizes = dict(zip(model.names, sizes_of(model.layout), strict=True))

@@ -5,11 +5,11 @@ import reprlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, Unpack, get_args
+from typing import Any, ParamSpec, TypeVar, Unpack
 
 from torch import nn
 
-from theodolite.core import ConfigError, Reading, unknown_name
+from theodolite.core import ConfigError, Reading
 
 from ..model.process_state import measuring
 from ..operators.loss_hessian import Hessian
@@ -157,8 +157,6 @@ def memory_forecast(
     """
     assert isinstance(model, Operator)  # made by the decorator
     check_count("k", k)
-    if ends not in get_args(Ends):
-        raise unknown_name("end", ends, get_args(Ends))
     if vectors is None:
         sides = 2 if ends == "both" else 1
         # The basis, its pending vector, the known pairs, and as many again for

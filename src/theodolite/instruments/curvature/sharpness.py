@@ -20,6 +20,7 @@ from theodolite.core import (
     Reading,
     Scalar,
     Status,
+    as_integer,
     derive,
 )
 
@@ -107,8 +108,7 @@ class SharpnessProbe:
     @measuring()
     def __call__(self, step: int) -> float | None:
         """Measure if the step is due; then return the largest eigenvalue, else None."""
-        if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 0:
-            raise ConfigError(f"step is {step!r}: pass a whole number from 0 up")
+        as_integer("step", step, 0)
         if step % self._every:
             return None
         weights = _sizes(self._operator.model)

@@ -1,6 +1,6 @@
 """Singular values of a block's Jacobian, by the cheapest method that is accurate."""
 
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from theodolite.core import (
     NormMode,
     Status,
     Stopwatch,
-    unknown_name,
+    as_integer,
 )
 
 from ..distributed.processes import Team, as_team
@@ -172,12 +172,9 @@ def singular_values(
 
 
 def _check(method: str, tol: float, max_steps: int) -> None:
-    if method not in get_args(Method):
-        raise unknown_name("method", method, get_args(Method))
     if not 0 < tol < 1:
         raise ConfigError(f"tol {tol} is not between 0 and 1: try 0.02")
-    if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
-        raise ConfigError(f"max_steps is {max_steps!r}: pass a whole number from 1 up")
+    as_integer("max_steps", max_steps, 1)
 
 
 def _choose(jacobian: BlockJacobian, tol: float, matrix_bytes: int) -> Method:

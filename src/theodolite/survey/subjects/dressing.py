@@ -6,7 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import ConfigError, SubjectError, TheodoliteError, exclusive
+from theodolite.core import (
+    ConfigError,
+    SubjectError,
+    TheodoliteError,
+    as_integer,
+    exclusive,
+)
 from theodolite.instruments import (
     Batch,
     Batches,
@@ -142,8 +148,7 @@ def check_sizes(batch_size: int | None, n_batches: int) -> None:
     """Refuse invalid numbers of samples and batches."""
     batch_size = BATCH_SIZE if batch_size is None else batch_size
     for name, size in (("batch size", batch_size), ("number of batches", n_batches)):
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ConfigError(f"the {name} is {size!r}: pass a whole number from 1 up")
+        as_integer(name, size, 1)
 
 
 def _made_up(

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from theodolite.core import ConfigError, Exclusive, NormMode, Rows
+from theodolite.core import Exclusive, NormMode, Rows, as_integer
 from theodolite.instruments import Batches, Loss, as_loss, read_batches, samples_in
 from theodolite.training import Watcher
 
@@ -80,7 +80,7 @@ def watch(
         >>> watched.rows().where(quantity="sharpness").column("step")
         [0, 2, 4]
     """
-    _check(model, optimizer, every)
+    check_every(every)
     return Watch(
         model,
         optimizer,
@@ -240,21 +240,9 @@ class Watch:
         return not self._busy and self._steps % self._every == 0
 
 
-def _check(model: Any, optimizer: Any, every: Any) -> None:
-    if not isinstance(model, nn.Module) or not isinstance(optimizer, Optimizer):
-        raise ConfigError(
-            f"a {type(model).__name__} and a {type(optimizer).__name__} came, wanted "
-            "are a torch module and its optimiser: watch(model, optimizer, every=100)"
-        )
-    check_every(every)
-
-
 def check_every(every: Any) -> None:
     """Refuse an invalid number of steps."""
-    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise ConfigError(
-            f"every is {every!r}: pass a whole number of steps from 1 up, such as 100"
-        )
+    as_integer("every", every, 1)
 
 
 def _own(optimizer: Optimizer) -> Optimizer:

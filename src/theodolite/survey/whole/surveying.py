@@ -12,7 +12,6 @@ from torch.optim import Optimizer
 import theodolite
 from theodolite.core import (
     ConfigError,
-    MeasurementError,
     NormMode,
     Rows,
     Stopwatch,
@@ -94,7 +93,6 @@ def survey(
         >>> [block.name for block in result.blocks], result.inputs[:7]
         (['0', '2'], 'made up')
     """
-    _check(model, optimizer)
     wanted, seconds = chosen(measures), seconds_of(budget)
     watch, outcomes = Stopwatch(), list[Measured]()
     subject: Subject | None = None
@@ -219,19 +217,6 @@ def _tried(survey: Survey, subject: Subject, optimizer: Optimizer | None) -> Sur
     except KeyboardInterrupt:
         return survey
     return replace(survey, advice=advice, cost=survey.cost + watch.read())
-
-
-def _check(model: Any, optimizer: Any) -> None:
-    if not isinstance(model, nn.Module | Subject):
-        raise MeasurementError(
-            f"a {type(model).__name__} came, wanted is a torch.nn.Module: pass the "
-            "network itself"
-        )
-    if optimizer is not None and not isinstance(optimizer, Optimizer):
-        raise ConfigError(
-            f"optimizer is a {type(optimizer).__name__}, wanted one of torch: pass "
-            "for instance torch.optim.SGD(model.parameters(), lr=0.1), or None"
-        )
 
 
 def _blocks(site: Site) -> tuple[Block, ...]:

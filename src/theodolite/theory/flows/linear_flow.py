@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from theodolite.core import ConfigError, Numbers, as_numbers, unknown_name
+from theodolite.core import ConfigError, Numbers, as_numbers
 
 LinearLoss = Literal["square", "exponential"]
 _LOSSES = ("square", "exponential")
@@ -48,8 +48,6 @@ class LinearFlow:
     def __post_init__(self) -> None:
         x = as_numbers("inputs", self.inputs, "samples", "features")
         y = as_numbers("labels", self.labels, len(x))
-        if self.loss not in _LOSSES:
-            raise unknown_name("loss", self.loss, _LOSSES)
         if self.decay < 0:
             raise ConfigError(f"decay {self.decay} is negative: pass 0 or more")
         object.__setattr__(self, "_x", x)

@@ -22,7 +22,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from theodolite.core import ConfigError, as_integer, unknown_name
+from theodolite.core import ConfigError, as_integer
 
 Gate = Literal["tanh", "ramp", "bump"]
 Cost = Literal["logistic", "square"]
@@ -75,10 +75,6 @@ class StalledNetwork:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", as_integer("layers", self.layers, 2))
-        if self.gate not in _GATES:
-            raise unknown_name("gate", self.gate, _GATES)
-        if self.cost not in _COSTS:
-            raise unknown_name("cost", self.cost, _COSTS)
         if not 0 < self.scale < 1:
             raise ConfigError(
                 f"scale is {self.scale}: branches of theorem 5.1 are shorter than "

@@ -24,7 +24,6 @@ from theodolite.core import (
     Square,
     as_numbers,
     convert_fields,
-    require_kind,
 )
 
 
@@ -229,9 +228,6 @@ def _between(
 def _checked(
     blueprint: ShortcutBlueprint, weights: Numbers, moments: Moments
 ) -> np.ndarray:
-    require_kind(
-        blueprint, ShortcutBlueprint, task="the theory of deep linear networks"
-    )
     if not blueprint.linear:
         raise ConfigError(
             f"activations ({blueprint.pre}, {blueprint.mid}, {blueprint.post}) and "

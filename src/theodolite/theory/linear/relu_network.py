@@ -19,7 +19,6 @@ from theodolite.core import (
     Numbers,
     ShortcutBlueprint,
     as_numbers,
-    require_kind,
 )
 
 from .activations import activation
@@ -41,7 +40,6 @@ def relu_gradient(
         >>> loss, slope.ravel()
         (2.0, array([2., 2.]))
     """
-    require_kind(blueprint, ShortcutBlueprint, task="relu_gradient")
     outside = (blueprint.pre, blueprint.post) == ("identity", "identity")
     if not outside or blueprint.mid not in ("identity", "relu") or blueprint.bias:
         raise ConfigError(
@@ -138,7 +136,6 @@ def relu_hessian_parts(
 
     Assumes: as :func:`relu_hessian`.
     """
-    require_kind(blueprint, ShortcutBlueprint, task="the Hessian by frozen gates")
     names = (blueprint.pre, blueprint.mid, blueprint.post)
     if blueprint.bias or not set(names) <= {"identity", "relu"}:
         raise ConfigError(

@@ -20,7 +20,7 @@ References:
 
 import numpy as np
 
-from theodolite.core import ConfigError, Numbers, as_numbers
+from theodolite.core import ConfigError, Numbers, as_integer, as_numbers
 
 # Nodes of the quadrature; the density has square roots at its ends, which the
 # substitution by a cosine removes.
@@ -87,8 +87,7 @@ def shifted_singular_shares(
         >>> shifted_singular_shares(2, deviation=0.5, shift=0.0).round(4)
         array([0.1991, 0.6498])
     """
-    if isinstance(shares, bool) or not isinstance(shares, int) or shares < 1:
-        raise ConfigError(f"shares is {shares!r}: pass a whole number from 1 up")
+    as_integer("shares", shares, 1)
     low, high = shifted_singular_edges(deviation=deviation, shift=shift)
     angle = (np.arange(_NODES) + 0.5) * np.pi / _NODES
     x = (low + high) / 2 - (high - low) / 2 * np.cos(angle)

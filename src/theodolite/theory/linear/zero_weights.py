@@ -18,7 +18,6 @@ from theodolite.core import (
     Samples,
     ShortcutBlueprint,
     as_integer,
-    require_kind,
 )
 
 from .activations import activation
@@ -140,7 +139,6 @@ def covered_samples(
     blueprint: ShortcutBlueprint, x: Numbers, y: Numbers
 ) -> tuple[Samples, Samples]:
     """Return samples as float64, or raise where the closed form does not apply."""
-    require_kind(blueprint, ShortcutBlueprint, task="the closed form at zero")
     x, y = paired_samples(x, y)
     if x.shape[1] != blueprint.width:
         raise ConfigError(

@@ -144,9 +144,7 @@ def scale_for_path_length(depth: int, length: int) -> ScaleRange:
         ('2/7', '1/2', True, False)
     """
     depth = as_integer("depth", depth, 1)
-    k = length
-    if isinstance(k, bool) or not isinstance(k, int):
-        k = as_integer("the path length", k, 1)
+    k = int(length)
     if not 1 <= k <= depth:
         raise ConfigError(
             f"the path length is {k} in a network of depth {depth}: pass a whole "

@@ -23,7 +23,6 @@ from theodolite.core import (
     PathBlueprint,
     as_integer,
     as_numbers,
-    require_kind,
 )
 
 from .length_weights import log_path_normaliser, path_weights
@@ -136,7 +135,6 @@ class PathModel:
     gate: float = 0.5
 
     def __post_init__(self) -> None:
-        require_kind(self.blueprint, PathBlueprint, task="PathModel")
         if not self.blueprint.skip:
             raise ConfigError(
                 "the blueprint has no skips, and the model sums over paths of several "

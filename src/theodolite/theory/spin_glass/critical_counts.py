@@ -31,7 +31,6 @@ from theodolite.core import (
     SpinGlassBlueprint,
     as_integer,
     as_numbers,
-    require_kind,
 )
 
 from .critical_exponents import mixture_moments
@@ -44,7 +43,6 @@ _FEWEST = 50
 _TOTAL_ERROR = 1e-12
 # If the quadrature's error is larger than this, the number is sampled.
 _LARGEST_ERROR = 1e-2
-_TASK = "this closed form"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +103,6 @@ def mean_critical_points(
         >>> round(mean_critical_points(glass, index=0).value, 8)
         3.13808994
     """
-    require_kind(blueprint, SpinGlassBlueprint, task=_TASK)
     n, x = blueprint.width, mixture_moments(blueprint.mixture).ratio
     if index is None:
         if below is not None:

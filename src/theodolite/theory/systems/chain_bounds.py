@@ -17,7 +17,6 @@ from theodolite.core import (
     ResidualLayer,
     SystemBlueprint,
     SystemLayer,
-    require_kind,
 )
 
 from .parameterisations import ParameterBall
@@ -100,7 +99,6 @@ def system_bounds(
         >>> bounds.derivative, round(bounds.derivative_lipschitz, 6)
         (1.0, 0.85865)
     """
-    require_kind(blueprint, SystemBlueprint, task="system_bounds")
     if inputs.shape != blueprint.shapes[0]:
         raise ConfigError(
             f"inputs of shape {inputs.shape} came to a system for samples of shape "

@@ -26,7 +26,6 @@ from theodolite.core import (
     SystemBlueprint,
     SystemLayer,
     as_numbers,
-    require_kind,
 )
 
 from .nonlinearities import nonlinearity_derivatives
@@ -62,7 +61,6 @@ def system_jacobian(
         >>> system_jacobian(plan, [{"weight": np.ones((1, 2))}], [[1.0, 2.0]])
         array([[1., 2.]])
     """
-    require_kind(blueprint, SystemBlueprint, task="system_jacobian")
     z = as_numbers("data", data, "samples", *blueprint.shapes[0])
     slopes: list[np.ndarray] = []
     for layer, own in zip(blueprint.layers, weights, strict=True):

@@ -20,7 +20,6 @@ from theodolite.core import (
     SystemBlueprint,
     SystemLayer,
     as_numbers,
-    require_kind,
 )
 
 from .jacobians import (
@@ -85,7 +84,6 @@ def system_regularity(
         >>> kernel.bound
         1.0
     """
-    require_kind(blueprint, SystemBlueprint, task="system_regularity")
     z = as_numbers("data", data, "samples", *blueprint.shapes[0])
     own, onward, notes = [], [], []
     for place, (layer, part) in enumerate(zip(blueprint.layers, weights, strict=True)):

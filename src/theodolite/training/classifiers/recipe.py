@@ -1,13 +1,13 @@
 """Settings of a classifier's training, and the labelled samples it is trained on."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import ConfigError, DataError, as_integer, unknown_name
+from theodolite.core import ConfigError, DataError, as_integer
 
 from ..optimizers.descent import check_number
 
@@ -148,8 +148,6 @@ class ClassifierRecipe:
         check_number("momentum", self.momentum, below=1)
         check_number("weight_decay", self.weight_decay)
         check_number("label_noise", self.label_noise)
-        if self.loss not in get_args(ClassifierLoss):
-            raise unknown_name("loss", self.loss, get_args(ClassifierLoss))
         if self.label_noise and self.loss != "square":
             raise ConfigError(
                 f"label_noise is {self.label_noise} and the loss is {self.loss}, whose "

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -13,8 +13,6 @@ from theodolite.core import (
     ClassifierBlueprint,
     ConfigError,
     as_integer,
-    require_kind,
-    unknown_name,
 )
 from theodolite.instruments import preserve_process
 from theodolite.networks import ClassifierNetwork, build
@@ -87,16 +85,9 @@ def train_classifiers(
         >>> [record.epoch for record in run.records], run.last.outputs.shape
         ([0, 1, 2, 3], (287,))
     """
-    if not isinstance(samples, LabelledSamples):
-        raise ConfigError(
-            f"samples are a {type(samples).__name__}: pass LabelledSamples(inputs, "
-            "labels)"
-        )
     if at_once is not None:
         at_once = as_integer("at_once", at_once, 1)
     runs = _runs(models, recipe, seeds)
-    if way not in get_args(ClassifierWay):
-        raise unknown_name("way", way, get_args(ClassifierWay))
     if optimizer is not None and way != "plain":
         raise ConfigError(
             "an optimiser was given and stacks have their own: pass way='plain'"
@@ -286,17 +277,6 @@ def _runs(models: Any, recipe: Any, seeds: Sequence[int]) -> list[_Run]:
             f"{len(models)} models, {len(recipes)} recipes and {len(seeds)} seeds: "
             "pass one seed per model, and one recipe for all or one per model"
         )
-    for how in recipes:
-        if not isinstance(how, ClassifierRecipe):
-            raise ConfigError(f"recipe holds {how!r}: pass ClassifierRecipe(…)")
-    for model in models:
-        if not isinstance(model, ClassifierNetwork):
-            require_kind(
-                model,
-                ClassifierBlueprint,
-                task="train_classifiers",
-                otherwise="train this network with training.train",
-            )
     return [
         _Run(place, model, how, as_integer("seed", seed, 0))
         for place, (model, how, seed) in enumerate(

@@ -35,8 +35,6 @@ def expand(
 
     See :func:`train_grid` for the arguments.
     """
-    if not isinstance(axes, Mapping):
-        raise ConfigError(f"axes are {axes!r}: pass a mapping such as {{'lr': [0.1]}}")
     checked = {name: _values(name, values) for name, values in axes.items()}
     if isinstance(blueprint, Mapping):
         checked = {"network": tuple(blueprint), **checked}

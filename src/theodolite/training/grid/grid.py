@@ -136,11 +136,7 @@ def train_grid(
             f"jobs={jobs} and a pool were given: a pool has its own number of workers; "
             "leave one of them out"
         )
-    if drops is not None and not isinstance(drops, Mapping):
-        raise ConfigError(f"drops are {drops!r}: pass a mapping, step to factor")
     drops = dict(drops or {})
-    if dtype not in ("float64", "float32"):
-        raise ConfigError(f"dtype is {dtype!r}: pass 'float64' or 'float32'")
     checked, points = expand(blueprint, axes, drops=drops)
     job = Job(
         blueprint=blueprint,

@@ -13,6 +13,7 @@ from theodolite.core import (
     Rows,
     ShortcutBlueprint,
     Status,
+    as_integer,
     estimate,
     join_lines,
 )
@@ -125,8 +126,7 @@ def search_rates(
             f"learning rates {list(rates)}: a search wants at least 3, such as "
             "np.logspace(-3, 0, 7)"
         )
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
-        raise ConfigError(f"rounds is {rounds!r}: pass a whole number from 0 up")
+    as_integer("rounds", rounds, 0)
     if "folder" in settings:
         raise ConfigError("a search trains several grids: give a folder to train_grid")
     grids = [train_grid(blueprint, data, axes, steps=steps, **settings)]
@@ -148,10 +148,6 @@ def search_rates(
 
 def _kept(axes: Any) -> tuple[dict[str, Any], list[Any]]:
     """Return the axes as lists, which can be read twice, and the learning rates."""
-    if not isinstance(axes, Mapping):
-        raise ConfigError(
-            f"axes are {axes!r}: pass a mapping such as {{'lr': [0.01, 0.1, 1.0]}}"
-        )
     kept = {
         name: list(values)
         if isinstance(values, Iterable) and not isinstance(values, str)

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import DataError, as_integer, unknown_name
+from theodolite.core import DataError, as_integer
 
 from ..optimizers.descent import check_number
 
@@ -55,8 +55,6 @@ class Recipe:
             check_number(name, getattr(self, name), positive=True)
         check_number("momentum", self.momentum, below=1)
         check_number("weight_decay", self.weight_decay)
-        if self.precision not in get_args(Precision):
-            raise unknown_name("precision", self.precision, get_args(Precision))
 
     def rate_at(self, progress: float) -> float:
         """Return the learning rate when this fraction of all steps is done.

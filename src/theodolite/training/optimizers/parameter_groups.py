@@ -54,11 +54,6 @@ def sphere_groups(
         ['0.weight'] None
         ['0.bias', '1.weight', '1.bias'] None
     """
-    if not isinstance(model, nn.Module):
-        raise MeasurementError(
-            f"a {type(model).__name__} came, wanted is a torch.nn.Module: pass the "
-            "network itself"
-        )
     with Exclusive():  # another thread that measures the model sets these flags
         free = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if directions is None:

@@ -10,6 +10,6 @@ Start with ``schedules``, then ``probe``, ``builtin``. Imports core, instruments
 runs; no other subpackage of training.
 """
 
-import lazy_loader
+from theodolite.core import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

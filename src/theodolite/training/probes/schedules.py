@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, as_integer
 
 
 @runtime_checkable
@@ -49,8 +49,7 @@ class Every(_BySteps):
     n: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
-            raise ConfigError(f"every {self.n!r} steps: pass a whole number from 1 up")
+        as_integer("n", self.n, 1)
 
     def due(self, step: int) -> bool:
         """Return whether the step is a multiple of n."""
@@ -100,8 +99,7 @@ class LogSpaced(_BySteps):
 
     def __post_init__(self) -> None:
         n = self.per_decade
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise ConfigError(f"{n!r} a decade: pass a whole number from 1 up")
+        as_integer("n", n, 1)
 
     def due(self, step: int) -> bool:
         """Return whether the step is a power of the ratio, rounded."""

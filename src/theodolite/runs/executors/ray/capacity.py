@@ -73,11 +73,6 @@ def check_request(cpus: float, gpus: float, jobs: int | None) -> None:
 
 def check_caller(address: str | None, initialise: Callable[[], None] | None) -> None:
     """Raise if the address is not a string, or ``initialise`` is not callable."""
-    if address is not None and not isinstance(address, str):
-        raise ConfigError(
-            f"the Ray address is {address!r}: pass text such as 'HOST:6379' or 'auto', "
-            "or None to start one here, and jobs= for how many cells at once"
-        )
     if initialise is not None and not callable(initialise):
         raise ConfigError(
             f"initialise is {initialise!r}: pass a function without arguments, which "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from theodolite.core import memory
+from theodolite.core import process
 
 STAT = "anon 5\ninactive_file 300\nactive_file 7"
 
@@ -11,15 +11,15 @@ STAT = "anon 5\ninactive_file 300\nactive_file 7"
     ("limit", "free"),
     [("1000", 1000 - 400 + 300), (str(2**63 - 4096), None), ("max", None)],
 )
-@pytest.mark.parametrize("kind", memory._GROUPS, ids=["second", "first"])
+@pytest.mark.parametrize("kind", process._GROUPS, ids=["second", "first"])
 def test_a_container_has_its_limit_less_what_cannot_be_dropped(
     kind, limit, free, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(memory, "_CONTAINER", str(tmp_path))
+    monkeypatch.setattr(process, "_CONTAINER", str(tmp_path))
     for name, text in zip(kind, (limit, "400", STAT), strict=True):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text + "\n")
     if free is None:
-        assert memory.free_memory() > 2000
+        assert process.free_memory() > 2000
     else:
-        assert memory.free_memory() == free
+        assert process.free_memory() == free

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from tests.instruments.orders import as_instruments_do, orders
 from theodolite.instruments.differentiate import attention_twice as home
-from theodolite.instruments.differentiate.pullback import can_batch
+from theodolite.instruments.differentiate.derivatives import can_batch
 
 ROWS = torch.tensor([[True, False, True, True], [False] * 4, [True, True, False, True]])
 # Leading axes, rows, columns, width of queries and of values, and what else is given.

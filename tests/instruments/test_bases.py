@@ -23,16 +23,16 @@ from theodolite.instruments import (
     spectral_density,
     trace,
 )
-from theodolite.instruments.passes.forecast import IN_FLIGHT
-from theodolite.instruments.solvers import basis as basis_on_host
-from theodolite.instruments.solvers.basis import DeviceBasis, HostBasis
-from theodolite.instruments.solvers.basis_over_ranks import SharedBasis
-from theodolite.instruments.solvers.long_vectors import (
+from theodolite.instruments.operators.long_vectors import (
     inner,
     norm,
     products,
     squared_norm,
 )
+from theodolite.instruments.passes.forecast import IN_FLIGHT
+from theodolite.instruments.solvers import basis as basis_on_host
+from theodolite.instruments.solvers.basis import DeviceBasis, HostBasis
+from theodolite.instruments.solvers.basis_over_ranks import SharedBasis
 
 # An odd number of them, so that no slice and no block is like the others.
 SPECTRUM = np.r_[50.0, 20, 10, 7, 5, 3, np.linspace(-0.3, 0.3, 95), -4.0, -6.0]

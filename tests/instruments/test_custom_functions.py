@@ -28,7 +28,7 @@ from theodolite.instruments import (
     hessian,
     trace,
 )
-from theodolite.instruments.differentiate.custom_functions import _OWN
+from theodolite.instruments.differentiate.model_backward import _OWN
 
 LOSS = {"loss": nn.CrossEntropyLoss(), "norm_mode": "batch"}
 

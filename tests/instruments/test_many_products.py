@@ -14,8 +14,8 @@ from theodolite.instruments import (
     spectral_density,
     trace,
 )
-from theodolite.instruments.differentiate import pullback
-from theodolite.instruments.differentiate.pullback import all_close
+from theodolite.instruments.differentiate import derivatives
+from theodolite.instruments.differentiate.derivatives import all_close
 from theodolite.instruments.operators import loss_hessian
 from theodolite.instruments.solvers import quadrature
 
@@ -67,7 +67,7 @@ def test_derivatives_that_cancel_do_not_hinder_going_at_once(dtype, monkeypatch)
     wanted = torch.stack([operator.matvec(row) for row in rows])
     operator.matvecs(rows)  # compares some with single ones
     monkeypatch.setattr(
-        pullback, "pull_back", lambda *_: pytest.fail("a product went alone")
+        derivatives, "pull_back", lambda *_: pytest.fail("a product went alone")
     )
     atol = 1e4 * torch.finfo(dtype).eps * float(wanted.abs().max())
     assert_close(operator.matvecs(rows), wanted, rtol=0, atol=atol)

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.instruments.agreement import near
 from tests.instruments.orders import as_instruments_do, orders
 from theodolite.instruments import Hessian
-from theodolite.instruments.differentiate.pullback import can_batch
+from theodolite.instruments.differentiate.derivatives import can_batch
 
 SPELLINGS = {
     "functional": functional.relu,

@@ -7,7 +7,7 @@ from torch.autograd import gradgradcheck
 from torch.nn import functional
 
 from tests.instruments.orders import as_instruments_do, orders
-from theodolite.instruments.differentiate.pullback import can_batch
+from theodolite.instruments.differentiate.derivatives import can_batch
 
 ACTIVATIONS = {
     "gelu": functional.gelu,

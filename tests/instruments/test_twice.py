@@ -9,7 +9,7 @@ from tests.instruments.orders import as_instruments_do, orders
 from theodolite.instruments.differentiate import affine_twice as affine_twice
 from theodolite.instruments.differentiate import batch_norm_twice as batch_norm_given
 from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
-from theodolite.instruments.differentiate.pullback import can_batch, pull_back_many
+from theodolite.instruments.differentiate.derivatives import can_batch, pull_back_many
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2, -1])

@@ -35,8 +35,6 @@ from .blueprints.system_layers import Parameterisation as Parameterisation
 from .blueprints.system_layers import SystemLayer as SystemLayer
 from .blueprints.two_block import Place as Place
 from .blueprints.two_block import TwoBlockBlueprint as TwoBlockBlueprint
-from .cost import Cost as Cost
-from .cost import Stopwatch as Stopwatch
 from .counts import VerdictCounts as VerdictCounts
 from .counts import count_verdicts as count_verdicts
 from .display import draw_figure as draw_figure
@@ -59,11 +57,11 @@ from .errors import UnknownNameError as UnknownNameError
 from .errors import not_trusted as not_trusted
 from .errors import printable as printable
 from .errors import unknown_name as unknown_name
-from .memory import free_memory as free_memory
 from .process import DelayInterrupt as DelayInterrupt
 from .process import Exclusive as Exclusive
 from .process import StopCheck as StopCheck
 from .process import exclusive as exclusive
+from .process import free_memory as free_memory
 from .process import safe_point as safe_point
 from .reading import Dims as Dims
 from .reading import Reading as Reading
@@ -91,8 +89,10 @@ from .statistics import Line as Line
 from .statistics import estimate as estimate
 from .statistics import fit_line as fit_line
 from .statistics import group_means as group_means
+from .status import Cost as Cost
 from .status import NormMode as NormMode
 from .status import Status as Status
+from .status import Stopwatch as Stopwatch
 from .status import norm_counts as norm_counts
 from .status import norm_words as norm_words
 from .summary import SavedFigure as SavedFigure

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from .cost import Cost
 from .display import draw_figure, html_table, join_lines, lines_of
 from .errors import TheodoliteError
 from .rows import Rows, optional, to_json_values
 from .saved_reading import load, save
-from .status import NormMode, Status, norm_counts
+from .status import Cost, NormMode, Status, norm_counts
 
 if TYPE_CHECKING:
     import pandas

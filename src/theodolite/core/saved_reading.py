@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
-from .cost import Cost
 from .errors import DataError
 from .rows import Rows, to_json_values
 from .schema import read_value
+from .status import Cost
 
 if TYPE_CHECKING:
     from .reading import Reading

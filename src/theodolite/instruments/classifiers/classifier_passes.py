@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map
 from theodolite.core import Exclusive, MeasurementError, NormMode
 
 from ..model.objective import Batch, Outputs, checked_outputs, outputs_of
-from ..model.randomness import Draws
+from ..model.process_state import Draws
 from ..model.reachable_state import ReachableState
 from ..model.restoring import SavedState, opened
 from ..norms.batch_norm_calls import BatchNormCalls, NormCall, plain_statistics

@@ -6,8 +6,8 @@
   many are negative, the condition number.
 - ``traces``, ``diagonals``: trace and diagonal, from random vectors.
 - ``blockwise``: any of these for each part of a model.
-- ``model_instruments``: lets a function of operators take models too;
-  forecasts the memory of a search for eigenvalues.
+- ``model_instruments``: lets a function of operators take models too, and checks its
+  arguments; forecasts the memory of a search for eigenvalues.
 
 May import: ``solvers`` and packages before it. Start reading at ``traces``.
 """

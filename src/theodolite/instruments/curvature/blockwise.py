@@ -19,7 +19,7 @@ from theodolite.core import (
     quantity_line,
 )
 
-from ..model.objective import chosen_parameters, unwrapped
+from ..model.reachable_state import chosen_parameters, unwrapped
 from ..operators.layout import sizes_of
 from ..operators.operator import Operator
 from ..passes.batches import Batches

@@ -16,18 +16,22 @@ from theodolite.core import ConfigError, Interpolation, Status, Stopwatch
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement
-from ..solvers.checks import (
+from ..solvers.quadrature import Quadrature, quadrature_of
+from .extremes import extreme_eigenvalues
+from .indices import rounding_of
+from .model_instruments import (
+    CurvatureSettings,
+    Method,
+    Subject,
     check_count,
     check_precision,
+    goes_dense,
+    measured,
     norms_of,
     relative_error,
     symmetric,
 )
-from ..solvers.quadrature import Quadrature, quadrature_of
-from .extremes import extreme_eigenvalues
-from .indices import rounding_of
-from .model_instruments import CurvatureSettings, Subject, measured
-from .spectra import Condition, Method, goes_dense, whole_spectrum
+from .spectra import Condition, whole_spectrum
 
 # Points at which the share within ±y is computed, evenly on a logarithmic axis: over
 # the 12 decades above rounding neighbours differ by 7 %, which the interval includes.

@@ -9,9 +9,8 @@ from torch import Tensor, nn
 
 from theodolite.core import Dims, MeasurementError, Reading, Scalar, Status, Stopwatch
 
-from ..differentiate.parts import flat
-from ..differentiate.pullback import pull_back, pull_back_many
-from ..model.objective import chosen_parameters, unwrapped
+from ..differentiate.derivatives import flat, pull_back, pull_back_many
+from ..model.reachable_state import chosen_parameters, unwrapped
 from ..operators.loss_hessian import Hessian
 from ..operators.rounding_noise import matrix_noise
 from ..passes.batches import Batches

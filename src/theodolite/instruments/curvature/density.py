@@ -18,11 +18,20 @@ from theodolite.core import (
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement
-from ..solvers.checks import check_count, check_precision, norms_of, symmetric
 from ..solvers.quadrature import Band, Quadrature, quadrature_of
-from .model_instruments import CurvatureSettings, Subject, measured
+from .model_instruments import (
+    CurvatureSettings,
+    Method,
+    Subject,
+    check_count,
+    check_precision,
+    goes_dense,
+    measured,
+    norms_of,
+    symmetric,
+)
 from .smoothing import Kernel, joint_level, kernel_of, points_of
-from .spectra import Method, Spectrum, goes_dense, whole_spectrum
+from .spectra import Spectrum, whole_spectrum
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -26,16 +26,20 @@ from ..operators.rounding_noise import SMALL, is_measured, rounding_noise
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement, Storage, storage_for
-from ..solvers.checks import (
+from ..solvers.sketch import Sketch, signs, sketch_of, split
+from .model_instruments import (
+    CurvatureSettings,
+    Method,
+    Subject,
     check_count,
     check_precision,
+    goes_dense,
+    measured,
     norms_of,
     relative_error,
     symmetric,
 )
-from ..solvers.sketch import Sketch, signs, sketch_of, split
-from .model_instruments import CurvatureSettings, Subject, measured
-from .spectra import Method, goes_dense, whole_matrix
+from .spectra import whole_matrix
 
 # Entries that are processed in float64 at a time.
 _STRETCH = 2**12

@@ -15,7 +15,6 @@ from ..passes.batches import Batches
 from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement, Storage, storage_for
 from ..solvers.certified import certified_pairs
-from ..solvers.checks import check_count, norms_of, symmetric
 from ..solvers.eigenpairs import (
     Ends,
     Pairs,
@@ -25,8 +24,17 @@ from ..solvers.eigenpairs import (
     eigenpairs,
     least_basis,
 )
-from .model_instruments import CurvatureSettings, Subject, measured
-from .spectra import Method, dense_pairs, goes_dense
+from .model_instruments import (
+    CurvatureSettings,
+    Method,
+    Subject,
+    check_count,
+    goes_dense,
+    measured,
+    norms_of,
+    symmetric,
+)
+from .spectra import dense_pairs
 from .spectrum_end import places_of, read_end
 
 # Default probability of missing a leading eigenvalue, if ``stop`` is "value" or the

@@ -12,10 +12,19 @@ from ..operators.rounding_noise import is_measured, noise_norm
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement
-from ..solvers.checks import check_count, check_precision, norms_of, symmetric
 from ..solvers.quadrature import Quadrature, quadrature_of
-from .model_instruments import CurvatureSettings, Subject, measured
-from .spectra import Index, Method, goes_dense, whole_spectrum
+from .model_instruments import (
+    CurvatureSettings,
+    Method,
+    Subject,
+    check_count,
+    check_precision,
+    goes_dense,
+    measured,
+    norms_of,
+    symmetric,
+)
+from .spectra import Index, whole_spectrum
 
 # Products by default. On perceptrons the interval of one vector was 22/steps
 # wide, and sampling added 3/sqrt(n) per vector: few vectors of many steps are best,

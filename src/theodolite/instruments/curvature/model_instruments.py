@@ -1,15 +1,26 @@
-"""Let instruments of operators take models too, and forecast their memory."""
+"""Let instruments of operators take models too, check arguments, forecast memory."""
 
 import inspect
 import reprlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, Unpack
+from typing import (
+    Any,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Unpack,
+)
 
 from torch import nn
 
-from theodolite.core import ConfigError, Reading
+from theodolite.core import (
+    ConfigError,
+    MeasurementError,
+    NormMode,
+    Reading,
+)
 
 from ..model.process_state import measuring
 from ..operators.loss_hessian import Hessian
@@ -17,10 +28,15 @@ from ..operators.operator import Operator
 from ..operators.parameter_operator import ParameterOperator
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
-from ..passes.problem import LossSettings, Problem, bound, problem_of, spelled_out
+from ..passes.problem import (
+    LossSettings,
+    Problem,
+    bound,
+    problem_of,
+    spelled_out,
+)
 from ..passes.progress_line import show_progress
 from ..solvers.basis_storage import MemoryForecast, check_placement, forecast_of
-from ..solvers.checks import check_count, check_level
 from ..solvers.eigenpairs import Ends, least_basis
 
 Curvature = Callable[..., ParameterOperator]
@@ -165,3 +181,77 @@ def memory_forecast(
         vectors = min(size, least_basis(k, sides)) + 1 + 2 * min(size, sides * k)
     check_count("vectors", vectors)
     return forecast_of(model, vectors=vectors)
+
+
+def norms_of(operator: Operator) -> dict[str, Any]:
+    """Return the norm mode for readings; a plain matrix counts as ``eval``."""
+    return {
+        "norm_mode": NormMode(getattr(operator, "norm_mode", NormMode.EVAL)),
+        "norm_layers": getattr(operator, "norm_layers", {}),
+    }
+
+
+def symmetric(operator: Any) -> Operator:
+    """Return an operator with a real spectrum, or refuse it."""
+    if not operator.symmetric:
+        raise MeasurementError(
+            f"{operator.written()} of shape {operator.shape} is not symmetric: "
+            "pass a Hessian, or say symmetric=True if it is"
+        )
+    if operator.inexact:
+        raise MeasurementError(
+            "products with an inverse are solutions up to a residual, which errors of "
+            "readings leave out: measure the operator itself, whose eigenvalues are "
+            "the reciprocals, or use dense()"
+        )
+    if not operator.shape[1]:
+        raise MeasurementError(
+            f"{type(operator).__name__} of shape {operator.shape} has no eigenvalues: "
+            "choose parameters that hold numbers"
+        )
+    return operator
+
+
+def check_count(name: str, value: int, least: int = 1) -> None:
+    """Refuse a count that is not a whole number from ``least`` up."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigError(f"{name} is {value!r}: pass a whole number from {least} up")
+
+
+def check_precision(tol: float | None) -> None:
+    """Refuse a value that is not a precision for a sampling estimate."""
+    if tol is not None and not tol > 0:
+        raise ConfigError(f"tol is {tol!r}: pass a number above 0, as 0.1, or None")
+
+
+def relative_error(error: float, value: float) -> float:
+    """Return an error divided by the size of its value; infinite if that is 0."""
+    if value:
+        return error / abs(value)
+    return float("inf") if error else 0.0
+
+
+def check_level(level: float) -> None:
+    """Refuse what is not a level of confidence."""
+    if not 0 < level < 1:
+        raise ConfigError(f"level is {level!r}: pass a number between 0 and 1, as 0.95")
+
+
+Method = Literal["auto", "dense", "products"]
+
+
+# Up to here all columns and `eigvalsh` take about a second, without sampling
+# error; beyond, both grow with the square of the size or faster.
+DENSE_UP_TO = 1000
+
+
+def goes_dense(operator: Operator, method: Method, budget: int) -> bool:
+    """Return whether to form the dense matrix: if requested, or if the budget allows.
+
+    Args:
+        operator: The operator; its matrix takes one product per column.
+        method: The method that the caller chose.
+        budget: Products that the caller allows.
+    """
+    small = operator.shape[1] <= min(DENSE_UP_TO, budget)
+    return method == "dense" or (method == "auto" and small)

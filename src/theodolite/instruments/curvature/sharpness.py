@@ -30,9 +30,8 @@ from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
 from ..passes.problem import LossSettings, Problem, refuse_unknown, with_settings
 from ..solvers.basis_storage import Placement, check_placement
-from ..solvers.checks import check_count
 from .extremes import CHANCE, ExtremeEigenvalues, extreme_eigenvalues, outdated
-from .model_instruments import problem_for, refuse_settings
+from .model_instruments import check_count, problem_for, refuse_settings
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -20,8 +20,8 @@ import numpy as np
 
 from theodolite.core import ConfigError, stream
 
-from ..solvers.checks import check_count
 from ..solvers.quadrature import Quadrature
+from .model_instruments import check_count
 
 # Curves drawn beyond the quantile: 25 give it to a fifth of its value.
 _BEYOND, _MOST = 25, 4000

@@ -1,7 +1,7 @@
 """Exact spectrum of a small Hessian, its condition number and its index."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Unpack
+from typing import Annotated, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -26,7 +26,6 @@ from ..passes.batches import Batches
 from ..passes.forecast import as_bytes, refuse_beyond
 from ..passes.problem import ProblemSettings, problem_of, refuse_unknown, with_settings
 from ..passes.progress_line import expected, with_progress
-from ..solvers.checks import norms_of, symmetric
 from ..solvers.eigenpairs import Ends, Pairs, wanted
 from .dense import DenseHessian, hessian
 from .model_instruments import (
@@ -34,31 +33,16 @@ from .model_instruments import (
     Subject,
     checked_curvature,
     named,
+    norms_of,
     refuse_settings,
+    symmetric,
 )
-
-Method = Literal["auto", "dense", "products"]
 
 # From here on torch's solver takes about half the time of NumPy's, as the packages are
 # commonly built (MKL and OpenBLAS); below, the two are alike.
 _LARGE = 2000
-# Up to here all columns and `eigvalsh` take about a second, without sampling
-# error; beyond, both grow with the square of the size or faster.
-DENSE_UP_TO = 1000
 # What `Operator.dense` allows by default: order 23,170.
 _MATRIX_BYTES = 4 * 2**30
-
-
-def goes_dense(operator: Operator, method: Method, budget: int) -> bool:
-    """Return whether to form the dense matrix: if requested, or if the budget allows.
-
-    Args:
-        operator: The operator; its matrix takes one product per column.
-        method: The method that the caller chose.
-        budget: Products that the caller allows.
-    """
-    small = operator.shape[1] <= min(DENSE_UP_TO, budget)
-    return method == "dense" or (method == "auto" and small)
 
 
 def whole_matrix(operator: Operator) -> tuple[np.ndarray, RoundingNoise]:

@@ -21,23 +21,27 @@ import torch
 
 from theodolite.core import SampledReading, Scalar, Status, Stopwatch, stream
 
+from ..operators.long_vectors import dot
 from ..operators.operator import Operator, products, strides
 from ..operators.rounding_noise import SMALL, is_measured, rounding_noise
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement, Storage, storage_for
-from ..solvers.checks import (
+from ..solvers.lanczos import gaussian
+from ..solvers.sketch import Sketch, sketch_of, split
+from .model_instruments import (
+    CurvatureSettings,
+    Method,
+    Subject,
     check_count,
     check_precision,
+    goes_dense,
+    measured,
     norms_of,
     relative_error,
     symmetric,
 )
-from ..solvers.lanczos import gaussian
-from ..solvers.long_vectors import dot
-from ..solvers.sketch import Sketch, sketch_of, split
-from .model_instruments import CurvatureSettings, Subject, measured
-from .spectra import Method, goes_dense, whole_matrix
+from .spectra import whole_matrix
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

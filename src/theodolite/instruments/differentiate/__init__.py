@@ -1,16 +1,15 @@
 """Derivatives of torch code; this subpackage does not know about models.
 
-- ``parts``: vectors as lists of tensors, one per variable.
-- ``pullback``: pulls cotangents back through a graph, one or many at once.
-- ``derivatives``: products with Hessians and Jacobians of graphs built once.
+- ``derivatives``: products with Hessians and Jacobians of graphs built once: pulls
+  cotangents back through a graph, one or many at once.
 - ``twice``: replaces operators that torch differentiates wrongly, slowly or not at all
   the second time; ``batch_norm_twice`` (with ``affine_twice``), ``layer_norm_twice``,
   ``convolution_twice`` (with ``convolution_by_samples``), ``attention_twice``,
   ``rectifier_twice`` and ``activations_twice`` hold the replacements.
 - ``elementary_norms``: norms from elementary operators, and weights of ones for norms
   that have a bias only.
-- ``model_backward``: backward passes that a model makes inside its forward pass.
-- ``custom_functions``: finds other people's autograd functions in a graph.
+- ``model_backward``: backward passes that a model makes inside its forward pass, and
+  other people's autograd functions in a graph.
 - ``replay``: records a product once as a CUDA graph.
 
 May import: ``core``, torch, ``distributed``. Start reading at ``derivatives``.

@@ -17,8 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from .custom_functions import own
-from .model_backward import by_elements, inside_model_backward, is_transformed
+from .model_backward import by_elements, inside_model_backward, is_transformed, own
 
 ACTIVATIONS: tuple[Callable[..., Any], ...] = (functional.gelu, functional.silu)
 # Constants of the approximation $\tanh(k(x + c x^3))$.

@@ -17,9 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .custom_functions import own
 from .elementary_norms import other_axes, wide
-from .model_backward import by_elements, inside_model_backward
+from .model_backward import by_elements, inside_model_backward, own
 
 # Number of channels up to which a GPU's fused kernel leaves it idle, and numbers
 # per channel from which that costs more than plain passes over memory.

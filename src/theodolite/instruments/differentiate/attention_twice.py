@@ -23,8 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .custom_functions import own
-from .model_backward import by_elements, inside_model_backward, is_transformed
+from .model_backward import by_elements, inside_model_backward, is_transformed, own
 
 _NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 _DEFAULTS = {"attn_mask": None, "dropout_p": 0.0, "is_causal": False, "scale": None}

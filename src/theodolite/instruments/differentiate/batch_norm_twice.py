@@ -27,9 +27,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from .affine_twice import affine_twice, line
-from .custom_functions import own
 from .elementary_norms import other_axes, standardised, wide, with_weight
-from .model_backward import by_elements, inside_model_backward, is_transformed
+from .model_backward import by_elements, inside_model_backward, is_transformed, own
 
 INSTANCE_NORMS: tuple[Callable[..., Any], ...] = (
     functional.instance_norm,

@@ -25,9 +25,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from .convolution_by_samples import Sliding, convolved, pulled_back
-from .custom_functions import own
 from .elementary_norms import other_axes, wide
-from .model_backward import by_elements, inside_model_backward, is_transformed
+from .model_backward import by_elements, inside_model_backward, is_transformed, own
 
 _NAMES = ("input", "weight", "bias", "stride", "padding")
 _FORWARDS = (*_NAMES, "dilation", "groups")

@@ -23,9 +23,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from .custom_functions import own
 from .elementary_norms import standardised, with_weight
-from .model_backward import by_elements, inside_model_backward, is_transformed
+from .model_backward import by_elements, inside_model_backward, is_transformed, own
 
 LAYER_NORMS: tuple[Callable[..., Any], ...] = (functional.layer_norm, torch.layer_norm)
 _NAMES = ("input", "normalized_shape", "weight", "bias", "eps", "cudnn_enable")

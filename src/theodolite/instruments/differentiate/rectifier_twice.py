@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .custom_functions import own
-from .model_backward import inside_model_backward, is_transformed
+from .model_backward import inside_model_backward, is_transformed, own
 
 _IN_PLACE: tuple[Callable[..., Any], ...] = (torch.relu_, Tensor.relu_)
 # The functions and methods that are replaced.

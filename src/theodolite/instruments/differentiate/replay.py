@@ -12,8 +12,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from .parts import Parts, flat
-from .pullback import all_close
+from .derivatives import Parts, all_close, flat
 
 Product = Callable[[Sequence[Tensor]], Parts]
 

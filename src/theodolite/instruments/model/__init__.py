@@ -1,11 +1,11 @@
 """The user's model: its loss and outputs, and restoring it afterwards.
 
-- ``objective``, ``losses``: batches, losses and outputs, and the chosen parameters.
-- ``reachable_state``: modules behind callables, and what modules store on themselves.
+- ``objective``: batches, losses and outputs; ``misfits`` says why they do not fit.
+- ``reachable_state``: the chosen parameters, modules behind callables, what modules
+  store on themselves, and whether any of it changed since the last look.
 - ``restoring``: :func:`preserve`, and models opened for passes and restored afterwards.
-- ``change_detection``: whether a model changed since the last look.
-- ``process_state``, ``randomness``: settings of the process, and random numbers that a
-  model draws, refused or fixed by a seed.
+- ``process_state``: settings of the process, and random numbers that a model draws,
+  refused or fixed by a seed.
 
 May import: ``differentiate``. Start reading at ``objective``.
 """

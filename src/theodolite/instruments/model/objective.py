@@ -1,16 +1,22 @@
-"""The scalar to differentiate, from model, batch and loss."""
+"""The scalar to differentiate, from model, batch and a loss of any kind."""
 
-import re
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
+from torch.nn import functional
 
-from theodolite.core import Exclusive, MeasurementError
+from theodolite.core import MeasurementError, TheodoliteError
 
-from .losses import judged
+from .misfits import (
+    BY_ELEMENTS,
+    OF_CLASSES,
+    input_misfit,
+    raised_by_torch,
+    target_misfit,
+)
 
 Batch = Any
 # A module or function of outputs and targets, or a function of model and batch.
@@ -115,46 +121,9 @@ def call_model(model: nn.Module, inputs: Any) -> Any:
     try:
         return model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
     except (RuntimeError, TypeError) as error:
-        if isinstance(error, RuntimeError) and _OF_SHAPES.search(str(error)):
-            raise MeasurementError(
-                f"the model does not take inputs of shape {_shapes(inputs)} "
-                f"({str(error).splitlines()[0]}): pass samples along the first "
-                "dimension, each of the shape that it was made for"
-            ) from error
-        if kind := _foreign(model, inputs):
-            own = next(iter({p.dtype: 0 for p in model.parameters()}), torch.float32)
-            raise MeasurementError(
-                f"the model is {str(own).removeprefix('torch.')} and does not take "
-                f"inputs that are {kind} ({str(error).splitlines()[0]}): pass "
-                f"torch.as_tensor(inputs).to({own}), or convert the model"
-            ) from error
+        if reason := input_misfit(model, inputs, error):
+            raise MeasurementError(reason) from error
         raise
-
-
-# Messages of torch about sizes that do not fit.
-_OF_SHAPES = re.compile(
-    r"shapes cannot be multiplied|size mismatch|must match the size|channels, but got"
-    r"|normalized_shape|should be the same size|is invalid for input of size"
-)
-
-
-def _shapes(inputs: Any) -> str:
-    parts = inputs.values() if isinstance(inputs, Mapping) else [inputs]
-    return ", ".join(str(tuple(p.shape)) for p in parts if isinstance(p, Tensor))
-
-
-def _foreign(model: nn.Module, inputs: Any) -> str:
-    """Return the types of those inputs that do not have the parameters' dtype."""
-    own = {parameter.dtype for parameter in model.parameters()}
-    parts = inputs.values() if isinstance(inputs, Mapping) else [inputs]
-    kinds = [
-        str(part.dtype).removeprefix("torch.")
-        if isinstance(part, Tensor)
-        else f"a {type(part).__name__}"
-        for part in parts
-        if not (isinstance(part, Tensor) and part.dtype in own)
-    ]
-    return ", ".join(dict.fromkeys(kinds))
 
 
 def outputs_of(model: nn.Module, batch: Batch) -> Tensor:
@@ -295,48 +264,6 @@ def _total(given: Any) -> float:
     return total
 
 
-def chosen_parameters(
-    model: nn.Module, names: Sequence[str] | None
-) -> dict[str, nn.Parameter]:
-    """Return the parameters by name: all that require a gradient, or those named."""
-    refuse_lazy(model)
-    # Tied parameters can be chosen by each of their names.
-    known = dict(model.named_parameters(remove_duplicate=False))
-    if names is None:
-        known = dict(model.named_parameters())
-        with Exclusive():  # another thread that has it open sets these flags
-            chosen = {name: p for name, p in known.items() if p.requires_grad}
-        if not chosen:
-            raise MeasurementError(
-                f"{type(model).__name__} has no parameters that require a gradient: "
-                "pass a module with weights, or unfreeze some"
-            )
-        return chosen
-    missing = [name for name in names if name not in known]
-    if missing or not names:
-        raise MeasurementError(
-            f"parameters {missing or 'none'} asked for, but the model has "
-            f"{', '.join(list(known)[:8])}{'…' if len(known) > 8 else ''}: name those"
-        )
-    chosen = {name: known[name] for name in names}
-    if len({id(parameter) for parameter in chosen.values()}) < len(names):
-        raise MeasurementError(
-            f"parameters {', '.join(names)} hold one twice, by the same or by another "
-            "name: name each once"
-        )
-    return chosen
-
-
-def refuse_lazy(model: nn.Module) -> None:
-    """Refuse a model with lazy layers that have no shape yet."""
-    for name, given in (*model.named_parameters(), *model.named_buffers()):
-        if is_lazy(given):
-            raise MeasurementError(
-                f"{name!r} has no shape before a first batch, since its layer is lazy: "
-                "run the model on a batch once, then measure it"
-            )
-
-
 def pair_of(batch: Batch) -> tuple[Any, Any]:
     """Return inputs and targets, or raise if the batch is not a pair."""
     if not isinstance(batch, Sequence) or len(batch) != 2:
@@ -347,8 +274,114 @@ def pair_of(batch: Batch) -> tuple[Any, Any]:
     return batch[0], batch[1]
 
 
-def unwrapped(model: nn.Module) -> nn.Module:
-    """Return the original of a compiled or ``DistributedDataParallel`` model."""
-    model = getattr(model, "_orig_mod", model)
-    spread = isinstance(model, nn.parallel.DistributedDataParallel)
-    return model.module if spread else model
+# Functions equal to a module with default settings. More is known about modules,
+# such as which targets they ignore.
+_AS_MODULES: dict[Any, type[nn.Module]] = {
+    functional.cross_entropy: nn.CrossEntropyLoss,
+    functional.nll_loss: nn.NLLLoss,
+    functional.mse_loss: nn.MSELoss,
+    functional.l1_loss: nn.L1Loss,
+    functional.smooth_l1_loss: nn.SmoothL1Loss,
+    functional.huber_loss: nn.HuberLoss,
+    functional.binary_cross_entropy: nn.BCELoss,
+    functional.binary_cross_entropy_with_logits: nn.BCEWithLogitsLoss,
+    functional.poisson_nll_loss: nn.PoissonNLLLoss,
+}
+_MODEL_NAMES = {"model", "net", "network", "module"}
+_BATCH_NAMES = {"batch", "data", "sample", "samples"}
+_OUTPUT_NAMES = {
+    "input", "inputs", "output", "outputs", "out", "logit", "logits", "scores",
+    "pred", "preds", "prediction", "predictions", "predicted", "y_pred", "y_hat",
+}  # fmt: skip
+_TARGET_NAMES = {"target", "targets", "label", "labels", "y", "y_true", "truth"}
+_LOSSES = nn.MSELoss.__module__
+
+
+class FunctionLoss(nn.Module):
+    """A function of outputs and targets as a loss module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+        for name, kind in (("reduction", str), ("ignore_index", int)):
+            stated = _parameters(function).get(name)
+            if stated is not None and isinstance(stated.default, kind):
+                setattr(self, name, stated.default)
+
+    def forward(self, outputs: Any, targets: Any) -> Tensor:
+        """Return the loss of a batch."""
+        return self.function(outputs, targets)
+
+
+def as_loss(loss: Any) -> Any:
+    """Return a loss of outputs and targets as a module; leave other losses unchanged.
+
+    A function of torch becomes its module. Another function becomes a module if the
+    names of its arguments are those of outputs and targets. ``loss(model, batch)`` is
+    returned unchanged.
+
+    Example:
+        >>> as_loss(functional.cross_entropy)
+        CrossEntropyLoss()
+        >>> type(as_loss(lambda outputs, targets: (outputs - targets).mean())).__name__
+        'FunctionLoss'
+    """
+    if isinstance(loss, type) and issubclass(loss, nn.Module):
+        raise MeasurementError(
+            f"the loss is the class {loss.__name__}, wanted is a loss: make one, "
+            f"{loss.__name__}()"
+        )
+    if not callable(loss):
+        raise MeasurementError(
+            f"the loss is {loss!r}, which cannot be called: pass a loss of torch, such "
+            "as nn.CrossEntropyLoss(), or a function of outputs and targets, or of "
+            "model and batch"
+        )
+    if isinstance(loss, nn.Module):
+        return loss
+    try:
+        if loss in _AS_MODULES:
+            return _AS_MODULES[loss]()
+    except TypeError:  # unhashable, so none of them
+        pass
+    first, second = (*_parameters(loss), "", "")[:2]
+    if first in _MODEL_NAMES or second in _BATCH_NAMES:
+        return loss
+    return (
+        FunctionLoss(loss)
+        if first in _OUTPUT_NAMES or second in _TARGET_NAMES
+        else loss
+    )
+
+
+def judged(loss: nn.Module, outputs: Any, targets: Any) -> Any:
+    """Return the value of a loss module, or raise if outputs and targets do not fit."""
+    name = type(loss).__name__
+    if type(loss).__module__ == _LOSSES and not isinstance(outputs, Tensor):
+        raise MeasurementError(
+            f"the model returned a {type(outputs).__name__}, and {name} wants one "
+            "tensor: pass loss=lambda model, batch: …, which picks it"
+        )
+    if isinstance(outputs, Tensor) and isinstance(targets, Tensor):
+        spread = isinstance(loss, BY_ELEMENTS) and outputs.shape != targets.shape
+        # On a GPU a label out of range makes the device unusable for the process.
+        if spread or (targets.is_cuda and isinstance(loss, OF_CLASSES)):
+            if reason := target_misfit(loss, outputs, targets):
+                raise MeasurementError(reason)
+    try:
+        return loss(outputs, targets)
+    except TheodoliteError:
+        raise
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        both = isinstance(outputs, Tensor) and isinstance(targets, Tensor)
+        if both and raised_by_torch(error):
+            if reason := target_misfit(loss, outputs, targets):
+                raise MeasurementError(reason) from error
+        raise
+
+
+def _parameters(function: Any) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # as for code written in C
+        return {}

@@ -1,4 +1,4 @@
-"""State that code can reach: modules behind callables, and attributes of modules.
+"""State that code can reach, behind callables and on modules, and whether it changed.
 
 A loss may hold a teacher in a closure, a default, a partial, a global name of its own
 file, or as the owner of a method; a module may hide others in a list. And a module
@@ -7,7 +7,8 @@ keeps more on itself than parameters and buffers: flags, counters, caches, gener
 
 import random
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -15,6 +16,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from theodolite.core import Exclusive, MeasurementError
 
 Container = dict[Any, Any] | list[Any] | set[Any] | deque[Any]
 
@@ -111,34 +115,201 @@ class ReachableState:
                 self._work.append((value, how))
 
 
-def _behind(given: Any) -> Iterator[Any]:
-    """Yield the objects that a callable refers to."""
+def _behind(given: Any) -> list[Any]:
+    """Return the objects that a callable refers to.
+
+    Of functions behind global names, only those of the same file count.
+    """
     if isinstance(given, partial):
-        yield from (given.func, given.args, given.keywords)
-    elif isinstance(given, MethodType):
-        yield from (given.__self__, given.__func__)
-    else:
-        yield from (given.__defaults__, given.__kwdefaults__)
-        for cell in given.__closure__ or ():
-            try:
-                yield cell.cell_contents
-            except ValueError:  # not assigned yet
-                continue
-        yield from _globals(given)
+        return [given.func, given.args, given.keywords]
+    if isinstance(given, MethodType):
+        return [given.__self__, given.__func__]
+    values = [given.__defaults__, given.__kwdefaults__]
+    for cell in given.__closure__ or ():
+        with suppress(ValueError):  # not assigned yet
+            values.append(cell.cell_contents)
+    scope, codes = given.__globals__, [given.__code__]
+    while codes:
+        code = codes.pop()
+        codes += [part for part in code.co_consts if isinstance(part, CodeType)]
+        for value in map(scope.get, code.co_names):
+            function = isinstance(value, FunctionType)
+            if not function or value.__globals__ is scope:
+                values.append(value)
+    return values
 
 
-def _globals(function: FunctionType) -> Iterator[Any]:
-    """Yield values of global names; for functions only those of the same file."""
-    scope = function.__globals__
-    for name in _names(function.__code__):
-        value = scope.get(name)
-        if isinstance(value, FunctionType) and value.__globals__ is not scope:
-            continue
-        yield value
+# Size above which a tensor is checked on its own.
+_SMALL = 2**16
+# Types of attributes that a pass may depend on: modes, rates, names of choices.
+_SETTINGS = frozenset({bool, int, float, complex, str})
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
+class ChangeDetector:
+    """Values, versions and settings of a whole model that its derivatives depend on.
+
+    Values are compared too, since a write through ``.data`` leaves the version alone.
+
+    Args:
+        reach: State reachable from the model and the code that runs with it.
+        others: Further tensors, such as data.
+        spared: Modules whose buffers do not matter, such as norms that ignore their
+            running statistics.
+    """
+
+    def __init__(
+        self,
+        reach: ReachableState,
+        others: Iterable[Tensor] = (),
+        spared: Iterable[nn.Module] = (),
+    ) -> None:
+        self._others = list(others)
+        self._spared = {id(module) for module in spared}
+        self._marks = self._look(reach)
+        # Kept alive, so that code that reads them by address, as a recorded product,
+        # stays valid even after they were replaced.
+        self._storages = [
+            value.untyped_storage()
+            for value in self._held(reach)
+            if isinstance(value, Tensor) and value.layout is torch.strided
+        ]
+        self._copies = [_copied(value) for value in _gathered(self._held(reach))]
+
+    def matches(self, reach: ReachableState) -> bool:
+        """Return whether nothing has changed since."""
+        if self._look(reach) != self._marks:
+            return False
+        pairs = zip(_gathered(self._held(reach)), self._copies, strict=True)
+        changed = [_differ(now, then) for now, then in pairs]
+        gathered = [flag.to(changed[0].device) for flag in changed]
+        return not changed or not bool(torch.stack(gathered).any())
+
+    def _look(self, reach: ReachableState) -> list[Any]:
+        marks: list[Any] = [
+            value
+            for module in reach.modules
+            for value in vars(module).values()
+            if type(value) in _SETTINGS
+        ]
+        for value in (*self._held(reach), *self._others):
+            marks.append((id(value), *_version(value)))
+        return marks
+
+    def _held(self, reach: ReachableState) -> list[Tensor | np.ndarray]:
+        spared = {
+            id(buffer)
+            for module in reach.modules
+            if id(module) in self._spared
+            for buffer in module._buffers.values()
+        }
+        registered = [
+            tensor
+            for module in reach.modules
+            for tensor in (*module._parameters.values(), *module._buffers.values())
+            if tensor is not None and id(tensor) not in spared
+        ]
+        plain = [tensor for tensor in reach.tensors if id(tensor) not in spared]
+        whole = {id(value): value for value in (*registered, *plain, *reach.arrays)}
+        return list(whole.values())
+
+
+def _gathered(held: Sequence[Tensor | np.ndarray]) -> Iterator[Tensor | np.ndarray]:
+    """Yield large tensors as they are and, on a GPU, small ones concatenated by dtype.
+
+    On a GPU checking a small tensor takes as long as one kernel launch.
+    """
+    joined: dict[Any, list[Tensor]] = {}
+    for value in held:
+        if isinstance(value, np.ndarray) or value.device.type != "cuda":
+            yield value
+        elif value.numel() > _SMALL or value.layout is not torch.strided:
+            yield value
+        else:
+            joined.setdefault((value.dtype, value.device), []).append(value.detach())
+    for parts in joined.values():
+        yield torch.cat([part.reshape(-1) for part in parts])
+
+
+def dense_parts(tensor: Tensor) -> list[Tensor]:
+    """Return the dense tensors that a tensor consists of: itself, unless it is sparse.
+
+    Ragged (nested) tensors consist of one tensor per row.
+    """
+    tensor = tensor.detach()
+    if tensor.is_nested:
+        return list(tensor.unbind())
+    if tensor.layout is torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    return [tensor]
+
+
+def _version(value: Tensor | np.ndarray) -> tuple[int, ...]:
+    if isinstance(value, np.ndarray):
+        return 0, value.ctypes.data
+    version = 0 if value.is_inference() else value._version
+    return version, *(part.data_ptr() for part in dense_parts(value))
+
+
+def _copied(value: Tensor | np.ndarray) -> Tensor | np.ndarray:
+    return value.copy() if isinstance(value, np.ndarray) else value.detach().clone()
+
+
+def _differ(now: Any, then: Any) -> Tensor:
+    if isinstance(now, np.ndarray):
+        return torch.tensor(not np.array_equal(now, then))
+    pairs = zip(dense_parts(now), dense_parts(then), strict=True)
+    differ = [(a != b).any() for a, b in pairs if not a.is_meta]
+    return torch.stack(differ).any() if differ else torch.tensor(False)
+
+
+def chosen_parameters(
+    model: nn.Module, names: Sequence[str] | None
+) -> dict[str, nn.Parameter]:
+    """Return the parameters by name: all that require a gradient, or those named."""
+    refuse_lazy(model)
+    # Tied parameters can be chosen by each of their names.
+    known = dict(model.named_parameters(remove_duplicate=False))
+    if names is None:
+        known = dict(model.named_parameters())
+        with Exclusive():  # another thread that has it open sets these flags
+            chosen = {name: p for name, p in known.items() if p.requires_grad}
+        if not chosen:
+            raise MeasurementError(
+                f"{type(model).__name__} has no parameters that require a gradient: "
+                "pass a module with weights, or unfreeze some"
+            )
+        return chosen
+    missing = [name for name in names if name not in known]
+    if missing or not names:
+        raise MeasurementError(
+            f"parameters {missing or 'none'} asked for, but the model has "
+            f"{', '.join(list(known)[:8])}{'…' if len(known) > 8 else ''}: name those"
+        )
+    chosen = {name: known[name] for name in names}
+    if len({id(parameter) for parameter in chosen.values()}) < len(names):
+        raise MeasurementError(
+            f"parameters {', '.join(names)} hold one twice, by the same or by another "
+            "name: name each once"
+        )
+    return chosen
+
+
+def refuse_lazy(model: nn.Module) -> None:
+    """Refuse a model with lazy layers that have no shape yet."""
+    for name, given in (*model.named_parameters(), *model.named_buffers()):
+        if is_lazy(given):
+            raise MeasurementError(
+                f"{name!r} has no shape before a first batch, since its layer is lazy: "
+                "run the model on a batch once, then measure it"
+            )
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """Return the original of a compiled or ``DistributedDataParallel`` model."""
+    model = getattr(model, "_orig_mod", model)
+    spread = isinstance(model, nn.parallel.DistributedDataParallel)
+    return model.module if spread else model

@@ -22,16 +22,14 @@ from torch import Tensor, nn
 from theodolite.core import DelayInterrupt, Exclusive, safe_point
 
 from ..differentiate.twice import differentiable_twice, differentiating
-from .change_detection import dense_parts
-from .objective import refuse_lazy
-from .process_state import ProcessState
-from .randomness import (
+from .process_state import (
+    ProcessState,
     generator_state,
     random_state,
     restore_generator,
     restore_random_state,
 )
-from .reachable_state import Container, ReachableState
+from .reachable_state import Container, ReachableState, dense_parts, refuse_lazy
 
 
 @contextmanager

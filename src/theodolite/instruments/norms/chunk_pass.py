@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..differentiate.parts import Parts
+from ..differentiate.derivatives import Parts
 from .full_statistics import Moments
 from .given_moments import as_variable
 from .segment_pass import HEAD, TAIL, BySlot, SegmentPass

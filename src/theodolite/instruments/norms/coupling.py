@@ -9,7 +9,7 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError
 
-from ..differentiate.parts import Parts, flat
+from ..differentiate.derivatives import Parts, flat
 from ..distributed.processes import Team
 from .batch_norm_calls import BatchNormCalls, NormCall
 from .chunk_pass import Open

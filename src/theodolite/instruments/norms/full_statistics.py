@@ -29,9 +29,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from theodolite.core import MeasurementError
 
-from ..differentiate.derivatives import Map
-from ..differentiate.parts import Parts, add, zeros
-from ..differentiate.pullback import pull_back
+from ..differentiate.derivatives import Map, Parts, add, pull_back, zeros
 from ..distributed.processes import Team
 from .batch_norm_calls import BatchNormCalls, NormCall
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..differentiate.affine_twice import affine_twice, pulled
-from ..differentiate.custom_functions import own
+from ..differentiate.model_backward import own
 from .full_statistics import Moments
 
 

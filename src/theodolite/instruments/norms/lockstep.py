@@ -21,7 +21,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from ..differentiate.parts import Parts, zeros
+from ..differentiate.derivatives import Parts, zeros
 from ..distributed.processes import Team
 from .chunk_pass import ChunkContext, ChunkPass, Open, taken
 from .full_statistics import Moments, merged_over, moments_of, other_path

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from ..differentiate.parts import filled, zeros
-from ..differentiate.pullback import pull_back, pull_back_with_graph
+from ..differentiate.derivatives import filled, pull_back, pull_back_with_graph, zeros
 from .full_statistics import Moments
 from .segments import Segment
 

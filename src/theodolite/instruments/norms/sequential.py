@@ -6,8 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..differentiate.derivatives import Curve, Map
-from ..differentiate.parts import Parts, add, zeros
+from ..differentiate.derivatives import Curve, Map, Parts, add, zeros
 from ..distributed.processes import Team
 from .full_statistics import FullStatistics, Moments
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..differentiate.custom_functions import own
+from ..differentiate.model_backward import own
 from ..distributed.processes import Team
 from .batch_norm_calls import NormCall
 

@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from theodolite.core import Exclusive, MeasurementError, NormMode
 
-from ..differentiate.pullback import (
+from ..differentiate.derivatives import (
     can_batch,
     pull_back,
     pull_back_many,
@@ -19,8 +19,8 @@ from ..differentiate.pullback import (
 )
 from ..differentiate.twice import differentiating
 from ..distributed.processes import Team, agreed, as_team
-from ..model.objective import Batch, Outputs, run_model, unwrapped
-from ..model.reachable_state import ReachableState
+from ..model.objective import Batch, Outputs, run_model
+from ..model.reachable_state import ReachableState, unwrapped
 from ..model.restoring import opened
 from ..norms.batch_norm_calls import BatchNormCalls, plain_statistics
 from ..norms.normalisation import apply_norm_mode, norm_layers_as_is, norm_mode_of

@@ -39,9 +39,14 @@ from torch.autograd.function import BackwardCFunction
 from theodolite.core import MeasurementError
 
 from ..calls.listening import Listener
-from ..differentiate.custom_functions import custom_functions
-from ..differentiate.parts import Parts, filled, flat
-from ..differentiate.pullback import pull_back, pull_back_with_graph
+from ..differentiate.derivatives import (
+    Parts,
+    filled,
+    flat,
+    pull_back,
+    pull_back_with_graph,
+)
+from ..differentiate.model_backward import custom_functions
 
 # Step sizes, relative to the size of each variable.
 _STEPS = (1e-5, 1e-7, 1e-9)
@@ -74,10 +79,6 @@ class CheckedFunction:
     run: Callable[[], Tensor]
     variables: Sequence[Tensor]
     twice: bool
-
-    def in_doubt(self) -> bool:
-        """Return whether it uses custom autograd functions; few networks do."""
-        return bool(custom_functions(self.run(), self.variables))
 
     def check(self) -> bool:
         """Refuse wrong derivatives; finite differences are taken in float64 only.

@@ -7,12 +7,12 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError
 
-from ..model.losses import judged
 from ..model.objective import (
     Batch,
     HalfSquareLoss,
     Outputs,
     checked_value,
+    judged,
     pair_of,
     reduction_of,
 )

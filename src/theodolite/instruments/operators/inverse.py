@@ -17,7 +17,8 @@ from theodolite.core import ConfigError, MeasurementError, Status, stream
 
 from .combined import Combined
 from .layout import Layout
-from .operator import Operator, normal_vector
+from .long_vectors import normal_vector
+from .operator import Operator
 
 # Curvature along a direction, relative to the largest, up to so many roundings is that
 # of a singular operator, by choice.

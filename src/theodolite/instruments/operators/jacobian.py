@@ -7,8 +7,7 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor, nn
 
-from ..differentiate.derivatives import Map
-from ..differentiate.parts import flat
+from ..differentiate.derivatives import Map, flat
 from ..distributed.processes import agreed
 from ..model.objective import checked_outputs, outputs_of
 from ..passes.batches import Batches, refuse_two_alike

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError, unknown_name
 
-from ..differentiate.parts import flat
+from ..differentiate.derivatives import flat
 
 # Name and shape of each parameter, in order.
 Layout = tuple[tuple[str, tuple[int, ...]], ...]

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError
 
-from ..differentiate.derivatives import Curve, Sides
-from ..differentiate.parts import Parts, add, added, zeros
-from ..differentiate.replay import NotRecorded, recordable
+from ..differentiate.derivatives import Curve, Parts, Sides, add, added, zeros
+from ..differentiate.replay import NotRecorded, Replay, recordable
 from ..distributed.processes import agreed
 from ..model.objective import checked_value
 from ..passes.grouping import Chunk, Group
@@ -237,7 +236,7 @@ class Hessian(ParameterOperator):
                 raise NotRecorded("several processes multiply together")
             if not self._prepared.plan.retain or self._prepared.plan.offload:
                 raise NotRecorded("the graphs of all batches do not fit in memory")
-            curve.record()
+            curve.replay = Replay(curve.product, self._prepared.leaves)
         except NotRecorded as reason:
             self._compute_again(str(reason))
 
@@ -284,7 +283,7 @@ class Hessian(ParameterOperator):
             chunk for group in self._prepared.plan.groups for chunk in group.chunks
         ]
         kept = [self._prepared.graphs.get(chunk) for chunk in chunks]
-        curves = [pair[0] for pair in kept if pair is not None and pair[0].recorded]
+        curves = [pair[0] for pair in kept if pair is not None and pair[0].replay]
         if len(curves) < len(chunks):
             return None
         product: Parts = []

@@ -9,15 +9,14 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError
 
-from ..differentiate.derivatives import Curve, Map
-from ..differentiate.parts import Parts, add, zeros
-from ..model.losses import judged
+from ..differentiate.derivatives import Curve, Map, Parts, add, zeros
 from ..model.objective import (
     Batch,
     Outputs,
     call_model,
     checked_outputs,
     checked_value,
+    judged,
     pair_of,
 )
 from ..norms.batch_norm_calls import BatchNormCalls, own_statistics

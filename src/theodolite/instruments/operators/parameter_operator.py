@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
 
-from ..differentiate.parts import Parts, flat
+from ..differentiate.derivatives import Parts, flat
+from ..differentiate.model_backward import custom_functions
 from ..distributed.processes import Team, agreed
 from ..model.objective import Reduction, reduction_of
 from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
@@ -142,7 +143,8 @@ class ParameterOperator(Operator):
         if self._checked:
             return
         with BatchNormCalls(own_statistics):
-            doubtful = [part for part in self._checked_functions() if part.in_doubt()]
+            parts = self._checked_functions()
+            doubtful = [p for p in parts if custom_functions(p.run(), p.variables)]
         if doubtful and not self._copy_checked():
             with BatchNormCalls(own_statistics):
                 for part in doubtful:
@@ -157,7 +159,9 @@ class ParameterOperator(Operator):
         try:
             with copy._prepared.together(), BatchNormCalls(own_statistics):
                 parts = copy._checked_functions()
-                checks = [part.check() for part in parts if part.in_doubt()]
+                found = [custom_functions(p.run(), p.variables) for p in parts]
+                pairs = zip(parts, found, strict=True)
+                checks = [part.check() for part, custom in pairs if custom]
                 return bool(checks) and all(checks)  # none may be custom in float64
         except MeasurementError:
             raise

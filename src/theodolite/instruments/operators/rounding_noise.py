@@ -17,8 +17,9 @@ from torch import Tensor
 
 from theodolite.core import stream
 
+from .long_vectors import normal_vector
 from .matrix_operator import MatrixOperator
-from .operator import Operator, normal_vector
+from .operator import Operator
 from .rounding_reference import RoundingReference, rounding_reference
 
 # Vectors: the bound is 2.4 times what they show, and that of the fewest 4.4 times.

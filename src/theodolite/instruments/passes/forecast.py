@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 from theodolite.core import ConfigError, MeasurementError, free_memory
 
 from ..calls.listening import Listener
-from ..differentiate.parts import zeros
+from ..differentiate.derivatives import zeros
 from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
 from ..norms.coupling import MemoryBudget
 from .batches import join_batches, samples_in, slice_batch, tensors_in

@@ -14,10 +14,14 @@ from theodolite.core import Exclusive, MeasurementError, NormMode, safe_point
 
 from ..differentiate.model_backward import Measure
 from ..distributed.processes import as_team
-from ..model.change_detection import ChangeDetector
-from ..model.objective import Batch, chosen_parameters, unwrapped
-from ..model.randomness import reseed
-from ..model.reachable_state import ReachableState
+from ..model.objective import Batch
+from ..model.process_state import reseed
+from ..model.reachable_state import (
+    ChangeDetector,
+    ReachableState,
+    chosen_parameters,
+    unwrapped,
+)
 from ..model.restoring import SavedState, opened
 from ..norms.batch_norm_calls import BatchNormCalls, batch_statistics
 from ..norms.coupling import Coupling, MemoryBudget

@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
 
-from ..differentiate.parts import Parts
+from ..differentiate.derivatives import Parts
 from ..distributed.processes import Team, as_team
-from ..model.losses import as_loss
 from ..model.objective import (
     Batch,
     Divisor,
@@ -20,13 +19,14 @@ from ..model.objective import (
     Outputs,
     Reduction,
     Weights,
+    as_loss,
     check_weights,
     evaluate,
     reduction_of,
     returned_loss,
     scalar_value,
 )
-from ..model.randomness import Randomness, check_randomness
+from ..model.process_state import Randomness
 from ..norms.normalisation import norm_mode_of
 from .batches import Batches, check_micro_batch
 from .grouping import Chunk
@@ -144,7 +144,6 @@ class Problem:
             if self.loss is not None:
                 object.__setattr__(self, "loss", as_loss(self.loss))
             check_weights(self.weights, reduction_of(self.criterion, self.reduction))
-            check_randomness(self.randomness)
             if self.micro_batch is not None:
                 check_micro_batch(self.micro_batch)
             _ = self.mode

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError, derive
 
-from ..differentiate.parts import Parts, filled
+from ..differentiate.derivatives import Parts, filled
 from ..model.objective import Batch, Divisor
 from ..norms.batch_norm_calls import BatchNormCalls, NormCall
 from ..norms.full_statistics import Moments, moments_of

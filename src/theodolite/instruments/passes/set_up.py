@@ -10,8 +10,9 @@ from torch import Tensor
 from theodolite.core import Exclusive, MeasurementError, NormMode, derive
 
 from ..distributed.processes import as_team
-from ..model.objective import Batch, check_finite, chosen_parameters
-from ..model.randomness import Draws, check_repeats, reseed
+from ..model.objective import Batch, check_finite
+from ..model.process_state import Draws, check_repeats, reseed
+from ..model.reachable_state import chosen_parameters
 from ..norms.batch_norm_calls import (
     BatchNormCalls,
     NormCall,

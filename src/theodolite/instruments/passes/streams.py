@@ -9,7 +9,7 @@ import torch
 from theodolite.core import DelayInterrupt, Exclusive, MeasurementError
 
 from ..model.objective import Batch
-from ..model.randomness import (
+from ..model.process_state import (
     generator_state,
     random_state,
     restore_generator,

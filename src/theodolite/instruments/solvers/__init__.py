@@ -6,10 +6,8 @@
 - ``quadrature``: bounds on the spectral distribution.
 - ``bidiagonal``: singular values, of operators that need not be square.
 - ``sketch``: traces and diagonals from random vectors.
-- ``long_vectors``: norms and products of long vectors, without loss.
 - ``basis``, ``basis_over_ranks``: the vectors that solvers keep; ``basis_storage``
   forecasts the memory and chooses where to keep them.
-- ``checks``: what solvers require of an operator and of their settings.
 
 May import: ``operators`` and packages before it; never a model. Start reading at
 ``lanczos``.

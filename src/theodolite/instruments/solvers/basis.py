@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..operators.long_vectors import combined, inner, products, stretches, take_out
 from ..operators.operator import Operator
 from ..passes.forecast import available_bytes
-from .long_vectors import combined, inner, products, stretches, take_out
 
 # Columns of the basis that a restart rotates at a time: 2^20 float64 are 8 MiB a row.
 _CHUNK = 2**20

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from ..distributed.processes import Team
+from ..operators.long_vectors import products
 from ..operators.operator import Operator
 from .basis import Basis, DeviceBasis
-from .long_vectors import products
 
 
 class SharedBasis(Basis):

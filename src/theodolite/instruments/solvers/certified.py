@@ -42,6 +42,7 @@ from torch import Tensor
 
 from theodolite.core import Status, stream
 
+from ..operators.long_vectors import norm, squared_norm, take_out
 from ..operators.operator import Operator
 from .eigenpairs import (
     Ends,
@@ -54,7 +55,6 @@ from .eigenpairs import (
     wanted,
 )
 from .lanczos import Krylov, gaussian
-from .long_vectors import norm, squared_norm, take_out
 
 
 def least_share(size: int, chance: float) -> float:

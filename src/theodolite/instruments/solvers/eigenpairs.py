@@ -20,10 +20,10 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError, Status, stream
 
+from ..operators.long_vectors import combined, norm
 from ..operators.operator import Operator
 from .basis_storage import ON_DEVICE, Storage
 from .lanczos import Krylov, Ritz, gaussian
-from .long_vectors import combined, norm
 
 Ends = Literal["both", "largest", "smallest", "magnitude"]
 Stop = Literal["residual", "value"]

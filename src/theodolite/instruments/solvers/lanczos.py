@@ -17,10 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..operators.operator import Operator, normal_vector, products
+from theodolite.core import MeasurementError
+
+from ..operators.long_vectors import all_finite, norm, normal_vector, take_out
+from ..operators.operator import Operator, products
+from ..operators.rounding_noise import noise_norm
 from .basis_storage import ON_DEVICE, Storage
-from .checks import refuse_asymmetry
-from .long_vectors import all_finite, norm, take_out
 
 
 @dataclass(frozen=True)
@@ -235,3 +237,38 @@ def gaussian(operator: Operator, generator: np.random.Generator) -> Tensor:
 def _project_out(vector: Tensor, rows: Tensor) -> np.ndarray:
     """Take the rows' components out of the vector, in place, and return them."""
     return take_out(vector, rows).double().cpu().numpy()
+
+
+# An error E makes products of a symmetric operator disagree by 2|E| at most.
+_EXPLAINED = 2.0
+
+
+def refuse_asymmetry(
+    operator: Operator, gap: float, scale: float, explained: float = 0.0
+) -> float:
+    """Refuse products that disagree with symmetry by more than rounding explains.
+
+    Half the digits are granted to rounding, and all of them where there is nothing
+    else; beyond that the graph is looked into.
+
+    Args:
+        operator: What made the products.
+        gap: Their disagreement.
+        scale: Their size.
+        explained: Disagreement that is known to be rounding.
+
+    Returns:
+        The disagreement that is now known to be rounding.
+    """
+    eps = torch.finfo(operator.torch_dtype).eps
+    if gap <= max(eps**0.5 * scale, explained) or scale <= eps:
+        return explained
+    explained = _EXPLAINED * noise_norm(operator)
+    if gap > explained:
+        raise MeasurementError(
+            f"the products disagree with symmetry by {gap / scale:.1e} of their size, "
+            f"and the rounding of the graph explains {explained / scale:.1e}: pass a "
+            "symmetric operator, or look for randomness and for derivatives written "
+            "by hand in the model"
+        )
+    return explained

@@ -32,11 +32,11 @@ import numpy as np
 
 from theodolite.core import Status, stream
 
+from ..operators.long_vectors import squared_norm
 from ..operators.operator import Operator, strides
 from ..passes.forecast import refuse_beyond
 from .basis_storage import ON_DEVICE, Placement, Storage, storage_for
 from .lanczos import Krylov, gaussian, grow
-from .long_vectors import squared_norm
 
 # Points at which the truncation is looked at beyond an edge, evenly on a logarithmic
 # axis from a quarter of the distance to the nearest node.

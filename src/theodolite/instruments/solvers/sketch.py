@@ -22,12 +22,11 @@ from torch import Tensor
 
 from theodolite.core import stream
 
-from ..operators.operator import Operator, products, sign_vector, strides
+from ..operators.long_vectors import all_finite, dot, norm, sign_vector
+from ..operators.operator import Operator, products, strides
 from .basis import Basis
 from .basis_storage import ON_DEVICE, Storage
-from .checks import refuse_asymmetry
-from .lanczos import gaussian
-from .long_vectors import all_finite, dot, norm
+from .lanczos import gaussian, refuse_asymmetry
 
 Draw = Callable[[Operator, np.random.Generator], Tensor]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from ..differentiate.pullback import can_batch, pull_back_many
+from ..differentiate.derivatives import can_batch, pull_back_many
 from ..distributed.processes import Team
 from ..model.objective import Batch
 from ..passes.progress_line import counted

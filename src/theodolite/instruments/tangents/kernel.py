@@ -22,15 +22,8 @@ from theodolite.core import (
 
 from ..differentiate.model_backward import Measure
 from ..distributed.processes import Team, as_team
-from ..model.objective import (
-    Batch,
-    Outputs,
-    checked_outputs,
-    chosen_parameters,
-    outputs_of,
-    unwrapped,
-)
-from ..model.reachable_state import ReachableState
+from ..model.objective import Batch, Outputs, checked_outputs, outputs_of
+from ..model.reachable_state import ReachableState, chosen_parameters, unwrapped
 from ..model.restoring import opened
 from ..norms.batch_norm_calls import BatchNormCalls, own_statistics, plain_statistics
 from ..norms.full_statistics import Moments, frozen_statistics

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError
 
+from ..differentiate.derivatives import pull_back_many
 from ..differentiate.model_backward import is_transformed
-from ..differentiate.pullback import pull_back_many
 from ..distributed.processes import Team
 from ..model.objective import Batch
 from ..norms.batch_norm_calls import BatchNormCalls, own_statistics

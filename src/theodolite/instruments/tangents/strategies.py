@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, stream
 
-from ..differentiate.parts import add
-from ..differentiate.pullback import pull_back
+from ..differentiate.derivatives import add, pull_back
 from ..distributed.processes import Team
 from ..model.objective import Batch
 from ..passes.batches import split_batch

@@ -262,6 +262,13 @@ def test_a_subpackage_is_a_map_and_imports_nothing(package):
         assert {name for _, name in imports(init.read_text())} <= {"theodolite.core"}
 
 
+def test_only_listeners_are_torch_modes_or_hooks_on_all_modules():
+    names = ("TorchFunctionMode", "TorchDispatchMode", "register_module_")
+    papers = (SOURCE.parent / "theodolite_papers").rglob("*.py")
+    files = [path for path in (*MODULES, *papers) if path.stem != "listening"]
+    assert not [p for p in files for name in names if name in p.read_text()]
+
+
 STUBS = sorted(SOURCE.rglob("__init__.pyi"))
 
 

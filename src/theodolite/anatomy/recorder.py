@@ -178,8 +178,6 @@ class Recorder(Listener):
     def on_operator(self, operator: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator and record the call."""
         index, visit = self.here()
-        given = _flat(args) + _flat(tuple(kwargs.values()))
-        inputs = tuple(self._values.number(tensor) for tensor in given)
         arguments = self._noted(args)
         named = tuple((key, self._noted(value)) for key, value in kwargs.items())
         self._calls.append(  # before it runs, so that numbers agree if it fails
@@ -190,7 +188,7 @@ class Recorder(Listener):
                 visit=visit,
                 arguments=arguments,
                 options=named,
-                inputs=inputs,
+                inputs=tuple(ref.number for ref in _flat((arguments, named), Ref)),
                 outputs=(),
             )
         )
@@ -283,12 +281,12 @@ def returned_tensors(outputs: Any, depth: int = 3) -> list[Tensor]:
     return [tensor for part in parts for tensor in returned_tensors(part, depth - 1)]
 
 
-def _flat(value: Any) -> list[Tensor]:
-    """List the tensors of arguments or results, in order."""
-    if isinstance(value, Tensor):
+def _flat(value: Any, kind: type = Tensor) -> list[Any]:
+    """List the tensors, or objects of another kind, in arguments or results."""
+    if isinstance(value, kind):
         return [value]
     if isinstance(value, list | tuple):
-        return [tensor for item in value for tensor in _flat(item)]
+        return [part for item in value for part in _flat(item, kind)]
     return []
 
 

@@ -6,8 +6,8 @@ Torch shows calls at two levels. Functions are what Python code calls, such as
 show which module runs.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import Lock, local
 from typing import Any, ClassVar, Self
 
@@ -32,12 +32,23 @@ class Listener(TorchFunctionMode):
 
     Attributes:
         running: Modules that run now, outermost first; for listeners to modules.
+
+    Example:
+        >>> class Names(Listener):
+        ...     def on_function(self, function, args, kwargs):
+        ...         print(function.__name__)
+        ...         return function(*args, **kwargs)
+        >>> with Names():
+        ...     result = torch.ones(2).relu().exp()
+        ones
+        relu
+        exp
     """
 
     running: list[nn.Module]
     _sees_functions: ClassVar[bool] = False
     _levels: ClassVar[tuple[Callable[[Any], AbstractContextManager[Any]], ...]] = ()
-    _opened: Sequence[AbstractContextManager[Any]] = ()
+    _opened: ExitStack
 
     def __init_subclass__(cls) -> None:
         """Find the calls that a subclass wants to see."""
@@ -53,17 +64,19 @@ class Listener(TorchFunctionMode):
     def __enter__(self) -> Self:
         """Start to listen."""
         if self._levels:
-            self.running, self._opened = [], [level(self) for level in self._levels]
-            for level in self._opened:
-                level.__enter__()
+            self.running = []
+            with ExitStack() as stack:
+                for level in self._levels:
+                    stack.enter_context(level(self))
+                self._opened = stack.pop_all()
         return super().__enter__() if self._sees_functions else self
 
     def __exit__(self, *raised: Any) -> None:
         """Stop listening."""
         if self._sees_functions:
             super().__exit__(*raised)
-        for level in reversed(self._opened):
-            level.__exit__(*raised)
+        if self._levels:
+            self._opened.close()
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None

@@ -57,7 +57,8 @@ class ExtremeEigenvalues(Reading):
 
     Both errors include the rounding of the model's graph. In float32 it is measured
     against float64 with one product per vector; if it is within the tolerance, one
-    product with all vectors together gives a bound at 95 % confidence.
+    product with all vectors together gives a bound at 95 % confidence, and checks the
+    residuals as well.
 
     Assumes: a single sweep of Lanczos
     sees one copy of a repeated eigenvalue. Copies show where the basis becomes

@@ -213,8 +213,8 @@ def eigenvalue_noise(
         pairs = _Pairs(operator, shared, values, vectors, foreseen)
         seen, shifts[together] = _shared_noise(pairs, together)
         norms[together] = _SHARED * seen
-    left = np.flatnonzero(norms > enough)
-    if not len(left):
+    left = np.flatnonzero(norms > enough).tolist()
+    if not left:
         whole = foreseen is not None and shared is not None and shared.finer
         return EigenvalueNoise(norms, shifts, seen if whole else None)
     # A reference for many products may not fit, even if one for a single product did.

@@ -259,9 +259,9 @@ class ChangedBatches:
         self._items, self._change, self._samples = items, change, samples
 
     def __iter__(self) -> Iterator[Any]:
+        most = self._samples
         for item in map(self._change, self._items):
-            cut = self._samples is not None
-            yield from split_batch(item, self._samples) if cut else [item]
+            yield from [item] if most is None else split_batch(item, most)
 
 
 def _perturbing(

@@ -160,7 +160,6 @@ def test_a_sample_at_a_time(name, monkeypatch):
     parts[0] = torch.cat([parts[0].detach(), parts[0].detach() + 1]).requires_grad_()
     with as_instruments_do():
         wanted = orders(work, parts)
-        monkeypatch.setattr(convolution_by_samples, "_WORTH", 0)
         monkeypatch.setattr(convolution_by_samples, "_AT_ONCE", 0)
         sizes = _sizes_convolved(monkeypatch)
         found = orders(work, parts)
@@ -186,7 +185,6 @@ PLAIN = convolution_by_samples.Sliding([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
 
 
 def test_cotangents_of_parts_are_added_as_they_come(monkeypatch):
-    monkeypatch.setattr(convolution_by_samples, "_WORTH", 0)
     monkeypatch.setattr(convolution_by_samples, "_AT_ONCE", 0)
     made, alive, plain = [], [], convolution_by_samples._pulled
 

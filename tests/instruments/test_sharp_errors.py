@@ -8,7 +8,14 @@ import torch
 from torch import nn
 
 from tests.cases import CASES, conv_block
-from theodolite.instruments import extreme_eigenvalues, hessian, sharpness_along
+from theodolite.instruments import (
+    Hessian,
+    extreme_eigenvalues,
+    hessian,
+    sharpness_along,
+)
+from theodolite.instruments.operators.rounding_noise import eigenvalue_noise
+from theodolite.instruments.solvers.eigenpairs import Search, searched
 
 
 def perceptron(norm, activation):
@@ -89,6 +96,46 @@ def test_float32_is_within_sharp_errors_over_networks_states_and_seeds(asked):
     assert len(nets) >= 200
     assert np.mean(ratios <= 1) >= 0.99
     assert np.median(ratios) > 0.01  # nor are they so wide as to say nothing
+
+
+def rounding_over_bounds(name, state, seed):
+    """Return what rounding does to three vectors and values, in units of its bounds.
+
+    One product bounds it, as where the tolerance allows much.
+    """
+    narrow, wide = made(name, state, seed)
+    shared = {"loss": nn.CrossEntropyLoss(), "norm_mode": "batch"}
+    ours, exact = Hessian(*narrow, **shared), Hessian(*wide, **shared)
+    search = Search(3, "magnitude", 1e-3, 400, 2**30, False, "residual", seed)
+    pairs = searched(ours, search)
+    values, vectors, enough = pairs.values, pairs.vectors, np.full(3, np.inf)
+    before = ours.passes
+    noise = eigenvalue_noise(ours, values, vectors, enough, pairs.foreseen)
+    assert ours.passes == before + 1
+    wide = vectors.double()
+    products = torch.stack([exact @ v for v in wide])
+    foreseen = torch.stack([pairs.foreseen(unit) for unit in np.eye(3)])
+    off = (products - foreseen).norm(dim=1).numpy()
+    # Vectors are of length 1 up to rounding.
+    forms, squares = (products * wide).sum(1).numpy(), wide.square().sum(1).numpy()
+    moved = np.abs(forms - values * squares)
+    return np.array([off / noise.norms, moved / noise.shifts])
+
+
+def test_one_float64_product_bounds_what_rounding_does():
+    nets = [(name, STATES[n % 3], n) for n, name in enumerate(BUILDERS)]
+    ratios = np.concatenate([rounding_over_bounds(*net) for net in nets], axis=1)
+    assert np.all(np.mean(ratios <= 1, axis=1) >= 0.95)
+    assert np.all(np.median(ratios, axis=1) > 0.01)
+
+
+@pytest.mark.slow
+def test_one_float64_product_bounds_rounding_over_networks_states_and_seeds():
+    nets = [(n, s, seed) for n in BUILDERS for s in STATES for seed in range(5)]
+    ratios = np.concatenate([rounding_over_bounds(*net) for net in nets], axis=1)
+    assert len(nets) >= 200
+    assert np.all(np.mean(ratios <= 1, axis=1) >= 0.95)
+    assert np.all(np.median(ratios, axis=1) > 0.01)
 
 
 def grown(model, step):

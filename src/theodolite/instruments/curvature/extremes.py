@@ -10,7 +10,11 @@ from torch import Tensor
 from theodolite.core import ConfigError, Dims, Reading, Status, Stopwatch
 
 from ..operators.operator import Operator
-from ..operators.rounding_noise import eigenvalue_noise, is_measured
+from ..operators.rounding_noise import (
+    EigenvalueNoise,
+    eigenvalue_noise,
+    is_measured,
+)
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
 from ..solvers.basis_storage import Placement, Storage, storage_for
@@ -21,8 +25,9 @@ from ..solvers.eigenpairs import (
     Search,
     Stop,
     capacity_of,
-    eigenpairs,
     least_basis,
+    searched,
+    verify,
 )
 from .model_instruments import (
     CurvatureSettings,
@@ -60,7 +65,8 @@ class ExtremeEigenvalues(Reading):
 
     Both errors include the rounding of the model's graph. In float32 it is measured
     against float64 with one product per vector; if it is within the tolerance, one
-    product with all vectors together gives a bound at 95 % confidence.
+    product with all vectors together gives a bound at 95 % confidence, and checks the
+    residuals as well.
 
     Assumes: a single sweep of Lanczos
     sees one copy of a repeated eigenvalue. Copies show where the basis becomes
@@ -179,14 +185,22 @@ def extreme_eigenvalues(
     if exact:
         pairs = dense_pairs(operator, k, ends)
     elif chance is None:
-        pairs = eigenpairs(operator, search)
+        pairs = searched(operator, search)
     else:
         pairs = certified_pairs(operator, search, start=start, chance=chance)
     eps = torch.finfo(operator.torch_dtype).eps
     if pairs.end is not Status.EXACT:
         if outdated(graph_error_at, float(np.abs(pairs.values).max(initial=0.0))):
             graph_error = None
-        _add_graph(operator, pairs, eps, tol, graph_error)
+        noise = _graph_noise(
+            operator, pairs, eps, tol, graph_error, multiplied=chance is not None
+        )
+        if noise is not None:
+            pairs.graph_norms, pairs.graph_shifts = noise.norms, noise.shifts
+        if noise is not None and noise.unforeseen is not None:
+            pairs.bounds = pairs.bounds + noise.unforeseen
+        elif chance is None:
+            verify(operator, search, pairs)
     count = min(k, operator.shape[1])
     counts = [0 if ends == "smallest" else count]
     counts.append(count if ends in ("both", "smallest") else 0)
@@ -260,23 +274,37 @@ def outdated(then: float | np.ndarray | None, now: float | np.ndarray) -> bool:
     return not (alike and np.all((then / OUTDATED < now) & (now < then * OUTDATED)))
 
 
-def _add_graph(
-    operator: Operator, pairs: Pairs, eps: float, tol: float, known: float | None
-) -> None:
-    """Add the rounding error of the graph to each pair, where it may matter."""
+def _graph_noise(
+    operator: Operator,
+    pairs: Pairs,
+    eps: float,
+    tol: float,
+    known: float | None,
+    *,
+    multiplied: bool,
+) -> EigenvalueNoise | None:
+    """Return what rounding in the graph does to each pair, None where nothing may.
+
+    Args:
+        operator: What the pairs belong to.
+        pairs: The pairs.
+        eps: Rounding of a product.
+        tol: Wanted precision.
+        known: Rounding error, relative to the largest eigenvalue, if it is known.
+        multiplied: Whether the pairs were multiplied after the search, so that its
+            recurrence predicts their products no longer.
+    """
     if known is not None:
-        pairs.graph_norms = np.full(len(pairs.values), known * pairs.scale)
-        pairs.graph_shifts = pairs.graph_norms
-        return
+        norms = np.full(len(pairs.values), known * pairs.scale)
+        return EigenvalueNoise(norms, norms)
     coarse = pairs.noise > 1e3 * eps * pairs.scale
     if not len(pairs.values) or not (is_measured(operator) or coarse):
-        return
+        return None
     granted = tol * np.abs(pairs.values)
     # A bound on all vectors is never below a few roundings of a product.
     enough = np.where(granted > _ROUNDINGS * eps * pairs.scale, granted, 0.0)
-    noise = eigenvalue_noise(operator, pairs.values, pairs.vectors, enough)
-    if noise is not None:
-        pairs.graph_norms, pairs.graph_shifts = noise
+    foreseen = None if multiplied else pairs.foreseen
+    return eigenvalue_noise(operator, pairs.values, pairs.vectors, enough, foreseen)
 
 
 def _relative(pairs: Pairs) -> float:

@@ -15,9 +15,8 @@ from torch import Tensor
 
 # Bytes unfolded at once per thread. For narrow weights all sizes up to 4 MB were
 # equally fast; with 256 channels, less than the weight itself took 1.6 times as long as
-# all samples at once. Below 16 MB for all samples the allocator reuses memory,
-# and little is gained.
-_AT_ONCE, _WORTH = 2**21, 2**24
+# all samples at once.
+_AT_ONCE = 2**21
 
 
 class Sliding(NamedTuple):
@@ -68,8 +67,6 @@ def samples_at_once(x: Tensor, weight: Tensor, how: Sliding) -> int:
         return samples
     places = prod(x.shape[2:]) // prod(how.stride)
     each = x.element_size() * kernel * places * weight.shape[1]
-    if samples * each <= _WORTH:
-        return samples
     # Every part reads the whole weight, and adds to its whole cotangent.
     wide = weight.numel() * weight.element_size()
     return torch.get_num_threads() * max(1, _AT_ONCE // each, wide // each)

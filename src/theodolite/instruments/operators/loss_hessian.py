@@ -14,7 +14,7 @@ from ..differentiate.derivatives import Curve, Parts, Sides, add, added, zeros
 from ..differentiate.replay import NotRecorded, Replay, recordable
 from ..distributed.processes import agreed
 from ..model.objective import checked_value
-from ..passes.grouping import Chunk, Group
+from ..passes.grouping import Chunk, Group, group_batches
 from ..passes.problem import Measurement
 from ..passes.progress_line import counted
 from .derivative_check import CheckedFunction
@@ -31,10 +31,10 @@ _AT_ONCE, _SMALL_GRAPH, _SMALL_BLOCK = 16, 2**22, 2**23
 # time, eight 0.6 to 0.9.
 _FEWEST = 8
 # Bytes of the graph of one part, if a product is split to save memory.
-_PART = 2**25
-# Largest relative difference between the losses of parts and of the whole: rounding
-# only, if one is in float64 and the other in float32.
-_SAME = torch.finfo(torch.float32).eps ** 0.5
+_PART = 2**26
+# Largest relative difference between the losses of parts and of the whole: a hundred
+# roundings of float32. Beyond, the graph is built as a whole.
+_SAME = 100 * torch.finfo(torch.float32).eps
 
 
 class Hessian(ParameterOperator):
@@ -87,11 +87,11 @@ class Hessian(ParameterOperator):
         """
         if (samples := self._samples_once()) is not None:
             with suppress(MeasurementError):  # the loss cannot be split
-                parts = self.remade(change, micro_batch=samples)
                 with precision_ignored():
-                    whole = self._loss()
-                if abs(parts._loss() - whole) <= _SAME * abs(whole):
-                    return parts
+                    parts, whole = self._loss(samples), self._loss()
+                if abs(parts - whole) <= _SAME * abs(whole):
+                    # Not by ``micro_batch``, which would compare more than the loss.
+                    return self.remade(change, samples, graph_bytes=self._room_once)
         return self.remade(change)
 
     @property
@@ -101,6 +101,11 @@ class Hessian(ParameterOperator):
         if samples is None or peak is None:
             return peak
         return peak * samples // self._largest
+
+    @property
+    def _room_once(self) -> int:
+        """Memory for the graphs of a single product in float64, a half to spare."""
+        return 3 * (self.once_bytes or 0)
 
     @property
     def _largest(self) -> int:
@@ -115,17 +120,33 @@ class Hessian(ParameterOperator):
         samples = max(1, self._largest * _PART // self.forecast_bytes)
         return samples if samples < self._largest else None
 
-    def _loss(self) -> float:
-        """Return the loss of all the data, if no statistics are shared."""
+    def _loss(self, samples: int | None = None) -> float:
+        """Return the loss of all the data, if no statistics are shared.
+
+        Args:
+            samples: Most samples per pass.
+        """
         prepared, total = self._prepared, 0.0
         with prepared.together(), torch.no_grad():
-            for chunk in (
-                chunk for group in prepared.plan.groups for chunk in group.chunks
-            ):
+            groups = prepared.plan.groups if samples is None else self._cut(samples)
+            for chunk in (chunk for group in groups for chunk in group.chunks):
                 kept = prepared.graphs.get(chunk)
                 fresh = chunk.weight * prepared.run(chunk) if kept is None else kept[1]
                 total += float(fresh)
         return total
+
+    def _cut(self, samples: int) -> list[Group]:
+        groups = group_batches(
+            self._prepared.items,
+            mode=self.norm_mode,
+            norms=False,
+            micro_batch=samples,
+            mass=self._prepared.measured.mass,
+            seed=self.seed,
+            joined=lambda: None,
+            team=self.team,
+        )
+        return [group for group in groups if group.counts]
 
     def _matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector."""

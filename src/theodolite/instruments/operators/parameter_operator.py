@@ -115,14 +115,19 @@ class ParameterOperator(Operator):
         kept = self._prepared.keeps_graphs and not self.team.several
         return self._prepared.together() if kept else nullcontext()
 
-    def remade(self, change: Callable[[Any], Any], **settings: Any) -> Self:
-        """Return the operator of a changed model and changed data, in new settings."""
+    def remade(
+        self, change: Callable[[Any], Any], samples: int | None = None, **settings: Any
+    ) -> Self:
+        """Return the operator of a changed model and changed data, in new settings.
+
+        Batches are cut to at most so many samples, where that is given.
+        """
         loss = self.problem.loss
         operator = type(self)(
             replace(
                 self.problem,
                 model=change(self.model),
-                batches=self.changed_data(change),
+                batches=self.changed_data(change, samples),
                 loss=None if loss is None else change(loss),
                 norm_mode=self.norm_mode,
                 params=self.names,
@@ -232,12 +237,14 @@ class ParameterOperator(Operator):
         """The model, unwrapped if it was compiled."""
         return self._prepared.model
 
-    def changed_data(self, change: Callable[[Any], Any]) -> Any:
-        """Return the batches, changed one by one."""
+    def changed_data(
+        self, change: Callable[[Any], Any], samples: int | None = None
+    ) -> Any:
+        """Return the batches, changed one by one, and cut where samples are given."""
         items = self._prepared.items
         # A loader's pair may be one that is refused if given directly.
-        alone = len(items) == 1 and not are_two_alike(items[0])
-        return change(items[0]) if alone else ChangedBatches(items, change)
+        alone = len(items) == 1 and not are_two_alike(items[0]) and samples is None
+        return change(items[0]) if alone else ChangedBatches(items, change, samples)
 
     def _parts(self, vector: Tensor) -> Parts:
         return list(self.split(agreed(vector.detach(), self.team)).values())

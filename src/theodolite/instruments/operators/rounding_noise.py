@@ -8,7 +8,7 @@ a bound that holds in 95 % of cases, or more often where the error is spread ove
 entries.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -164,17 +164,38 @@ def difference(
     return Gap(theirs, (apply or operator.matvec)(vector).detach())
 
 
-def eigenvalue_noise(
-    operator: Operator, values: np.ndarray, vectors: Tensor, enough: np.ndarray
-) -> tuple[np.ndarray, np.ndarray] | None:
-    r"""Return bounds on $\|Ey\|$ and on the shifts of values, or None.
+@dataclass(frozen=True)
+class EigenvalueNoise:
+    r"""What rounding does to eigenpairs.
 
-    A shift is how far rounding moved a value, to first order. A finer reference
-    $\tilde H$ shows it, $|\theta - y^\top \tilde H y|$; it is more than $|y^\top E y|$,
-    since the value comes from other products than that with $y$, each with other
-    rounding. A reference that is as coarse shows its size by $\|Ey\|$ only. Each vector
-    is multiplied, except those whose errors one product with all of them together shows
-    to be small enough.
+    Attributes:
+        norms: Bounds on $\|Ey\|$ of each vector.
+        shifts: Bounds on how far it moved each value, to first order.
+        unforeseen: Norm that one product with all vectors showed, where that was enough
+            for all; it includes whatever else the residuals lack.
+    """
+
+    norms: np.ndarray
+    shifts: np.ndarray
+    unforeseen: float | None = None
+
+
+def eigenvalue_noise(
+    operator: Operator,
+    values: np.ndarray,
+    vectors: Tensor,
+    enough: np.ndarray,
+    foreseen: Callable[[np.ndarray], Tensor] | None = None,
+) -> EigenvalueNoise | None:
+    r"""Return what rounding does to eigenpairs, None if there is no reference.
+
+    A finer reference $\tilde H$ shows a shift, $|\theta - y^\top \tilde H y|$; it is
+    more than $|y^\top E y|$, since the value comes from other products than that with
+    $y$, each with other rounding. For the same reason $\tilde H y$ is compared with the
+    product that led to the value, if that is known. A reference that is as coarse shows
+    the size of a shift by $\|Ey\|$ only, and is compared with one more product. Each
+    vector is multiplied, except those whose errors one product with all of them
+    together shows to be small enough.
 
     Args:
         operator: What the vectors belong to.
@@ -182,64 +203,85 @@ def eigenvalue_noise(
         vectors: Orthonormal, as rows.
         enough: For each the norm up to which a bound at 95 % confidence is good
             enough; 0 where it must be measured.
+        foreseen: Returns the product with $\sum_i w_i y_i$ for weights $w$, as far as
+            it is known; the operator multiplies by default.
     """
-    norms, forms = np.full((2, len(vectors)), np.inf)
-    together, shared = np.flatnonzero(enough), None
+    norms, shifts = np.full((2, len(vectors)), np.inf)
+    together, shared, seen = np.flatnonzero(enough), None, 0.0
     if len(together) > 1:
         if (shared := rounding_reference(operator, once=True)) is None:
             return None
-        rows = vectors[torch.as_tensor(together, device=vectors.device)]
-        norms[together], forms[together] = _shared_noise(
-            operator, shared, values[together], rows
-        )
-    left = np.flatnonzero(norms > enough)
-    if not len(left):
-        return norms, forms
+        pairs = _Pairs(operator, shared, values, vectors, foreseen)
+        seen, shifts[together] = _shared_noise(pairs, together)
+        norms[together] = _SHARED * seen
+    left = np.flatnonzero(norms > enough).tolist()
+    if not left:
+        whole = foreseen is not None and shared is not None and shared.finer
+        return EigenvalueNoise(norms, shifts, seen if whole else None)
     # A reference for many products may not fit, even if one for a single product did.
     if (
         reference := rounding_reference(operator, once=len(left) == 1) or shared
     ) is None:
         return None
-    before = reference.operator.passes
+    pairs = _Pairs(operator, reference, values, vectors, foreseen)
     for place in left:
-        vector = vectors[place]
-        gap = difference(operator, reference, vector)
-        norms[place] = reference.factor * gap.norm()
-        shift = gap.shift(float(values[place]), vector, vector)
-        forms[place] = shift if reference.finer else norms[place]
-    operator.passes += reference.operator.passes - before
-    return norms, forms
+        weights = np.zeros(len(vectors))
+        weights[place] = 1.0
+        norms[place], (shifts[place],) = pairs.compared(weights, [place])
+    return EigenvalueNoise(norms, shifts)
 
 
-def _shared_noise(
-    operator: Operator,
-    reference: RoundingReference,
-    values: np.ndarray,
-    vectors: Tensor,
-) -> tuple[float, np.ndarray]:
-    r"""Bound the errors of several vectors by one product with $c = \sum_i g_i y_i$.
+@dataclass(frozen=True)
+class _Pairs:
+    """Eigenpairs beside a reference, as in :func:`eigenvalue_noise`."""
+
+    operator: Operator
+    reference: RoundingReference
+    values: np.ndarray
+    vectors: Tensor
+    foreseen: Callable[[np.ndarray], Tensor] | None
+
+    def compared(
+        self, weights: np.ndarray, places: Sequence[int] | np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """Multiply a weighted sum; return its error, and the shifts at some places."""
+        # One by one: matrix products on a GPU index entries with 32 bits.
+        mixed = torch.zeros_like(self.vectors[0])
+        for place in np.flatnonzero(weights):
+            mixed.add_(self.vectors[place], alpha=float(weights[place]))
+        before = self.reference.operator.passes
+        gap = difference(self.operator, self.reference, mixed, self._known(weights))
+        self.operator.passes += self.reference.operator.passes - before
+        seen = self.reference.factor * gap.norm()
+        if not self.reference.finer:
+            return seen, np.full(len(places), seen)
+        at = [(float(self.values[place]), self.vectors[place]) for place in places]
+        return seen, np.array([gap.shift(*pair, mixed) for pair in at])
+
+    def _known(self, weights: np.ndarray) -> Callable[[Tensor], Tensor] | None:
+        """Return what to compare with, None for a product of the operator."""
+        foreseen = self.foreseen if self.reference.finer else None
+        return None if foreseen is None else lambda _: foreseen(weights)
+
+
+# With 95 % confidence an error is at most so many times that of a sum.
+_SHARED = 0.5 / (1 - _LEVEL)
+
+
+def _shared_noise(pairs: _Pairs, places: np.ndarray) -> tuple[float, np.ndarray]:
+    r"""Return the error of $c = \sum_i g_i y_i$, and bounds on the shifts.
 
     A $g_i$ of random sign whose size is uniform from 1/2 to 5/2 has a density of 1/4 at
     most: for any contribution of the other vectors, $\|Ec\|$ is below a tenth of
-        $\|Ey_i\|$, and
-    the shift seen along $y_i$ below a tenth of that of $y_i$ alone, in 5 % of cases at
-    most. Where they add little, as rounding in proportion to $H$ does, it is no less
-    than half of it; a normal $g_i$ may be near 0 even then.
+    $\|Ey_i\|$, and the shift seen along $y_i$ below a tenth of that of $y_i$ alone, in
+    5 % of cases at most. Where they add little, as rounding in proportion to $H$ does,
+    it is no less than half of it; a normal $g_i$ may be near 0 even then.
     """
-    generator, count = stream(0, "shared noise"), len(vectors)
-    drawn = generator.choice([-1.0, 1.0], count) * generator.uniform(0.5, 2.5, count)
-    # One by one: matrix products on a GPU index entries with 32 bits.
-    mixed = torch.zeros_like(vectors[0])
-    for weight, vector in zip(drawn.tolist(), vectors, strict=True):
-        mixed.add_(vector, alpha=weight)
-    gap = difference(operator, reference, mixed)
-    operator.passes += reference.operator.passes
-    times = reference.factor * 0.5 / (1 - _LEVEL)
-    norm = times * gap.norm()
-    if not reference.finer:
-        return norm, np.full(len(vectors), norm)
-    pairs = zip(values.tolist(), vectors, strict=True)
-    return norm, times * np.array([gap.shift(*pair, mixed) for pair in pairs])
+    generator, weights = stream(0, "shared noise"), np.zeros(len(pairs.values))
+    signs = generator.choice([-1.0, 1.0], len(places))
+    weights[places] = signs * generator.uniform(0.5, 2.5, len(places))
+    seen, shifts = pairs.compared(weights, places)
+    return seen, _SHARED * shifts
 
 
 def _vectors(operator: Operator, count: int, *, whole: bool) -> Iterator[Tensor]:

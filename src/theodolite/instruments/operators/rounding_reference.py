@@ -33,6 +33,7 @@ from theodolite.core import (
 
 from ..calls.listening import Listener
 from ..distributed.processes import Team
+from ..passes.batches import split_batch
 from ..passes.forecast import available_bytes, float64_bytes
 from .matrix_operator import Identity, MatrixOperator
 from .operator import Operator
@@ -247,13 +248,20 @@ def _on_all_ranks(change: Callable[[Any], Any], team: Team) -> Callable[[Any], A
 
 
 class ChangedBatches:
-    """Batches that are changed one at a time, as they are read."""
+    """Batches that are changed one at a time, as they are read, and may be cut."""
 
-    def __init__(self, items: Sequence[Any], change: Callable[[Any], Any]) -> None:
-        self._items, self._change = items, change
+    def __init__(
+        self,
+        items: Sequence[Any],
+        change: Callable[[Any], Any],
+        samples: int | None = None,
+    ) -> None:
+        self._items, self._change, self._samples = items, change, samples
 
     def __iter__(self) -> Iterator[Any]:
-        return (self._change(item) for item in self._items)
+        most = self._samples
+        for item in map(self._change, self._items):
+            yield from [item] if most is None else split_batch(item, most)
 
 
 def _perturbing(

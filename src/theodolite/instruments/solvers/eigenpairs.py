@@ -91,6 +91,17 @@ class Pairs:
         """Return the size below which a residual or an eigenvalue is rounding."""
         return max(8 * eps * self.scale, self.noise)
 
+    def foreseen(self, weights: np.ndarray) -> Tensor:
+        r"""Return the product with $\sum_i w_i y_i$ that the recurrence predicts.
+
+        It is $\sum_i w_i (\theta_i y_i + r_i)$, with residuals $r_i$ along
+        ``directions``.
+        """
+        along = np.zeros(len(self.directions))
+        np.add.at(along, self.pending, weights * self.couplings)
+        product = _weighted(weights * self.values, self.vectors)
+        return product.add_(_weighted(along, self.directions))
+
 
 def wanted(values: np.ndarray, k: int, ends: Ends) -> list[np.ndarray]:
     """Return the places of the wanted values, best first, one array an end."""
@@ -116,17 +127,9 @@ def sharpened(bounds: np.ndarray, gaps: np.ndarray) -> np.ndarray:
     return np.minimum(bounds, squares)
 
 
-def eigenpairs(
+def searched(
     operator: Operator, search: Search, *, start: Tensor | None = None
 ) -> Pairs:
-    """Return the wanted eigenpairs and their residuals."""
-    pairs = searched(operator, search, start=start)
-    if pairs.end is not Status.NONFINITE and len(pairs.values):
-        _verify(operator, search, pairs)
-    return pairs
-
-
-def searched(operator: Operator, search: Search, *, start: Tensor | None) -> Pairs:
     """Return eigenpairs with residuals as predicted by the recurrence."""
     n = operator.shape[1]
     empty = torch.empty(0, n, dtype=operator.torch_dtype, device=operator.device)
@@ -321,26 +324,25 @@ def _merge(krylov: Krylov, ritz: Ritz, search: Search, pairs: Pairs) -> None:
     pairs.vectors = vectors[torch.as_tensor(best, device=vectors.device)]
 
 
-def _verify(operator: Operator, search: Search, pairs: Pairs) -> None:
+def verify(operator: Operator, search: Search, pairs: Pairs) -> None:
     r"""Multiply once more, and add the residual that the recurrence did not predict.
 
     For random signs $c_i$ the norm of $\sum_i c_i (Hy_i - \theta_i y_i - r_i)$ is, in
     mean square, that of all the unforeseen residuals together.
     """
+    if pairs.end is Status.NONFINITE or not len(pairs.values):
+        return
     generator = stream(search.seed, "verify")
     signs = generator.choice([-1.0, 1.0], size=len(pairs.values))
     signs /= np.sqrt(len(signs))
-
-    def combine(weights: np.ndarray, rows: Tensor) -> Tensor:
-        return combined(torch.as_tensor(weights).to(rows), rows)
-
-    product = operator.matvec(combine(signs, pairs.vectors)).detach()
+    product = operator.matvec(_weighted(signs, pairs.vectors)).detach()
     pairs.spent += 1
-    along = np.zeros(len(pairs.directions))
-    np.add.at(along, pairs.pending, signs * pairs.couplings)
-    foreseen = combine(signs * pairs.values, pairs.vectors)
-    rest = product - foreseen - combine(along, pairs.directions)
+    rest = product - pairs.foreseen(signs)
     if not bool(torch.isfinite(rest).all()):
         pairs.end = Status.NONFINITE
         return
     pairs.bounds = pairs.bounds + norm(rest) * np.sqrt(len(signs))
+
+
+def _weighted(weights: np.ndarray, rows: Tensor) -> Tensor:
+    return combined(torch.as_tensor(weights).to(rows), rows)

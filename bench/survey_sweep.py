@@ -52,7 +52,7 @@ def main():
     parser.add_argument("--source", choices=("timm", "zoo"), default="timm")
     parser.add_argument("--most", type=int, default=110, help="networks at most")
     parser.add_argument("--each-s", type=float, default=15.0, help="seconds a network")
-    parser.add_argument("--budget-s", type=float, default=2.0, help="of each survey")
+    parser.add_argument("--effort", type=float, default=100.0, help="of each survey")
     parser.add_argument(
         "--resnet50-s", type=float, default=60.0, help="0 leaves it out"
     )
@@ -84,15 +84,13 @@ def in_parts(given, start):
     """Yield the ResNet-50's row, measured alone, then those of several processes."""
     if given.resnet50_s:
         warm_up(given.device)
-        yield surveyed(
-            "resnet50", resnet50, given, given.resnet50_s, 2 * given.resnet50_s
-        )
+        yield surveyed("resnet50", resnet50, given, given.effort, given.resnet50_s)
     left = given.limit_s - (time.perf_counter() - start)
     folders = [given.out / f"part_{part}" for part in range(given.processes)]
     own = [sys.executable, __file__, "--shared", "--resnet50-s", "0"]
     for name in ("device", "source", "most", "processes"):
         own += [f"--{name}", str(getattr(given, name))]
-    own += ["--each-s", str(given.each_s), "--budget-s", str(given.budget_s)]
+    own += ["--each-s", str(given.each_s), "--effort", str(given.effort)]
     own += ["--limit-s", str(left)]
     started = []
     for part, folder in enumerate(folders):
@@ -122,9 +120,7 @@ def warm_up(device):
 def sweep(given, start):
     """Yield a row a network, until the time is over."""
     if given.resnet50_s:
-        yield surveyed(
-            "resnet50", resnet50, given, given.resnet50_s, 2 * given.resnet50_s
-        )
+        yield surveyed("resnet50", resnet50, given, given.effort, given.resnet50_s)
     make = made_by_timm if given.source == "timm" else made_by_zoo
     begin, left = time.perf_counter(), given.limit_s - (time.perf_counter() - start)
     names = chosen(given)[given.part :: given.processes]
@@ -134,8 +130,8 @@ def sweep(given, start):
             return
         # Behind the pace that reaches enough networks, each gets less.
         late = spent / left > place * given.processes / ENOUGH
-        budget = given.budget_s / (4 if late else 1)
-        yield surveyed(name, partial(make, name), given, budget, given.each_s)
+        effort = given.effort / (4 if late else 1)
+        yield surveyed(name, partial(make, name), given, effort, given.each_s)
 
 
 def chosen(given):
@@ -192,7 +188,7 @@ class Passed(Exception):
     """A network that was not surveyed, and why."""
 
 
-def surveyed(name, make, given, budget_s, limit_s):
+def surveyed(name, make, given, effort, limit_s):
     """Survey one network within a time; whatever happens is a row."""
     row = {"name": name, "outcome": "crashed", "reason": ""}
     begin = time.perf_counter()
@@ -205,7 +201,7 @@ def surveyed(name, make, given, budget_s, limit_s):
                 model, shape=shape or None, batch_size=samples, n_batches=2, title=name
             )
             ready = time.perf_counter()
-            result = theodolite.survey(subject, budget=budget_s, progress=False)
+            result = theodolite.survey(subject, effort=effort, progress=False)
             row |= facts(result, model, before)
             row["survey_s"] = round(time.perf_counter() - ready, 2)
     except TheodoliteError as error:

@@ -151,7 +151,7 @@ def certified(model, mode):
 
 def surveyed(model, mode):
     return survey.survey(
-        model, (X, Y), loss=LOSS, norm_mode=mode, budget=1000, progress=False,
+        model, (X, Y), loss=LOSS, norm_mode=mode, effort="thorough", progress=False,
         measures=["map", "signal", "norms"],
     )  # fmt: skip
 

@@ -17,8 +17,8 @@ from theodolite.cli.commands import _run as run_command
 from theodolite.cli.survey import _why_not_writable
 
 ROOT = Path(__file__).parents[1]
-FEW = ("--measures", "map,signal", "--budget", "1h")
-MAP = ("--measures", "map", "--budget", "1h")
+FEW = ("--measures", "map,signal", "--effort", "thorough")
+MAP = ("--measures", "map", "--effort", "thorough")
 NET = """
 from torch import nn
 def make(n=3):
@@ -132,7 +132,7 @@ def test_a_file_asks_at_a_terminal_and_is_refused_without_one(net, tmp_path):
         (["mlp", "--optimizer", "sgd:0.1"], "NAME=VALUE"),
         (["mlp", "--norm-mode", "train"], "norm mode 'train'"),
         (["mlp", "--measures", "sharpnes"], "unknown measure 'sharpnes'"),
-        (["mlp", "--budget", "soon"], "budget is 'soon'"),
+        (["mlp", "--effort", "soon"], "effort is 'soon'"),
         (["mlp", "--device", "nowhere"], "cannot live on device 'nowhere'"),
         (["mlp", "--batch-size", "0"], "batch size is 0"),
         (["mlp", "--batches", "0"], "number of batches is 0"),
@@ -228,6 +228,12 @@ def test_weights_of_nan_are_found_on_made_up_inputs(net):
 @pytest.mark.parametrize("command", ["survey", "compare"])
 def test_what_is_not_asked_for_has_a_default(command):
     given = {p.name: p.default for p in get_command(app).commands[command].params}
-    wanted = {"budget": "1min", "norm_mode": "as_is", "batches": 4, "seed": 0}
+    wanted = {
+        "effort": "normal",
+        "time_limit": None,
+        "norm_mode": "as_is",
+        "batches": 4,
+        "seed": 0,
+    }
     assert wanted.items() <= given.items()
     assert not any(given.get(flag) for flag in ("trust", "tries", "names"))

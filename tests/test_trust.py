@@ -30,7 +30,7 @@ from torch import nn
 Net = nn.Linear
 def loss(model, batch): return model(batch[0]).square().mean()
 """
-FEW = ("--measures", "map", "--budget", "5s")
+FEW = ("--measures", "map", "--effort", "quick")
 
 
 @pytest.fixture

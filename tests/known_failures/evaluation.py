@@ -59,9 +59,7 @@ class Visit:
         return tuple(r for r, s in self.fired.items() if s in ALARMS and r not in known)
 
 
-def examined(
-    patient: Case, *, measures: Sequence[str] | None = None, budget_s: float = 60.0
-) -> Survey:
+def examined(patient: Case, *, measures: Sequence[str] | None = None) -> Survey:
     """Survey one network of the bay, by default with all measures that rules read.
 
     Jacobians are read of projecting blocks alone, and left out where there are none.
@@ -76,7 +74,6 @@ def examined(
         patient.batches,
         loss=patient.loss,
         optimizer=patient.optimizer,
-        budget=budget_s,
         measures=measures,
         progress=False,
     )

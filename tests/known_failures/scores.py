@@ -18,8 +18,6 @@ from theodolite.survey.records.finding import Advice
 
 # Of every trial on the page.
 SEEDS, STEPS = 4, 40
-# Seconds that no trial needs, so that a busy machine cuts none short.
-AMPLE_S = 3600.0
 # Draws of all networks besides the one that the tables show; earlier ones were looked
 # at while levels were chosen.
 DRAWS = range(11, 15)
@@ -216,9 +214,7 @@ def trials_of(visits: Iterable[Visit]) -> list[tuple[str, Advice]]:
             findings = [f for f in find(visit.survey) if f.rule in visit.expected]
             advice = advise(visit.survey, findings)
             patient = made[visit.name]()
-            tried = try_advice(
-                advice, patient, seeds=SEEDS, steps=STEPS, budget_s=AMPLE_S
-            )
+            tried = try_advice(advice, patient, seeds=SEEDS, steps=STEPS)
             trials += [(visit.name, each) for each in tried]
     return trials
 

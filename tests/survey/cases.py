@@ -56,7 +56,6 @@ def done(measure, rows, **settings):
         status=settings.pop("status", "done"),
         rows=Rows(rows),
         cost=Cost(wall_s=1.5, cpu_s=2.5, passes=12),
-        forecast_s=1.0,
         **settings,
     )
 
@@ -157,8 +156,7 @@ def by_hand() -> Survey:
         Measured(
             measure="tangent",
             status="skipped",
-            reason="it would take about 4 min: give budget='6min'",
-            forecast_s=240.0,
+            reason="it takes 24 gradients or more: give effort=400",
         ),
         Measured(
             measure="classifier",
@@ -219,7 +217,7 @@ def by_hand() -> Survey:
         ),
         unsupported=("layers.1.pool: jacobian cannot differentiate it",),
         inputs="made up: 64 images of 3 × 32 × 32 from a standard normal law",
-        budget_s=60.0,
+        effort=400.0,
         cost=Cost(wall_s=15.0, cpu_s=25.0, passes=120),
         settings={"loss": "CrossEntropyLoss", "batch_size": 64, "n_batches": 1},
     )

@@ -198,7 +198,7 @@ def test_models_are_surveyed_on_the_same_terms():
         other[1].layer.bias.mul_(0.1)
     before = {name: value.clone() for name, value in other.state_dict().items()}
     comparison = compare(
-        one, other, data(), loss=nn.CrossEntropyLoss(), budget=1000, progress=False,
+        one, other, data(), loss=nn.CrossEntropyLoss(), effort=9, progress=False,
         measures=("map", "signal"), seed=3,
     )  # fmt: skip
     assert comparison.caveats == ()
@@ -245,8 +245,8 @@ def test_each_model_has_its_own_optimizer():
 def test_kinds_that_do_not_compare_are_refused_in_a_sentence():
     with pytest.raises(ConfigError, match="Survey and Sequential cannot be compared"):
         compare(by_hand(), network())
-    with pytest.raises(ConfigError, match="batches, budget was given with two surveys"):
-        compare(by_hand(), by_hand(), data(), budget="1min")
+    with pytest.raises(ConfigError, match="batches, effort was given with two surveys"):
+        compare(by_hand(), by_hand(), data(), effort="quick")
 
 
 def test_a_terminal_shows_what_differs_clearest_first():

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 from theodolite.core import SubjectError
 from theodolite.survey import survey
 
-QUICK = {"measures": ["map", "signal"], "budget": "1h", "progress": False}
+QUICK = {"measures": ["map", "signal"], "effort": "thorough", "progress": False}
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def test_the_page_is_readable_without_scripts(survey, page):
     assert "group['lr'] = 0.3" in told
     assert "layers.1.pool: jacobian cannot differentiate it" in told
     assert "The inputs were made up. 64 images of 3 × 32 × 32" in told
-    assert "It would take about 4 min: give budget='6min'" in told
+    assert "It takes 24 gradients or more: give effort=400" in told
     for block in survey.blocks:
         assert block.name in told
 

@@ -1,5 +1,6 @@
-"""Budgets, interrupts and failures: a report always comes, the model as found."""
+"""Efforts, interrupts and failures: a report always comes, the model as found."""
 
+import math
 import re
 import time
 
@@ -15,13 +16,10 @@ from theodolite.core import (
     UnknownNameError,
     safe_point,
 )
-from theodolite.instruments import opened
+from theodolite.instruments import extreme_eigenvalues, opened
 from theodolite.survey import survey
-from theodolite.survey.measures.contract import Allowance, OutOfTimeError, deadline
-from theodolite.survey.measures.mapping import MapMeasure
-from theodolite.survey.planning.budget import seconds_of
-from theodolite.survey.planning.opening import opened_site
-from theodolite.survey.planning.running import grace_of, run_measures
+from theodolite.survey.measures.contract import OutOfTimeError, deadline
+from theodolite.survey.planning.effort import gradients_of, seconds_of
 from theodolite.survey.planning.telling import Progress
 
 LOSS = nn.CrossEntropyLoss()
@@ -58,7 +56,7 @@ def test_a_survey_leaves_the_model_bit_for_bit():
     x, y = data()
     LOSS(model(x.float()), y).backward()
     before = state_of(model)
-    result = theodolite.survey(model, (x.float(), y), loss=LOSS, budget=1000)
+    result = theodolite.survey(model, (x.float(), y), loss=LOSS, effort="thorough")
     assert_as_found(model, before)
     assert {m.status for m in result.measured} <= {"done", "refused"}
 
@@ -66,7 +64,7 @@ def test_a_survey_leaves_the_model_bit_for_bit():
 def test_the_same_seed_gives_the_same_rows():
     settings = {
         "loss": LOSS,
-        "budget": 1000,
+        "effort": "thorough",
         "measures": ["map", "signal", "curvature"],
     }
     first, second = (survey(normed(), data(), **settings) for _ in range(2))
@@ -90,7 +88,7 @@ class Interrupted(nn.Module):
 def test_an_interrupt_reports_what_is_done():
     model = Interrupted(normed(), 9, KeyboardInterrupt())
     before = state_of(model)
-    result = survey(model, data(), loss=LOSS, budget=1000, progress=False)
+    result = survey(model, data(), loss=LOSS, effort="thorough", progress=False)
     assert_as_found(model, before)
     assert model.left == 9
     statuses = {m.measure: m.status for m in result.measured}
@@ -112,35 +110,10 @@ def test_an_interrupt_before_the_first_measure_gives_a_survey_of_nothing(loss):
     assert "interrupted" in str(result)
 
 
-def test_time_counts_from_when_the_survey_was_asked_for():
-    started = time.perf_counter() - 9.0
-    given = {"loss": LOSS, "norm_mode": "batch", "budget_s": 10.0, "started": started}
-    with opened_site(normed(), data(), **given) as site:
-        assert site.left_s <= 1.0
-        allowance = Allowance(0.5)
-        assert grace_of(site, allowance) <= 0.2 * 0.5
-        site.started -= 5.0
-        assert grace_of(site, allowance) == 0.0
-
-
-def test_a_measure_is_promised_no_more_than_is_left_after_its_forecast():
-    class Slow(MapMeasure):
-        name, essential, weight = "slow", False, 1.0
-
-        def forecast(self, site):
-            site.started -= 9.5  # as if timing had taken so long
-            return 2.0
-
-    given = {"loss": LOSS, "norm_mode": "batch", "budget_s": 10.0}
-    with opened_site(normed(), data(), **given) as site:
-        (outcome,) = run_measures(site, [Slow()], Progress(wanted=False))
-    assert outcome.status == "skipped"
-
-
 def test_what_a_model_raises_is_a_failure_of_one_measure_in_a_sentence():
     model = Interrupted(normed(), 9, RuntimeError("no such thing\nmore"))
     before = state_of(model)
-    result = survey(model, data(), loss=LOSS, budget=1000, progress=False)
+    result = survey(model, data(), loss=LOSS, effort="thorough", progress=False)
     assert_as_found(model, before)
     failed = [m for m in result.measured if m.status == "failed"]
     assert failed
@@ -148,19 +121,89 @@ def test_what_a_model_raises_is_a_failure_of_one_measure_in_a_sentence():
     assert result.outcome("signal").status == "done"
 
 
-def test_what_does_not_fit_is_skipped_with_what_it_would_take():
-    result = survey(normed(), data(), loss=LOSS, budget=0.02, progress=False)
+class Slow(nn.Module):
+    """Waits in every forward pass, longer each time."""
+
+    def __init__(self, inner, seconds):
+        super().__init__()
+        self.inner, self.seconds, self.calls = inner, seconds, 0
+
+    def forward(self, x):
+        self.calls += 1
+        time.sleep(self.seconds * (self.calls % 3))
+        return self.inner(x)
+
+
+def test_a_slow_machine_gives_the_same_rows_and_findings():
+    def result(seconds):
+        torch.manual_seed(0)
+        layers = nn.Linear(3, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 3)
+        model = Slow(nn.Sequential(*layers), seconds)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.3)
+        x, y = data(64)
+        return survey(
+            model, (x.float(), y), loss=LOSS, optimizer=optimizer, effort="quick"
+        )
+
+    idle, busy = result(0.0), result(0.05)
+    assert busy.cost.wall_s > busy.cost.cpu_s + 1
+    assert idle.rows() == busy.rows()
+    assert idle.findings == busy.findings
+    assert [m.reason for m in idle.measured] == [m.reason for m in busy.measured]
+
+
+def test_a_number_does_not_depend_on_which_measures_run():
+    given = {"loss": LOSS, "effort": "normal"}
+    whole = survey(normed(), data(), **given)
+    for name in ("rates", "jacobian"):
+        alone = survey(normed(), data(), measures=[name], **given)
+        rows = [r for r in alone.outcome(name).rows if "gradient" not in r["quantity"]]
+        assert rows == [
+            r for r in whole.outcome(name).rows if "gradient" not in r["quantity"]
+        ]
+        assert rows
+
+
+def test_what_takes_more_effort_is_skipped_and_says_how_much():
+    result = survey(normed(), data(), loss=LOSS, effort=1, progress=False)
     skipped = [m for m in result.measured if m.status == "skipped"]
     assert {"density", "curvature"} <= {m.measure for m in skipped}
     assert {result.outcome(name).status for name in CHEAP} == {"done"}
     for each in skipped:
-        assert re.search(r"would take about .* give a budget of", each.reason)
-        assert each.forecast_s > 0
+        effort = re.search(r"or more: give effort=(\d+)$", each.reason)[1]
+        enough = survey(
+            normed(), data(), loss=LOSS, measures=[each.measure], effort=effort
+        )
+        assert enough.outcome(each.measure).status in ("done", "refused")
 
 
-def test_what_overdraws_its_allowance_is_stopped_at_safe_points_only():
-    allowance, layer = Allowance(-1.0), nn.Linear(1, 1)
-    with deadline(allowance, grace=0.5):
+def test_numbers_of_the_batch_are_of_the_whole_batch_at_every_effort():
+    model, (x, y) = normed(), data(64)
+    result = survey(model, (x, y), loss=LOSS, effort="quick", norm_mode="batch")
+    loss = float(LOSS(model(x), y).detach())
+    assert result.number("loss")["value"] == pytest.approx(loss)
+    exact = extreme_eigenvalues(model, (x, y), loss=LOSS, norm_mode="batch")
+    top = result.number("largest_eigenvalue")
+    assert top["n_samples"] == top["of_samples"] == 64
+    assert abs(top["value"] - exact.eigenvalues[0]) <= top["error"]
+
+
+def test_a_time_limit_aborts_and_the_survey_says_incomplete():
+    model = Slow(normed(), 0.1)
+    before = state_of(model)
+    result = survey(model, data(), loss=LOSS, time_limit=0.5, progress=False)
+    assert_as_found(model, before)
+    assert result.incomplete
+    assert "density" in result.incomplete
+    for name in result.incomplete:
+        assert result.outcome(name).status == "out of time"
+        assert not len(result.outcome(name).rows)
+    assert f"INCOMPLETE: it was aborted before {result.incomplete[0]}" in str(result)
+
+
+def test_a_time_limit_stops_at_safe_points_only():
+    layer = nn.Linear(1, 1)
+    with deadline(time.perf_counter() - 1.0):
         with torch.no_grad():  # whose end is a function of torch too
             layer(torch.zeros(1))
         with pytest.raises(OutOfTimeError), opened(layer, careful=True):
@@ -168,10 +211,8 @@ def test_what_overdraws_its_allowance_is_stopped_at_safe_points_only():
         with pytest.raises(OutOfTimeError):
             safe_point()
     assert torch.is_grad_enabled()
-    with deadline(allowance, grace=2.0), opened(layer, careful=True):
+    with deadline(math.inf), opened(layer, careful=True):
         layer(torch.zeros(1))
-    with pytest.raises(OutOfTimeError):
-        allowance.check()
 
 
 def test_batch_norms_of_one_sample_are_one_loud_finding_and_the_rest_is_measured():
@@ -201,12 +242,6 @@ def test_without_a_map_measures_say_that_there_is_none():
     assert "no map could be made, for" in result.outcome("units").reason
 
 
-def test_a_part_of_the_batch_is_said():
-    x, y = data(64)
-    result = survey(normed(), (x, y), loss=LOSS, measures=["signal"], budget=1e-4)
-    assert result.number("loss")["n_samples"] < 64
-
-
 class Random(nn.Module):
     """Computes otherwise in each pass, by a count that is no part of the model."""
 
@@ -233,8 +268,10 @@ def test_a_model_that_computes_otherwise_each_time_is_said_to():
 @pytest.mark.parametrize(
     ("settings", "kind", "said"),
     [
-        ({"budget": "soon"}, ConfigError, "budget is 'soon', wanted a time above 0"),
-        ({"budget": -1}, ConfigError, "budget is -1"),
+        ({"effort": "soon"}, ConfigError, "effort is 'soon', wanted how much to"),
+        ({"effort": -1}, ConfigError, "effort is -1"),
+        ({"effort": "1min"}, ConfigError, "effort is '1min'"),
+        ({"time_limit": "soon"}, ConfigError, "time_limit is 'soon', wanted a time"),
         ({"measures": ["maps"]}, UnknownNameError, "did you mean 'map'"),
         ({"norm_mode": "train"}, UnknownNameError, "unknown norm mode 'train'"),
         ({"optimizer": "sgd"}, ConfigError, "optimizer is 'sgd'"),
@@ -250,8 +287,9 @@ def test_what_is_no_module_is_refused():
         survey(lambda x: x, data(), loss=LOSS)
 
 
-def test_budgets_are_read_as_people_write_them():
+def test_efforts_and_limits_are_read_as_people_write_them():
     assert [seconds_of(b) for b in ("1min", "1.5 h", "20", 3)] == [60, 5400, 20, 3]
+    assert [gradients_of(e) for e in ("thorough", "20", 3)] == [2000, 20, 3]
 
 
 def test_progress_is_silent_where_there_is_no_terminal(capfd):
@@ -271,8 +309,10 @@ def test_progress_says_what_runs_and_what_is_next():
     stream = Terminal()
     line = Progress(wanted=True, stream=stream)
     with line.open():
-        line.tell("map", ["signal", "units"], left_s=59.0)
-    assert "map, next signal and 1 more; 59 s of the budget left" in stream.getvalue()
+        line.announce(100, 0.5)
+        line.tell("map", ["signal", "units"])
+    assert "about 50 s: 100 gradients of 0.5 s each" in stream.getvalue()
+    assert "map, next signal and 1 more" in stream.getvalue()
 
 
 def test_dropout_is_off_and_comes_back():

@@ -84,7 +84,9 @@ MADE = {
 @pytest.mark.parametrize("name", MADE)
 def test_what_people_write_is_surveyed(name):
     subject = MADE[name]()
-    result = surveyed(subject, measures=("map", "signal", "curvature"), budget=1000)
+    result = surveyed(
+        subject, measures=("map", "signal", "curvature"), effort="thorough"
+    )
     assert result.number("loss")["value"] == pytest.approx(loss_of(subject), rel=1e-4)
     largest = result.number("largest_eigenvalue")["value"]
     assert largest == pytest.approx(by_hand(subject), rel=2e-2)
@@ -151,7 +153,7 @@ def test_an_interrupt_gives_what_is_done_and_leaves_the_model_as_found(
     before = others.state(model)
     monkeypatch.setitem(PASSES, "made", 0)
     monkeypatch.setitem(PASSES, "pressed", after)
-    result = survey(subject, budget=1000, progress=False)
+    result = survey(subject, effort="thorough", progress=False)
     assert others.same(before, others.state(model))
     assert PASSES["made"] > after
     status = [one.status for one in result.measured]
@@ -172,7 +174,7 @@ def test_a_hundred_million_parameters_fit_a_small_machine(tmp_path):
     count = sum(p.numel() for p in subject.model.parameters())
     assert count > 100_000_000
     before = {name: one.clone() for name, one in subject.model.state_dict().items()}
-    result = survey(subject, budget="4min", progress=False)
+    result = survey(subject, effort="thorough", progress=False)
     after = subject.model.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
     status = {one.measure: one.status for one in result.measured}

@@ -54,7 +54,7 @@ def test_what_is_not_finite_stays_known_in_strict_json(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": 99}, "the survey has format 99, wanted format 1: give what"),
+        ({"format": 99}, "the survey has format 99, wanted format 2: give what"),
         ({"title": 3}, "at title: Expected `str`, got `int`"),
         ({"n_parameters": True}, "at n_parameters: Expected `int`, got `bool`"),
         ({"measured": {}}, "at measured: Expected `array`, got `object`"),
@@ -113,8 +113,8 @@ rmsprop 0.004 ± 0.00…
   effective depth    0.9 ± 0.02
 → Lower the rate to 0.3 (tried: helped yes)
   UNSUPPORTED layers.1.pool: jacobian cannot differentiate it
-  not measured: rates (partial), tangent (skipped, 4 min), classifier (refused)
-  15 s of 60 s, 120 passes, seed 0"""
+  not measured: rates (partial), tangent (skipped), classifier (refused)
+  effort 400, 15 s, 120 passes, seed 0"""
 
 
 def test_a_terminal_shows_findings_before_numbers_in_25_lines():

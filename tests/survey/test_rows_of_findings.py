@@ -172,7 +172,7 @@ def tied(model, inputs, *, loss=None):
         (inputs, torch.arange(len(inputs)) % 3),
         loss=loss or nn.CrossEntropyLoss(),
         measures=("signal", "units", "tangent"),
-        progress=False,
+        effort=1000,
     )
     (rule,) = (rule for rule in RULES if rule.name == "outputs-tied")
     return rule.judge(result)
@@ -234,7 +234,7 @@ def test_outputs_of_a_narrow_head_are_tied_and_nothing_is_wrong(eight):
 
 def tangent(model, inputs, targets):
     """Survey the tangent kernel of a model."""
-    given = {"loss": nn.MSELoss(), "measures": ("tangent",), "progress": False}
+    given = {"loss": nn.MSELoss(), "measures": ("tangent",), "effort": 5000}
     return survey(model, (inputs, targets), **given)
 
 

@@ -29,7 +29,13 @@ LossName = Annotated[
         help="cross-entropy, mse, … or package.module:function or file.py:function."
     ),
 ]
-Budget = Annotated[str, typer.Option(help="Time to spend, such as 30s, 1min, 1h.")]
+Effort = Annotated[
+    str,
+    typer.Option(help="quick, normal, thorough, or a number of gradients of a batch."),
+]
+TimeLimit = Annotated[
+    str | None, typer.Option(help="Abort after this time, such as 30s, 10min, 1h.")
+]
 Html = Annotated[Path | None, typer.Option(help="Write a page to this file.")]
 JsonFile = Annotated[
     Path | None, typer.Option("--json", help="Write JSON to this file, - to print it.")
@@ -67,7 +73,8 @@ def survey(
     weights: Annotated[
         Path | None, typer.Option(help="safetensors, or a checkpoint of tensors.")
     ] = None,
-    budget: Budget = "1min",
+    effort: Effort = "normal",
+    time_limit: TimeLimit = None,
     html: Html = None,
     to_json: JsonFile = None,
     tries: Annotated[
@@ -108,13 +115,17 @@ def survey(
             batch_size=batch_size, n_batches=batches, seed=seed, device=device,
         )  # fmt: skip
         result = _surveyed(
-            subject, optimizer, budget=budget, norm_mode=norm_mode, seed=seed,
+            subject, optimizer, effort=effort, time_limit=time_limit,
+            norm_mode=norm_mode, seed=seed,
             measures=_names(measures), **({"tries": True} if tries else {}),
         )  # fmt: skip
     _write_result(result, html, to_json)
     if _is_interrupted(result):
         print_error("stopped; what was measured until then is shown")
         raise typer.Exit(130)
+    if result.incomplete:
+        print_error(f"incomplete: {result.outcome(result.incomplete[0]).reason}")
+        raise typer.Exit(124)  # as the command timeout does
     _refuse_empty(result)
 
 
@@ -127,7 +138,8 @@ def compare(
     ],
     data: Data = None,
     loss: LossName = None,
-    budget: Budget = "1min",
+    effort: Effort = "normal",
+    time_limit: TimeLimit = None,
     html: Html = None,
     to_json: JsonFile = None,
     optimizer: Optimizer = None,
@@ -140,7 +152,7 @@ def compare(
     device: Device = None,
     trust: Trust = False,
 ) -> None:
-    """Compare two networks, surveyed alike; the budget is for each."""
+    """Compare two networks, surveyed alike; effort and time limit are for each."""
     _check_files(html, to_json)
     escape_logs()
     with _stopped_in_a_sentence():
@@ -167,7 +179,8 @@ def compare(
             if isinstance(one, Survey)
             else _complete(
                 _surveyed(
-                    one, optimizer, budget=budget, norm_mode=norm_mode, seed=seed,
+                    one, optimizer, effort=effort, time_limit=time_limit,
+            norm_mode=norm_mode, seed=seed,
                     measures=_names(measures),
                 )
             )

@@ -1,7 +1,6 @@
 """Trials of advice: train with and without it, from equal seeds and batches."""
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -67,7 +66,7 @@ def try_advice(
     *,
     seeds: int = 5,
     steps: int = 30,
-    budget_s: float = 60.0,
+    effort: float = math.inf,
 ) -> tuple[Advice, ...]:
     """Try each piece of advice on a copy; sort advice that does not help last.
 
@@ -81,8 +80,8 @@ def try_advice(
         subject: Model, batches, loss and optimiser; without an optimiser, Adam.
         seeds: Number of pairs of trainings, at least 2.
         steps: Updates per training.
-        budget_s: About how many seconds the trials may take. If time is short, they
-            make fewer steps, then leave out advice.
+        effort: About how many updates the trials may make together: with few, there
+            are fewer seeds, then fewer steps, but 2 seeds and 5 steps at least.
 
     Returns:
         The advice with its trials: first what helped, last what did not help.
@@ -98,39 +97,16 @@ def try_advice(
     for each in advice:
         check_written(each)
     pool = Pool(subject.batches)
-    end = time.perf_counter() + budget_s
-    count, steps = _affordable(subject, pool, len(advice), steps, budget_s)
-    arms = [_Arm(each) for each in advice[:count]]
+    each = effort / (len(advice) + 1)
+    steps = max(int(min(steps, each / 2)), min(LEAST_STEPS, steps))
+    seeds = max(int(min(seeds, each / steps)), 2)
+    arms = [_Arm(each) for each in advice]
     start = pool.mean_loss(subject.model, subject.loss)
     ceiling = CEILING * max(start, 1.0) if math.isfinite(start) else 1e6
     for seed in range(seeds if arms else 0):
-        if seed >= 2 and time.perf_counter() > end:
-            break
         _run_seed(arms, subject, pool, seed, steps, (start, ceiling))
     tried = [replace(arm.advice, trial=_judged(arm, steps)) for arm in arms]
-    return tuple(sorted((*tried, *advice[count:]), key=_place))
-
-
-def _affordable(
-    subject: Treatable, pool: Pool, count: int, steps: int, budget_s: float
-) -> tuple[int, int]:
-    """Return how many pieces of advice, and steps, fit the time with two seeds.
-
-    A step is timed on a copy. First steps are reduced, then advice from the end.
-    """
-    patient = copied(subject.model, subject.optimizer)
-    try:
-        _loss_after(patient, pool, subject.loss, seed=0, steps=1)
-    except (ValueError, RuntimeError):  # so that its steps cannot be timed
-        return count, min(LEAST_STEPS, steps)
-    start = time.perf_counter()
-    _loss_after(patient, pool, subject.loss, seed=0, steps=1)
-    each_s = 2 * (time.perf_counter() - start)
-    few = min(LEAST_STEPS, steps)
-    trainings = int(budget_s / max(few * each_s, 1e-9)) - 1
-    count = min(count, max(trainings, 0))
-    most = int(budget_s / max((count + 1) * each_s, 1e-9))
-    return count, max(min(steps, most), few)
+    return tuple(sorted(tried, key=_place))
 
 
 def _why(arm: _Arm) -> str:

@@ -32,7 +32,7 @@ def compare(
 ) -> Comparison:
     """Compare two models, or two surveys.
 
-    Models are surveyed first, both with the same batches, seed and budget.
+    Models are surveyed first, both with the same batches, seed and effort.
 
     Args:
         before: A survey, or a model (or a subject from ``subject_of``).
@@ -41,7 +41,7 @@ def compare(
         optimizers: The optimiser of each model.
         seed: Seed of all random numbers in the surveys.
         settings: Further arguments of :func:`theodolite.survey.survey`, such as
-            ``loss`` and ``budget``.
+            ``loss`` and ``effort``.
 
     Returns:
         Differences of all numbers that both have, with intervals, and the findings
@@ -142,5 +142,5 @@ def _caveats(before: Survey, after: Survey) -> Iterator[str]:
     if short:
         yield (
             f"Only one of the two was measured in full by {', '.join(short)}: survey "
-            "both with the budget that it takes."
+            "both with the effort that it takes."
         )

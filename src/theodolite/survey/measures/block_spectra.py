@@ -11,7 +11,7 @@ from theodolite.instruments import SingularValues, singular_values
 
 from .by_block import spread_out
 from .charting import Stretch
-from .contract import Allowance, Found, Measure, number
+from .contract import Found, Measure, number
 from .marked import Marked
 from .site import Site
 
@@ -31,7 +31,7 @@ class JacobianMeasure(Measure):
     """
 
     name: ClassVar = "jacobian"
-    weight: ClassVar = 5.0
+    share: ClassVar = 0.14
 
     def refusal(self, site: Site) -> str:
         """Refuse a model without blocks."""
@@ -41,11 +41,11 @@ class JacobianMeasure(Measure):
             )
         return ""
 
-    def forecast(self, site: Site) -> float:
-        """Return the seconds of products with all blocks on few samples."""
-        return _seconds(site, min(2, site.samples), _STEPS[-1])
+    def least(self, site: Site) -> float:
+        """Return the gradients of few products with all blocks."""
+        return _cost(site, _STEPS[-1])
 
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield the whole network, and blocks spread over the depth."""
         stretches = [s for s in site.chart.stretches if _is_real(site, s.entry)]
         ends = stretches[0].entry, stretches[-1].output
@@ -53,9 +53,9 @@ class JacobianMeasure(Measure):
         # The whole network first if it has few outputs: then it is exact and quick.
         place = 0 if _method(site, ends, 2) == "dense" else len(spans)
         spans.insert(place, ("whole", None, *ends))
-        samples, steps = _fitting(site, allowance)
+        samples = min(_SAMPLES, site.samples)
+        steps = next(s for s in _STEPS if _cost(site, s) <= gradients)
         for name, depth, entry, output in spans:
-            allowance.check()
             labels = {"block": name, "depth": depth, "n_samples": samples}
             try:
                 yield from _block(site, (entry, output), samples, steps, labels)
@@ -82,20 +82,9 @@ def _method(
     return "dense" if few else "auto"
 
 
-def _seconds(site: Site, samples: int, steps: int) -> float:
-    """Return the time of two gradients per step, over all blocks and the whole."""
-    return 4 * (steps + 2) * site.gradient_s(samples)
-
-
-def _fitting(site: Site, allowance: Allowance) -> tuple[int, int]:
-    """Return how many samples and steps fit the time; samples are reduced first."""
-    samples = min(_SAMPLES, site.samples)
-    while samples > 2 and _seconds(site, samples, _STEPS[-1]) > allowance.left():
-        samples //= 2
-    for steps in _STEPS:
-        if _seconds(site, samples, steps) <= allowance.left():
-            return samples, steps
-    return samples, _STEPS[-1]
+def _cost(site: Site, steps: int) -> float:
+    """Return two gradients per step, over all blocks and over the whole."""
+    return 4 * (steps + 2) * site.gradients(min(_SAMPLES, site.samples))
 
 
 def _block(

@@ -3,22 +3,27 @@
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, TypeVar
 
-from theodolite.instruments import extreme_eigenvalues, trace
+from theodolite.instruments import Hessian, extreme_eigenvalues, trace
 
-from .contract import Allowance, Found, Measure, number
-from .curvature import FEW, TOLERANCE, error_of, samples_for
-from .metered import Metered
-from .site import Site
+from .contract import Found, Measure, number
+from .curvature import TOLERANCE, error_of
+from .metered import Counted
+from .site import PRODUCT, Site
 
 T = TypeVar("T")
 _PRODUCTS = 6
+# Gradients of one block: its largest eigenvalue, then its trace.
+_EACH = 2 * _PRODUCTS * PRODUCT
 
 
 class BlockCurvatureMeasure(Measure):
-    """Largest eigenvalue and trace of the Hessian's diagonal block of each block."""
+    """Largest eigenvalue and trace of the Hessian's diagonal block of each block.
+
+    If the effort is small, only some blocks are measured, spread over the depth.
+    """
 
     name: ClassVar = "block_curvature"
-    weight: ClassVar = 4.0
+    share: ClassVar = 0.07
 
     def refusal(self, site: Site) -> str:
         """Refuse a model without blocks that have parameters."""
@@ -28,28 +33,25 @@ class BlockCurvatureMeasure(Measure):
             )
         return ""
 
-    def forecast(self, site: Site) -> float:
-        """Return the seconds of a few products for a third of the blocks."""
-        blocks = max(len(site.chart.stretches) / 3, 1)
-        return 2 * _PRODUCTS * blocks * site.product_s(min(FEW, site.samples))
+    def least(self, site: Site) -> float:
+        """Return the gradients of a third of the blocks."""
+        return _EACH * max(len(site.chart.stretches) / 3, 1)
 
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield both numbers of each block, in an order spread over the depth."""
         held = {n for n, p in site.model.named_parameters() if p.requires_grad}
         stretches = [
             (s, [n for n in s.parameters if n in held]) for s in site.chart.stretches
         ]
         stretches = [(s, names) for s, names in stretches if names]
-        products = 2 * _PRODUCTS * max(len(stretches), 1)
-        samples = samples_for(site, 0.9 * allowance.left(), products)
-        with site.hessian(samples) as hessian:
-            for stretch, names in spread_out(stretches):
-                allowance.check()
-                operator = Metered(hessian[names], allowance, site)
+        stretches = spread_out(stretches)[: int(gradients / _EACH)]
+        with Hessian(site.on(site.samples)) as hessian:
+            for stretch, names in stretches:
+                operator = Counted(hessian[names], site)
                 labels = {
                     "block": stretch.block.name,
                     "depth": stretch.block.index,
-                    "n_samples": samples,
+                    "n_samples": site.samples,
                 }
                 top = extreme_eigenvalues(
                     operator,

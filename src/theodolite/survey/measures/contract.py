@@ -1,4 +1,4 @@
-"""What a measure is: a name, a forecast, and rows that come one by one."""
+"""What a measure is: a name, a share of the effort, and rows that come one by one."""
 
 import time
 from abc import ABC, abstractmethod
@@ -13,52 +13,22 @@ Found = dict[str, Any]
 
 
 class OutOfTimeError(BaseException):
-    """The time limit of a measure is reached; its rows so far are kept.
+    """The time limit of the survey is reached.
 
     Not an ``Exception``, so that ``except Exception`` does not take it for a failure
     of the model.
     """
 
 
-class Allowance:
-    """A time limit of a measure, counted from when this object was made.
-
-    Example:
-        >>> allowance = Allowance(0.0)
-        >>> allowance.left() <= 0
-        True
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._end = time.perf_counter() + seconds
-
-    def left(self) -> float:
-        """Return the seconds left, negative after the limit."""
-        return self._end - time.perf_counter()
-
-    def check(self) -> None:
-        """Stop the measure if nothing is left.
-
-        Raises:
-            OutOfTimeError: No time is left.
-        """
-        if self.left() <= 0:
-            raise OutOfTimeError
-
-
-def deadline(allowance: Allowance, *, grace: float) -> StopCheck:
-    """Stop the code inside at a safe point if it exceeds its time limit by ``grace``.
-
-    Measures check their limit themselves; this stops instruments that they call.
+def deadline(end: float) -> StopCheck:
+    """Abort the code inside at the first safe point after the end.
 
     Args:
-        allowance: Time limit of the measure.
-        grace: Seconds beyond the limit that are tolerated.
+        end: Time of ``time.perf_counter``.
     """
 
     def check() -> None:
-        if allowance.left() < -grace:
+        if time.perf_counter() > end:
             raise OutOfTimeError
 
     return StopCheck(check)
@@ -67,31 +37,36 @@ def deadline(allowance: Allowance, *, grace: float) -> StopCheck:
 class Measure(ABC):
     """One of the survey's measures; subclasses are final.
 
-    Rows are yielded as soon as they are measured, so that they are kept when time is up
-    or the user interrupts.
+    What it computes follows from the model, the data and the effort: it never reads the
+    clock, and no other measure changes its numbers.
 
     Attributes:
         name: Name of the measure.
-        weight: Share of the budget that it may use, relative to other measures.
-        essential: Whether it runs even with the smallest budget.
+        share: Share of the effort that it may use. It is 0 if the one gradient pass
+            that all measures share has all that it needs.
     """
 
     name: ClassVar[str]
-    weight: ClassVar[float] = 1.0
-    essential: ClassVar[bool] = False
+    share: ClassVar[float] = 0.0
 
     def refusal(self, site: Site) -> str:
         """Return in a sentence why it cannot measure this model, or an empty string."""
         del site
         return ""
 
-    @abstractmethod
-    def forecast(self, site: Site) -> float:
-        """Return the seconds of the smallest part that is still useful."""
+    def least(self, site: Site) -> float:
+        """Return the gradients of the smallest part that is still useful."""
+        del site
+        return 0.0
 
     @abstractmethod
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
-        """Measure; a row has a quantity, a value, an error and labels."""
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
+        """Measure; a row has a quantity, a value, an error and labels.
+
+        Args:
+            site: The model, opened.
+            gradients: About how much may be computed.
+        """
 
 
 def number(

@@ -1,88 +1,111 @@
 """Ends and trace of the Hessian's spectrum."""
 
+import math
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from theodolite.core import Status
 from theodolite.instruments import (
     ExtremeEigenvalues,
+    Hessian,
     Operator,
     extreme_eigenvalues,
     trace,
 )
 
-from .contract import Allowance, Found, Measure, number
-from .metered import Metered
-from .site import Site
+from ..records.outcomes import NOT_RESOLVED
+from .contract import Found, Measure, number
+from .metered import Counted
+from .site import PRODUCT, Site
 
-# Fewer products say little about the largest eigenvalue, more hardly improve it.
-FEWEST, MOST = 5, 60
-# With fewer samples, batch statistics and so the Hessian would differ too much.
-FEW = 8
+# Fewest and most products: fewer say little, more hardly improve the result.
+FEWEST, _MOST, _MOST_TRACED = 5, 200, 60
 TOLERANCE = 0.01
 # Error of an eigenvalue that did not converge, in multiples of its residual.
 _UNSURE = 2.0
 # Up to this number of parameters a full matrix is cheap.
 _DENSE = 128
-# Least number of products for the trace.
-_TRACED = 6
+# Least number of products for the trace, and the part of all products for the ends.
+_TRACED, _ENDS = 6, 0.7
 
 
 class CurvatureMeasure(Measure):
-    """Largest and smallest eigenvalue of the loss Hessian, and its trace.
+    """Largest and smallest eigenvalue of the loss Hessian of the batch, and its trace.
 
-    If a batch takes longer than the time limit, only its first samples are used, and
-    ``n_samples`` of the rows says how many. The error of a converged eigenvalue is a
-    bound that holds with probability 99 %; otherwise it is twice the residual.
+    The error of a converged eigenvalue is a bound that holds with probability 99 %;
+    otherwise it is twice the residual. An eigenvalue that did not converge and whose
+    error bar includes zero is not resolved; ``needs_effort`` is the effort to try.
     """
 
     name: ClassVar = "curvature"
-    weight: ClassVar = 20.0
+    share: ClassVar = 0.34
 
-    def forecast(self, site: Site) -> float:
-        """Return the seconds of a few products with few samples."""
-        return (FEWEST + 3) * site.product_s(min(FEW, site.samples))
+    def least(self, site: Site) -> float:
+        """Return the gradients of a few products."""
+        return PRODUCT * (FEWEST + 3)
 
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
-        """Yield both ends, then the trace if time is left."""
-        samples = samples_for(site, 0.8 * allowance.left(), FEWEST + 3)
-        labels = {"n_samples": samples}
-        with site.hessian(samples) as hessian:
-            operator = Metered(hessian, allowance, site)
-            each = operator.warmed()
-            ends = ends_of(operator, site, 0.7 * allowance.left() / each)
-            site.leading = ends, samples
-            yield from _ends(ends, labels)
-            yield from _trace(operator, site, allowance.left() / each, labels)
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
+        """Yield both ends, then the trace if enough products are left for it."""
+        labels = {"n_samples": site.samples}
+        with Hessian(site.on(site.samples)) as hessian:
+            operator = Counted(hessian, site)
+            yield from _ends(site, leading_of(site, operator), labels)
+            products = int((1 - _ENDS) * gradients / PRODUCT)
+            yield from _trace(operator, site, products, labels)
 
 
-def samples_for(site: Site, seconds: float, products: int) -> int:
-    """Return how many samples to use, so that these products fit the time."""
-    samples = site.samples
-    while samples > FEW and products * site.product_s(samples) > seconds:
-        samples = max(samples // 2, FEW)
-    return samples
+def leading_of(site: Site, operator: Operator) -> ExtremeEigenvalues:
+    """Return the ends of the Hessian's spectrum, computed once for all measures.
+
+    Args:
+        site: Holds them once they are measured.
+        operator: The Hessian of the whole batch.
+    """
+    if site.leading is None:
+        gradients = _ENDS * CurvatureMeasure.share * site.effort
+        site.leading = ends_of(operator, site, gradients)
+    return site.leading
 
 
-def ends_of(operator: Operator, site: Site, fitting: float) -> ExtremeEigenvalues:
-    """Return the largest and smallest eigenvalue, by as many products as fit."""
+def ends_of(operator: Operator, site: Site, gradients: float) -> ExtremeEigenvalues:
+    """Return the largest and smallest eigenvalue, by products for this effort."""
     dense = operator.shape[1] if operator.shape[1] <= _DENSE else 0
     return extreme_eigenvalues(
         operator,
         ends="both",
         tol=TOLERANCE,
         stop="value",
-        max_matvecs=max(FEWEST, min(MOST, int(fitting)), dense),
+        max_matvecs=max(FEWEST, min(_MOST, int(gradients / PRODUCT)), dense),
         seed=site.seed,
         graph_error=site.graph_error,
     )
 
 
-def _ends(ends: ExtremeEigenvalues, labels: dict[str, int]) -> Iterator[Found]:
-    facts = {**labels, "rank": 0, "status": str(ends.status)}
-    yield number("largest_eigenvalue", ends.eigenvalues[0], error_of(ends), **facts)
-    error = ends.smallest_errors[0]
-    error *= 1.0 if ends.smallest_statuses[0].trusted else _UNSURE
-    yield number("smallest_eigenvalue", ends.smallest[0], error, **facts)
+def _ends(
+    site: Site, ends: ExtremeEigenvalues, labels: dict[str, int]
+) -> Iterator[Found]:
+    low = float(ends.smallest_errors[0])
+    low *= 1.0 if ends.smallest_statuses[0].trusted else _UNSURE
+    for quantity, value, error, status in (
+        ("largest_eigenvalue", ends.eigenvalues[0], error_of(ends), ends.statuses[0]),
+        ("smallest_eigenvalue", ends.smallest[0], low, ends.smallest_statuses[0]),
+    ):
+        facts = {**labels, "rank": 0, "status": str(status)}
+        if status is Status.MAX_MATVECS and not abs(value) > error:
+            yield not_resolved(site, quantity, **facts)
+        else:
+            yield number(quantity, value, error, **facts)
+
+
+def not_resolved(site: Site, quantity: str, **labels: Any) -> Found:
+    """Return a row for a number whose error bar includes zero, with what to try.
+
+    More effort helps if it was products that ran out: four times as many, by choice.
+    """
+    facts: dict[str, Any] = {**labels, "nonfinite": NOT_RESOLVED}
+    if labels.get("status") == str(Status.MAX_MATVECS):
+        facts["needs_effort"] = round(4 * site.effort)
+    return number(quantity, math.nan, **facts)
 
 
 def error_of(ends: ExtremeEigenvalues) -> float:
@@ -97,13 +120,13 @@ def error_of(ends: ExtremeEigenvalues) -> float:
 
 
 def _trace(
-    operator: Operator, site: Site, fitting: float, labels: dict[str, int]
+    operator: Operator, site: Site, products: int, labels: dict[str, int]
 ) -> Iterator[Found]:
     size = operator.shape[1]
     dense = size if size <= _DENSE else 0
-    if fitting < _TRACED and not dense:
+    if products < _TRACED and not dense:
         return
-    products = max(min(MOST, int(fitting)), dense, _TRACED)
+    products = max(min(_MOST_TRACED, products), dense)
     reading = trace(operator, max_matvecs=products, seed=site.seed)
     error = reading.trace_error + site.graph_error * abs(reading.trace)
     yield number("trace", reading.trace, error, **labels)

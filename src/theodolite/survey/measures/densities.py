@@ -5,12 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from theodolite.instruments import SpectralDensity, spectral_density
+from theodolite.instruments import Hessian, SpectralDensity, spectral_density
 
-from .contract import Allowance, Found, Measure, number
-from .curvature import FEW, samples_for
-from .metered import Metered
-from .site import Site
+from .contract import Found, Measure, number
+from .metered import Counted
+from .site import PRODUCT, Site
 
 _STEPS, _MOST_STEPS, _MOST_PROBES = 12, 48, 4
 _POINTS = 96
@@ -26,20 +25,19 @@ class DensityMeasure(Measure):
     """
 
     name: ClassVar = "density"
-    weight: ClassVar = 4.0
+    share: ClassVar = 0.06
 
-    def forecast(self, site: Site) -> float:
-        """Return the seconds of one random start on few samples."""
-        return 1.5 * _STEPS * site.product_s(min(FEW, site.samples))
+    def least(self, site: Site) -> float:
+        """Return the gradients of one random start."""
+        return PRODUCT * _STEPS
 
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield the density on a grid, then the shares."""
-        samples = samples_for(site, 0.6 * allowance.left(), _STEPS + 3)
-        with site.hessian(samples) as hessian:
-            operator = Metered(hessian, allowance, site)
-            fitting = int(0.7 * allowance.left() / operator.warmed())
-            steps = max(_STEPS, min(_MOST_STEPS, fitting))
-            probes = max(1, min(_MOST_PROBES, fitting // steps))
+        products = int(gradients / PRODUCT)
+        steps = max(_STEPS, min(_MOST_STEPS, products))
+        probes = max(1, min(_MOST_PROBES, products // steps))
+        with Hessian(site.on(site.samples)) as hessian:
+            operator = Counted(hessian, site)
             size = hessian.shape[1]
             dense = size <= _DENSE
             density = spectral_density(
@@ -49,7 +47,7 @@ class DensityMeasure(Measure):
                 grid=_POINTS,
                 seed=site.seed,
             )
-        labels = {"n_samples": samples, "status": str(density.status)}
+        labels = {"n_samples": site.samples, "status": str(density.status)}
         for place, node in enumerate(density.grid):
             point = {"node": float(node), **labels}
             value, error = density.density[place], density.density_error[place]

@@ -1,12 +1,12 @@
 """The gradient of the loss on some samples."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from theodolite.core import Exclusive, NormMode
+from theodolite.core import Exclusive
 from theodolite.instruments import (
     Batch,
-    Loss,
+    Problem,
     apply_norm_mode,
     evaluate,
     opened,
@@ -20,15 +20,14 @@ def settle(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def flat_gradient(
-    model: nn.Module, batch: Batch, *, loss: Loss, norm_mode: NormMode
-) -> Tensor:
+def flat_gradient(problem: Problem, batch: Batch) -> Tensor:
     """Return the gradient by all parameters that require one, as one vector."""
+    model = problem.model
     with Exclusive(), opened(model, careful=False) as before:
         leaves = [p for p in model.parameters() if p.requires_grad]
         before.lend_buffers()
-        apply_norm_mode(model, norm_mode, lambda: run_model(model, batch))
-        value = evaluate(model, batch, loss)
+        apply_norm_mode(model, problem.mode, lambda: run_model(model, batch))
+        value = evaluate(model, batch, problem.criterion)
         grads = torch.autograd.grad(value, leaves, allow_unused=True)
     pairs = zip(leaves, grads, strict=True)
     flat = [(torch.zeros_like(p) if g is None else g).reshape(-1) for p, g in pairs]

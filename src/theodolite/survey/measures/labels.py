@@ -10,11 +10,12 @@ from torch import Tensor
 from theodolite.core import TheodoliteError
 from theodolite.instruments import classifier_norms, collapse, samples_in
 
-from .contract import Allowance, Found, Measure, number
+from .contract import Found, Measure, number
 from .site import Site, targets_in
 
-# Cost in gradients of norms, which try each layer's scale, and of collapse.
-_PASSES = 16
+# Gradients per batch of norms, which try each layer's scale, and of collapse; these
+# are forward passes.
+_PASSES = 6
 _SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 
@@ -22,7 +23,7 @@ class ClassifierMeasure(Measure):
     """Error rate, product and list of layer norms, margins, NC1 to NC4."""
 
     name: ClassVar = "classifier"
-    weight: ClassVar = 2.0
+    share: ClassVar = 0.06
 
     def refusal(self, site: Site) -> str:
         """Require real labels, not made-up ones, one per sample."""
@@ -35,39 +36,27 @@ class ClassifierMeasure(Measure):
             return f"the targets are {kind}: give one class index per sample"
         return ""
 
-    def forecast(self, site: Site) -> float:
-        """Return the seconds of passes of some samples."""
-        return _PASSES * site.gradient_s(min(8, site.samples))
+    def least(self, site: Site) -> float:
+        """Return the gradients of one batch."""
+        return _PASSES
 
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield norms and margins, then collapse."""
-        batches, labels = _fitting(site, allowance)
+        count = min(int(gradients / _PASSES), len(site.batches))
+        batches = [site.batches[place] for place in range(count)]
+        n_samples = sum(samples_in(batch) or 1 for batch in batches)
+        labels = {"n_samples": n_samples, "of_samples": site.all_samples}
         given: dict[str, Any] = {"norm_mode": site.norm_mode, "outputs": site.outputs}
         try:
             reading = classifier_norms(site.model, batches, **given)
             yield from ({**row, **labels} for row in _norm_rows(reading))
         except TheodoliteError as refused:
             site.unsupported.append(f"the classifier's norms: {refused}")
-        allowance.check()
         try:
             reading = collapse(site.model, batches, **given)
             yield from ({**row, **labels} for row in _collapse_rows(reading))
         except TheodoliteError as refused:
             site.unsupported.append(f"neural collapse: {refused}")
-
-
-def _fitting(site: Site, allowance: Allowance) -> tuple[Any, dict[str, int]]:
-    """Return as much data as fits the time, and its sample counts as labels."""
-    each = _PASSES * site.gradient_s(site.samples)
-    if each > allowance.left():
-        few = site.samples
-        while few > 8 and _PASSES * site.gradient_s(few) > allowance.left():
-            few //= 2
-        return site.first(few), {"n_samples": few, "of_samples": site.samples}
-    count = max(1, int(allowance.left() / max(each, 1e-9)))
-    read = [site.batches[place] for place in range(min(count, len(site.batches)))]
-    n_samples = sum(samples_in(batch) or 1 for batch in read)
-    return read, {"n_samples": n_samples, "of_samples": site.all_samples}
 
 
 def _norm_rows(reading: Any) -> Iterator[Found]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from theodolite.anatomy import Span
 
 from .charting import Stretch
-from .contract import Allowance, Found, Measure, number
+from .contract import Found, Measure, number
 from .site import Site
 
 
@@ -20,13 +20,8 @@ class MapMeasure(Measure):
     """
 
     name: ClassVar = "map"
-    essential: ClassVar = True
 
-    def forecast(self, site: Site) -> float:
-        """Return the seconds of one gradient, estimated from a small pass."""
-        return 4 * site.forward_s * site.samples
-
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield counts, then gains by depth."""
         chart = site.chart
         yield number("n_additions", len(chart.anatomy.additions), 0.0)

@@ -1,53 +1,36 @@
-"""Operators with a time limit, and preconditioned operators."""
+"""Operators whose passes are counted, and preconditioned operators."""
 
-import time
-
-import torch
 from torch import Tensor
 
 from theodolite.core import NormMode
 from theodolite.instruments import Operator
 
-from .contract import Allowance
 from .site import Site
 
 _ROUNDINGS = 10.0
 
 
-class Metered(Operator):
-    """An operator that stops between products when its time limit is reached.
+class Counted(Operator):
+    """An operator whose products count as passes of the survey.
 
     Its products are not compared with float64 again: ten times ``Site.graph_error``,
     which was measured on one product, bounds the rounding of all, by choice.
 
     Args:
         inner: The operator.
-        allowance: Time limit of its products.
         site: Counts the passes.
     """
 
-    def __init__(self, inner: Operator, allowance: Allowance, site: Site) -> None:
-        self._inner, self._allowance, self._site = inner, allowance, site
-        self.shape, self.torch_dtype, self.device = (
-            inner.shape,
-            inner.torch_dtype,
-            inner.device,
-        )
+    def __init__(self, inner: Operator, site: Site) -> None:
+        self._inner, self._site = inner, site
+        self.shape, self.device = inner.shape, inner.device
+        self.torch_dtype = inner.torch_dtype
         self.symmetric = inner.symmetric
         self.norm_mode: NormMode = getattr(inner, "norm_mode", site.norm_mode)
         self._largest = 0.0
 
-    def warmed(self) -> float:
-        """Build the graph by one product, and return the seconds of a Lanczos step."""
-        vector = torch.ones(self.shape[1], dtype=self.torch_dtype, device=self.device)
-        self.matvec(vector)
-        start = time.perf_counter()
-        self.matvec(vector)
-        return time.perf_counter() - start + self._site.pace.step
-
     def _matvec(self, vector: Tensor) -> Tensor:
-        """Multiply one vector, if there is time."""
-        self._allowance.check()
+        """Multiply one vector."""
         self.passes += 1
         self._site.passes += 1
         product = self._inner.matvec(vector)

@@ -11,15 +11,13 @@ References:
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from theodolite.instruments import Batch, samples_in, slice_batch
 
-from .contract import Allowance
-from .gradients import flat_gradient
 from .site import Site
 
 PARTS = 8
@@ -27,31 +25,17 @@ PARTS = 8
 _PIECE = 2**18
 
 
-def parts_of(site: Site, seconds: float) -> list[Batch]:
-    """Return equal parts of the data: batches if there are several, else pieces."""
-    several = len(site.batches) >= 4 and site.gradient_s(4 * site.samples) <= seconds
-    if several:
-        fitting = int(seconds / max(site.gradient_s(site.samples), 1e-9))
-        count = max(4, min(PARTS, len(site.batches), fitting))
+def parts_of(site: Site, gradients: float) -> list[Batch]:
+    """Return equal parts of the data: batches if enough are affordable, else pieces."""
+    if min(len(site.batches), gradients) >= 4:
+        count = min(PARTS, len(site.batches), int(gradients))
         batches = [site.batches[place] for place in range(count)]
-        sizes = [samples_in(batch) for batch in batches]
-        return [b for b, s in zip(batches, sizes, strict=True) if s == sizes[0]]
-    samples = site.fitting(seconds / max(site.gradient_s(1), 1e-9), least=8)
-    count = min(PARTS, samples // 2)
-    size = samples // max(count, 1)
+        return [b for b in batches if samples_in(b) == samples_in(batches[0])]
+    count = min(PARTS, site.samples // 2)
+    size = site.samples // max(count, 1)
     if count < 2 or samples_in(site.batch) is None:
         return []
     return [slice_batch(site.batch, k * size, (k + 1) * size) for k in range(count)]
-
-
-def gradients_of(
-    site: Site, parts: Sequence[Batch], allowance: Allowance
-) -> Iterator[Tensor]:
-    """Yield the flat gradient of each part."""
-    for part in parts:
-        allowance.check()
-        site.passes += 1
-        yield flat_gradient(site.model, part, loss=site.loss, norm_mode=site.norm_mode)
 
 
 def products_of(gradients: Sequence[Tensor]) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from .contract import Allowance, Found, Measure, number
+from .contract import Found, Measure, number
 from .gauges import NormIntake
 from .site import Site
 
@@ -36,11 +36,7 @@ class NormsMeasure(Measure):
             )
         return ""
 
-    def forecast(self, site: Site) -> float:
-        """Return 0: the gradient pass has measured them already."""
-        return 0.0
-
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield the numbers of each layer."""
         modules = dict(site.model.named_modules())
         for name, intake in site.sounding.norms.items():

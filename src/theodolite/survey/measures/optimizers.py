@@ -9,7 +9,7 @@ from theodolite.anatomy import Call, Recording
 from theodolite.core import NormMode
 
 from .charting import RESHAPING, fed_by_inputs, weights_behind
-from .contract import Allowance, Found, Measure, number
+from .contract import Found, Measure, number
 from .site import Site
 
 # Operators that return their input, possibly reshaped or shifted.
@@ -28,7 +28,6 @@ class OptimizerMeasure(Measure):
     """
 
     name: ClassVar = "optimizer"
-    weight: ClassVar = 0.2
 
     def refusal(self, site: Site) -> str:
         """Refuse if no optimiser was given."""
@@ -36,11 +35,7 @@ class OptimizerMeasure(Measure):
             return "no optimiser was given: pass optimizer=… to have it looked at"
         return ""
 
-    def forecast(self, site: Site) -> float:
-        """Return 0: nothing is computed."""
-        return 0.0
-
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield the settings in use, then the parameters left out."""
         assert site.optimizer is not None
         groups = site.optimizer.param_groups

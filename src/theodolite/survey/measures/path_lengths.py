@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from theodolite.paths import path_ensemble
 
-from .contract import Allowance, Found, Measure, number
+from .contract import Found, Measure, number
 from .site import Site
 
 _LEAST, _MOST = 2, 16
@@ -19,7 +19,7 @@ class PathsMeasure(Measure):
     """
 
     name: ClassVar = "paths"
-    weight: ClassVar = 2.0
+    share: ClassVar = 0.05
 
     def refusal(self, site: Site) -> str:
         """Refuse a model without residual additions."""
@@ -29,15 +29,15 @@ class PathsMeasure(Measure):
             )
         return ""
 
-    def forecast(self, site: Site) -> float:
-        """Return the seconds for few samples."""
-        return _seconds(site, min(_LEAST, site.samples))
+    def least(self, site: Site) -> float:
+        """Return the gradients for few samples."""
+        return _cost(site, min(_LEAST, site.samples))
 
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield the energies of the output's paths and the effective depth."""
         samples = min(_LEAST, site.samples)
         while 2 * samples <= min(_MOST, site.samples):
-            if _seconds(site, 2 * samples) > allowance.left():
+            if _cost(site, 2 * samples) > gradients:
                 break
             samples *= 2
         paths = path_ensemble(
@@ -59,7 +59,7 @@ class PathsMeasure(Measure):
         yield number("n_branches", len(paths.gain), 0.0, **labels)
 
 
-def _seconds(site: Site, samples: int) -> float:
-    """Return the expected time: about two gradients per branch, in float64."""
+def _cost(site: Site, samples: int) -> float:
+    """Return about two gradients per branch, in float64."""
     branches = len(site.chart.anatomy.additions) + 2
-    return 2 * branches * site.gradient_s(samples)
+    return 2 * branches * site.gradients(samples)

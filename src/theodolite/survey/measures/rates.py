@@ -5,19 +5,25 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from torch import Tensor
-from torch.nn import Parameter
 
-from theodolite.instruments import ExtremeEigenvalues, Hessian, Operator, samples_in
+from theodolite.instruments import (
+    Batch,
+    ExtremeEigenvalues,
+    Hessian,
+    Operator,
+    samples_in,
+)
 
 from ..records.outcomes import NOT_RESOLVED
-from .contract import Allowance, Found, Measure, number
-from .curvature import FEW, FEWEST, ends_of, error_of, samples_for
+from .contract import Found, Measure, number
+from .curvature import FEWEST, ends_of, error_of, leading_of, not_resolved
+from .gradients import flat_gradient
 from .in_use import InUse, bound_of, in_use, kind_of
-from .metered import Metered, Preconditioned
-from .noise_scale import gradients_of, noise_scale, parts_of, products_of
+from .metered import Counted, Preconditioned
+from .noise_scale import PARTS, noise_scale, parts_of, products_of
 from .preconditioner import scales_of
 from .signal_by_depth import zero_gradient_rows
-from .site import Site
+from .site import PRODUCT, Site
 
 
 class RatesMeasure(Measure):
@@ -31,72 +37,54 @@ class RatesMeasure(Measure):
     gradient is added to the curvature. A noise scale without a finite error is not
     resolved.
 
-    ``rate_over_stable`` is measured if the whole batch was used and has curvature:
-    the largest eigenvalue of $D^{1/2} H D^{1/2}$ with $D$ each parameter's rate over
-    its own bound, and over $P$, 0 for parameters that the optimiser does not hold. See
+    ``rate_over_stable`` is measured if the batch has curvature: the largest eigenvalue
+    of $D^{1/2} H D^{1/2}$ with $D$ each parameter's rate over its own bound, and over
+    $P$, 0 for parameters that the optimiser does not hold. See
     :mod:`~theodolite.survey.measures.in_use`.
     """
 
     name: ClassVar = "rates"
-    weight: ClassVar = 5.0
+    share: ClassVar = 0.18
 
-    def forecast(self, site: Site) -> float:
-        """Return the seconds of a gradient, and of Lanczos unless it has run."""
-        few = min(FEW, site.samples)
-        run = 0.0 if site.leading else (FEWEST + 2) * site.product_s(few)
-        return run + 2 * site.gradient_s(few)
+    def least(self, site: Site) -> float:
+        """Return the gradients of the noise scale and of a few products."""
+        return site.gradients(site.samples // PARTS) * PARTS + PRODUCT * (FEWEST + 2)
 
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield the noise scale, plain rates, adaptive rates, and the rate in use."""
         yield from zero_gradient_rows(site)
-        yield from _noise_rows(site, allowance, 0.25 * allowance.left())
-        if site.leading is not None:
-            yield from _plain_rows(site)
-        samples = samples_for(site, 0.9 * allowance.left(), FEWEST + 2)
-        with site.hessian(samples) as hessian:
-            if site.leading is None:
-                plain = Metered(hessian, allowance, site)
-                fitting = 0.4 * allowance.left() / plain.warmed()
-                site.leading = ends_of(plain, site, fitting), samples
-                yield from _plain_rows(site)
-            parameters = {n: site.model.get_parameter(n) for n in hessian.names}
-            yield from _scaled_rows(site, hessian, allowance, samples, parameters)
-
-
-def _plain_rows(site: Site) -> Iterator[Found]:
-    assert site.leading is not None
-    top, samples = site.leading
-    for name in ("gd", "momentum"):
-        yield from _rate_rows(site, name, top, {"n_samples": samples})
+        parts = parts_of(site, 0.25 * gradients)
+        yield from _noise_rows(site, parts)
+        gradients -= sum(site.gradients(samples_in(part) or 1) for part in parts)
+        with Hessian(site.on(site.samples)) as hessian:
+            top = leading_of(site, Counted(hessian, site))
+            for name in ("gd", "momentum"):
+                yield from _rate_rows(site, name, top, {"n_samples": site.samples})
+            yield from _scaled_rows(site, hessian, top, gradients)
 
 
 def _scaled_rows(
-    site: Site,
-    hessian: Hessian,
-    allowance: Allowance,
-    samples: int,
-    parameters: dict[str, Parameter],
+    site: Site, hessian: Hessian, plain: ExtremeEigenvalues, gradients: float
 ) -> Iterator[Found]:
     """Yield stable rates of adaptive optimisers, and compare the rate in use."""
+    parameters = {n: site.model.get_parameter(n) for n in hessian.names}
     use = in_use(site.optimizer, parameters)
     scales, source = scales_of(site.optimizer, parameters, site.sounding.gradients)
-    fewest = min(samples, site.sounding.samples) if "gradient" in source else samples
-    labels = {"n_samples": fewest, "preconditioner": source}
+    labels = {"n_samples": site.samples}
     apart = use is not None and not use.alike
+
+    def top_of(operator: Operator) -> ExtremeEigenvalues:
+        return ends_of(Counted(operator, site), site, gradients / (2 if apart else 1))
+
     if use is not None and use.plain:
-        assert site.leading is not None
-        top, seen = site.leading
-        facts = {"n_samples": samples if apart else seen}
-        if apart:
-            top = _top(site, _as_used(hessian, use), allowance, 0.4)
-        yield from _use_rows(site, use, top, facts)
-    share = 0.4 if apart else 0.8
-    top = _top(site, Preconditioned(hessian, scales), allowance, share)
+        top = top_of(_as_used(hessian, use)) if apart else plain
+        yield from _use_rows(site, use, top, labels)
+    labels |= {"preconditioner": source}
+    top = top_of(Preconditioned(hessian, scales))
     for name in ("adam", "rmsprop"):
         yield from _rate_rows(site, name, top, labels)
     if use is not None and not use.plain:
-        if apart:
-            top = _top(site, _as_used(hessian, use, scales), allowance, 0.8)
+        top = top_of(_as_used(hessian, use, scales)) if apart else top
         yield from _use_rows(site, use, top, labels)
 
 
@@ -108,22 +96,13 @@ def _as_used(
     return Preconditioned(hessian, own, shifts=use.shifts())
 
 
-def _top(
-    site: Site, inner: Operator, allowance: Allowance, share: float
-) -> ExtremeEigenvalues:
-    operator = Metered(inner, allowance, site)
-    each = operator.warmed()
-    return ends_of(operator, site, share * allowance.left() / each)
-
-
-def _noise_rows(site: Site, allowance: Allowance, seconds: float) -> Iterator[Found]:
-    parts = parts_of(site, seconds)
+def _noise_rows(site: Site, parts: list[Batch]) -> Iterator[Found]:
     if len(parts) < 2:
         return
     size = samples_in(parts[0]) or 1
-    scale, error = noise_scale(
-        products_of(list(gradients_of(site, parts, allowance))), size
-    )
+    site.passes += len(parts)
+    gradients = [flat_gradient(site.problem, part) for part in parts]
+    scale, error = noise_scale(products_of(gradients), size)
     several = size == site.samples and len(parts) > 1
     of = site.all_samples if several else site.samples
     labels: dict[str, Any] = {"n_samples": size, "n_parts": len(parts)}
@@ -145,11 +124,10 @@ def _rate_rows(
     plain = name in ("gd", "momentum")
     decay = float(group.get("weight_decay") or 0.0) if plain else 0.0
     curvature, error = float(top.eigenvalues[0]) + decay, error_of(top)
-    facts = {**labels, "optimizer": name, "status": str(top.status)}
+    facts = {**labels, "optimizer": name, "status": str(top.statuses[0])}
     if abs(curvature) <= error or math.isnan(curvature + error):
         for end in ("", "_low", "_high"):
-            facts |= {"nonfinite": NOT_RESOLVED}
-            yield number(f"stable_rate{end}", math.nan, **facts)
+            yield not_resolved(site, f"stable_rate{end}", **facts)
         return
     most = bound_of(name, group)
     ends = (curvature, curvature + error, curvature - error)
@@ -173,9 +151,8 @@ def _use_rows(
         factor = first.rate / first.most
         shift = first.decay if use.plain else 0.0
         ratio, error = factor * (ratio + shift), factor * error
-    # Statistics of fewer samples, or of none, make another landscape than the one
-    # trained on, and of a flat one no rate is too small.
-    whole = labels["n_samples"] == site.samples and site.mode_asked is None
-    if whole and ratio > error:
-        facts |= {**labels, "status": str(top.status)}
+    # Without statistics it is another landscape than the one trained on, and in a flat
+    # one no rate is too small.
+    if site.mode_asked is None and ratio > error:
+        facts |= {**labels, "status": str(top.statuses[0])}
         yield number("rate_over_stable", ratio, error, **facts)

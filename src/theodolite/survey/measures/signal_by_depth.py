@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from theodolite.core import TheodoliteError
 from theodolite.instruments import tensors_in
 
-from .contract import Allowance, Found, Measure, number
+from .contract import Found, Measure, number
 from .guessing import CONSTANT, loss_of_a_guess, takes_softmax
 from .site import Site, logits_in, targets_in
 
@@ -27,13 +27,8 @@ class SignalMeasure(Measure):
     """
 
     name: ClassVar = "signal"
-    essential: ClassVar = True
 
-    def forecast(self, site: Site) -> float:
-        """Return the seconds of one gradient; 0 if the map has computed it already."""
-        return 0.0 if site.sounded else 4 * site.forward_s * site.samples
-
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield the loss, blocks by depth, then modules."""
         yield from _loss_rows(site)
         yield from _depth_rows(site)

@@ -4,16 +4,17 @@ Results that several measures read, such as the map or one gradient pass, are co
 once, on first use.
 """
 
+import copy
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils._pytree import tree_map
 
 from theodolite.core import MeasurementError, NormMode, TheodoliteError
 from theodolite.instruments import (
@@ -21,30 +22,28 @@ from theodolite.instruments import (
     ExtremeEigenvalues,
     Hessian,
     Loss,
+    Problem,
     norm_layers_as_is,
-    opened,
     run_model,
     samples_in,
     slice_batch,
 )
 
 from .charting import Chart, blank_chart, chart_of
-from .gradients import settle
-from .pace import Pace, pace_of, rounding_of_products
+from .gradients import flat_gradient
 from .sounding import Sounding, sound
 from .taps import OtherWayError
 
 # Samples on which the parts of a network are recorded.
 _CHARTED = 8
-# Share of the budget that the gradient pass of the first batch may take.
-_SOUNDED = 0.15
-# Samples on which passes are timed, and products compared with finer arithmetic.
-_TIMED = 4
-# Cost of timing in gradients, the largest share of the time left that it may use, and
-# the cost of a product in gradients if it was not timed.
-_PACING, _PACED, _GUESSED = 10.0, 0.25, 3.0
-# Cost of the comparison in products, and the share of the budget that it may use.
-_COMPARED, _ROUNDED = 12, 0.03
+# Samples on which products are compared with finer arithmetic.
+_COMPARED = 4
+# A pass over a part of the batch counts as this many gradients at least: small passes
+# take longer than their share of the samples. By choice.
+_LEAST_PASS = 0.25
+# A product with the Hessian in gradients, its graph kept: two backward passes, and
+# vectors of Lanczos.
+PRODUCT = 2.0
 # Errors that foreign models may raise when an instrument runs them.
 FOREIGN = (TheodoliteError, RuntimeError, ValueError, TypeError, AttributeError)
 FOREIGN += (LookupError, ArithmeticError, AssertionError, MemoryError)
@@ -55,14 +54,9 @@ class Site:
     """A model opened for a survey.
 
     Attributes:
-        model: The model, in modes in which it draws no random numbers, its norms in
-            the norm mode.
-        batches: The data.
-        loss: The loss.
-        norm_mode: Statistics that normalisation layers use.
-        seed: Seed of all random numbers.
-        budget_s: Seconds of the whole survey.
-        started: When it started, by ``time.perf_counter``.
+        problem: The model, in modes in which it draws no random numbers, its norms in
+            the norm mode; the batches, the loss, the norm mode and the seed.
+        effort: Gradients that the survey may compute.
         optimizer: The optimiser in use, if one was given.
         labels_known: Whether targets are real, not made up.
         modes: Original train or eval mode of each module, by its name.
@@ -71,17 +65,12 @@ class Site:
         mode_asked: The requested norm mode, if ``norm_mode`` differs from it.
         unmapped: Why no map could be made, if that failed.
         passes: Backward passes made so far.
-        leading: Ends of the Hessian's spectrum and sample count, once measured.
+        leading: Ends of the Hessian's spectrum, once measured.
         gradients_listed: Whether a measure has listed parameters without a gradient.
     """
 
-    model: nn.Module
-    batches: Sequence[Batch]
-    loss: Loss
-    norm_mode: NormMode
-    seed: int = 0
-    budget_s: float = 60.0
-    started: float = field(default_factory=time.perf_counter)
+    problem: Problem
+    effort: float = 400.0
     optimizer: Optimizer | None = None
     labels_known: bool = True
     modes: Mapping[str, bool] = field(default_factory=dict)
@@ -90,13 +79,34 @@ class Site:
     mode_asked: NormMode | None = None
     unmapped: str = ""
     passes: int = 0
-    leading: tuple[ExtremeEigenvalues, int] | None = None
+    leading: ExtremeEigenvalues | None = None
     gradients_listed: bool = False
 
     @property
-    def left_s(self) -> float:
-        """Seconds of the budget that are left, negative if it is exceeded."""
-        return self.started + self.budget_s - time.perf_counter()
+    def model(self) -> nn.Module:
+        """The model."""
+        return self.problem.model
+
+    @property
+    def batches(self) -> Sequence[Batch]:
+        """The data, as a sequence."""
+        given: Any = self.problem.batches
+        return given
+
+    @property
+    def loss(self) -> Loss:
+        """The loss."""
+        return self.problem.criterion
+
+    @property
+    def norm_mode(self) -> NormMode:
+        """Statistics that normalisation layers use."""
+        return self.problem.mode
+
+    @property
+    def seed(self) -> int:
+        """Seed of all random numbers."""
+        return self.problem.seed
 
     @property
     def batch(self) -> Batch:
@@ -154,21 +164,17 @@ class Site:
             self.unsupported.append(f"the model: {self.unmapped}")
             return blank_chart()
 
-    @cached_property
-    def forward_s(self) -> float:
-        """Seconds of a forward pass per sample, from a pass of a few samples."""
-        batch = self.first(_CHARTED)
-        with opened(self.model, careful=False) as before, torch.no_grad():
-            before.lend_buffers()  # running statistics are still to be read
-            start = time.perf_counter()
-            run_model(self.model, batch)
-            settle(self.device)
-            spent = time.perf_counter() - start
-        return spent / min(_CHARTED, self.samples)
+    def on(self, samples: int) -> Problem:
+        """Return the problem of at most this many samples of the first batch."""
+        return replace(self.problem, batches=self.first(samples))
+
+    def gradients(self, samples: int) -> float:
+        """Return as how many gradients a pass over this many samples counts."""
+        return max(samples / self.samples, _LEAST_PASS)
 
     @property
     def sounding(self) -> Sounding:
-        """One gradient pass of the first batch, as much of it as the budget allows."""
+        """One gradient pass of the whole first batch."""
         if isinstance(self._sounded, Exception):
             raise self._sounded
         return self._sounded
@@ -176,85 +182,38 @@ class Site:
     @cached_property
     def _sounded(self) -> Sounding | Exception:
         """The pass, or its error, so that not every measure tries it again."""
-        allowed = _SOUNDED * self.budget_s / (4 * self.forward_s)
-        given: dict[str, Any] = {"loss": self.loss, "norm_mode": self.norm_mode}
-        batch, self.passes = self.first(self.fitting(allowed)), self.passes + 1
+        problem, self.passes = self.on(self.samples), self.passes + 1
         try:
-            return sound(self.model, batch, chart=self.chart, **given)
+            return sound(problem, self.batch, chart=self.chart)
         except OtherWayError as failed:
             self.unsupported.append(f"the model: no signals by depth, for {failed}")
-            return sound(self.model, batch, chart=blank_chart(), **given)
+            return sound(problem, self.batch, chart=blank_chart())
         except FOREIGN as failed:
             return failed
 
-    @property
-    def sounded(self) -> bool:
-        """Whether that pass was made."""
-        return "_sounded" in vars(self)
-
-    def fitting(self, allowed: float, least: int = 2) -> int:
-        """Return how many samples to use: all, or the largest allowed power of 2."""
-        if allowed >= self.samples:
-            return self.samples
-        count = least
-        while 2 * count <= allowed:
-            count *= 2
-        return min(count, self.samples)
-
-    @cached_property
-    def pace(self) -> Pace:
-        """Time of gradients and products, measured on a few samples and on many.
-
-        If little time is left, it is estimated from the gradient pass alone.
-        """
-        few, each = min(_TIMED, self.samples), self.sounding.each_s
-        if _PACING * few * each > _PACED * self.left_s:
-            return Pace(base=0.0, slope=each, product=_GUESSED)
-        self.passes += 4
-        return pace_of(
-            self.model,
-            self.first(few),
-            loss=self.loss,
-            norm_mode=self.norm_mode,
-            samples=few,
-            many=self.sounding.samples,
-            many_s=self.sounding.seconds,
-        )
-
-    def gradient_s(self, samples: int) -> float:
-        """Return the expected seconds of a gradient of this many samples."""
-        return self.pace.gradient_s(samples)
-
-    def product_s(self, samples: int) -> float:
-        """Return the expected seconds of a Lanczos step with its product."""
-        return self.pace.product * self.pace.gradient_s(samples) + self.pace.step
-
     @cached_property
     def graph_error(self) -> float:
-        """Relative rounding error of a product with the Hessian.
+        """Relative rounding error of a product with the Hessian, 0 for float64.
 
-        It is measured against float64 on a few samples if the budget allows it; else
-        half the digits are assumed, as Lanczos does. It is 0 for float64.
+        One product along the gradient of a few samples is compared with float64. If
+        the model cannot be copied to float64, half the digits are assumed.
         """
         if self.dtype == torch.float64:
             return 0.0
-        few = min(_TIMED, self.samples)
-        if _COMPARED * self.product_s(few) > _ROUNDED * self.budget_s:
-            return math.sqrt(torch.finfo(self.dtype).eps)
         self.passes += 3
-        return rounding_of_products(
-            self.model, self.first(few), loss=self.loss, norm_mode=self.norm_mode
-        )
-
-    def hessian(self, samples: int) -> Hessian:
-        """Return the Hessian on some samples of the first batch."""
-        return Hessian(
-            self.model,
-            self.first(samples),
-            loss=self.loss,
-            norm_mode=self.norm_mode,
-            seed=self.seed,
-        )
+        problem = self.on(_COMPARED)
+        vector = flat_gradient(problem, self.first(_COMPARED))
+        with Hessian(problem) as operator:
+            ours = operator.matvec(vector)
+        try:
+            finer, same = copy.deepcopy(self.model).double(), self.first(_COMPARED)
+            finer = replace(problem, model=finer, batches=tree_map(_double, same))
+            with Hessian(finer) as operator:
+                exact = operator.matvec(vector.double())
+        except (TheodoliteError, RuntimeError, TypeError, ValueError):
+            return math.sqrt(torch.finfo(ours.dtype).eps)
+        size = float(exact.norm())
+        return float((ours.double() - exact).norm()) / size if size else 0.0
 
     @cached_property
     def outputs(self) -> Callable[[nn.Module, Batch], Tensor]:
@@ -313,3 +272,8 @@ def _tensors(outputs: Any, depth: int = 3) -> list[Tensor]:
     elif hasattr(outputs, "__dict__") and not parts:
         parts = list(vars(outputs).values())
     return [tensor for part in parts for tensor in _tensors(part, depth - 1)]
+
+
+def _double(leaf: Any) -> Any:
+    real = isinstance(leaf, Tensor) and leaf.is_floating_point()
+    return leaf.double() if real else leaf

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from theodolite.core import MeasurementError, NormMode
+from theodolite.core import MeasurementError
 from theodolite.instruments import (
     Batch,
-    Loss,
+    Problem,
     apply_norm_mode,
     evaluate,
     opened,
@@ -53,7 +53,7 @@ class Sounding:
 
     Attributes:
         samples: Number of samples.
-        seconds: Time of the pass.
+        seconds: Time of the pass, for the announcement alone.
         loss: The loss.
         gradients: Gradient of each parameter, by its name.
         forward: Signal of each value that was tapped, by its number.
@@ -73,33 +73,24 @@ class Sounding:
     norms: dict[str, NormIntake] = field(default_factory=dict)
     outputs: Any = None
 
-    @property
-    def each_s(self) -> float:
-        """Seconds per sample."""
-        return self.seconds / max(self.samples, 1)
 
-
-def sound(
-    model: nn.Module, batch: Batch, *, loss: Loss, chart: Chart, norm_mode: NormMode
-) -> Sounding:
+def sound(problem: Problem, batch: Batch, *, chart: Chart) -> Sounding:
     """Return statistics of one forward and backward pass; the model is not changed.
 
     Args:
-        model: The model.
+        problem: The model, its loss and its norm mode.
         batch: The samples.
-        loss: What is differentiated.
         chart: Map of the model, with the values to measure.
-        norm_mode: Statistics that normalisation layers use.
 
     Raises:
         MeasurementError: The loss depends on no parameter.
     """
-    sounding = Sounding(samples=samples_in(batch) or 1)
+    model, sounding = problem.model, Sounding(samples=samples_in(batch) or 1)
     taps = Taps(_actions(chart, sounding), chart.shapes)
     start = time.perf_counter()
     with opened(model, careful=False) as before:
         before.lend_buffers()
-        apply_norm_mode(model, norm_mode, lambda: run_model(model, batch))
+        apply_norm_mode(model, problem.mode, lambda: run_model(model, batch))
         _watch_norms(model, sounding, taps)
         model.register_forward_pre_hook(
             lambda *given: _look_at_inputs(chart, sounding, taps, given),
@@ -107,7 +98,7 @@ def sound(
         )
         model.register_forward_hook(lambda *given: _keep(sounding, given[-1]))
         with taps.during(model):
-            value = evaluate(model, batch, loss)
+            value = evaluate(model, batch, problem.criterion)
         names, leaves = _leaves(model)
         if not value.requires_grad:
             raise MeasurementError(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -9,12 +10,12 @@ from torch import Tensor
 
 from theodolite.instruments import Batch, tangent_kernel, tensors_in
 
-from .contract import Allowance, Found, Measure, number
+from .contract import Found, Measure, number
 from .site import Site, logits_in
 
 _LEAST, _MOST = 2, 16
-# Cost of a kernel row in gradients, with its comparison in higher precision.
-_ROW = 6.0
+# Passes of a kernel row, with its comparison in higher precision.
+_ROW = 2.0
 
 
 class TangentMeasure(Measure):
@@ -29,13 +30,13 @@ class TangentMeasure(Measure):
     """
 
     name: ClassVar = "tangent"
-    weight: ClassVar = 2.0
+    share: ClassVar = 0.1
 
-    def forecast(self, site: Site) -> float:
-        """Return the seconds of the kernel of few samples."""
-        return _seconds(site, min(_LEAST, site.samples))
+    def least(self, site: Site) -> float:
+        """Return the gradients of the kernel of few samples."""
+        return _cost(site, min(_LEAST, site.samples))
 
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield the PL ratio, then both ends."""
         sounding = site.sounding
         if sounding.loss > 0:
@@ -47,15 +48,11 @@ class TangentMeasure(Measure):
             yield number("pl_ratio", ratio, 4 * site.rounding * ratio, **seen)
         samples = min(_LEAST, site.samples)
         while 2 * samples <= min(_MOST, site.samples):
-            if _seconds(site, 2 * samples) > allowance.left():
+            if _cost(site, 2 * samples) > gradients:
                 break
             samples *= 2
-        kernel = tangent_kernel(
-            site.model,
-            site.first(samples),
-            norm_mode=site.norm_mode,
-            outputs=site.outputs,
-        )
+        problem = replace(site.on(samples), loss=None, outputs=site.outputs)
+        kernel = tangent_kernel(problem)
         site.passes += kernel.cost.passes
         labels = {
             "n_samples": samples,
@@ -71,8 +68,8 @@ class TangentMeasure(Measure):
         yield number("tangent_largest", kernel.largest, error, **labels)
 
 
-def _seconds(site: Site, samples: int) -> float:
-    return _ROW * samples * _outputs(site) * site.gradient_s(samples)
+def _cost(site: Site, samples: int) -> float:
+    return _ROW * samples * _outputs(site) * site.gradients(samples)
 
 
 def _outputs(site: Site) -> float:

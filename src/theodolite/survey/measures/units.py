@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from .charting import fed_by_inputs
-from .contract import Allowance, Found, Measure, number
+from .contract import Found, Measure, number
 from .feeding import inside_gates, layer_before
 from .site import Site
 
@@ -30,11 +30,7 @@ class UnitsMeasure(Measure):
             )
         return ""
 
-    def forecast(self, site: Site) -> float:
-        """Return 0: the gradient pass has measured the units already."""
-        return 0.0
-
-    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield shares, activation by activation."""
         recording = site.chart.anatomy.recording
         fed = fed_by_inputs(recording)

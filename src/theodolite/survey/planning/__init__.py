@@ -1,1 +1,1 @@
-"""Run measures in order within a budget, with progress; Ctrl-C keeps finished ones."""
+"""Run measures in order within an effort, with progress; an abort is reported."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from torch import nn
 
 from theodolite.core import Exclusive, NormMode
 from theodolite.instruments import (
+    Problem,
     apply_norm_mode,
     opened,
     preserve,
@@ -20,16 +22,8 @@ from ..measures.random_layers import switch_off_random_layers
 from ..measures.site import Site
 
 
-def _load() -> None:
-    """Import slow modules before passes are timed."""
-    import scipy.stats  # noqa: F401
-    import torch.fx.experimental.symbolic_shapes  # noqa: F401  # by the first gradient
-
-
 @contextmanager
-def opened_site(
-    model: nn.Module, batches: Any, *, norm_mode: NormMode | str, **settings: Any
-) -> Iterator[Site]:
+def opened_site(problem: Problem, **settings: Any) -> Iterator[Site]:
     """Open a model with norms in the norm mode, so that it draws no random numbers.
 
     Under ``as_is`` every module keeps its mode, unless the model draws random numbers:
@@ -38,25 +32,20 @@ def opened_site(
     Other measuring threads wait until it is closed; Ctrl-C waits for a safe point.
 
     Args:
-        model: Any module; restored bit for bit, also after exceptions.
-        batches: The data.
-        norm_mode: Statistics that normalisation layers use.
+        problem: The model, restored bit for bit, also after exceptions; its data, its
+            loss, the norm mode and the seed.
         settings: Passed on to :class:`~theodolite.survey.measures.site.Site`.
     """
-    model = getattr(model, "_orig_mod", model)  # of a compiled one
-    mode = NormMode(norm_mode)
+    model = getattr(problem.model, "_orig_mod", problem.model)  # of a compiled one
+    mode, given = problem.mode, read_batches(problem.batches)
     with Exclusive(), preserve(model):
-        _load()
         torch.backends.mha.set_fastpath_enabled(False)
         modes = {name: module.training for name, module in model.named_modules()}
-        given = read_batches(batches)
         drew = switch_off_random_layers(model, given[0], mode)
         if mode not in (NormMode.EVAL, NormMode.AS_IS):
             apply_norm_mode(model, NormMode.BATCH, lambda: None)
         site = Site(
-            model=model,
-            batches=given,
-            norm_mode=mode,
+            problem=replace(problem, model=model, batches=given, norm_mode=mode),
             modes=modes,
             random_layers_off=drew,
             **settings,
@@ -90,4 +79,5 @@ def _without_statistics(site: Site) -> None:
         "batch norms: the batch gives one value per channel, which has no variance, so "
         f"all is measured in eval mode instead of {site.norm_mode} mode"
     )
-    site.mode_asked, site.norm_mode = site.norm_mode, NormMode.EVAL
+    site.mode_asked = site.norm_mode
+    site.problem = replace(site.problem, norm_mode=NormMode.EVAL)

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from theodolite.core import Cost, Row, Rows, to_json_values, unknown_name
 
 MeasureStatus = Literal[
-    "done", "partial", "skipped", "refused", "failed", "interrupted"
+    "done", "partial", "skipped", "refused", "failed", "interrupted", "out of time"
 ]
 
 # Text in a row in place of a number whose error is as large as the number.
@@ -26,13 +26,12 @@ class Measured:
 
     Attributes:
         measure: Its name.
-        status: ``"done"``; ``"partial"``, stopped by its time limit; ``"skipped"``, the
-            budget was too small; ``"refused"``, it does not apply to this model;
-            ``"failed"``; or ``"interrupted"``.
-        reason: One sentence if it is not done; if skipped, the time that it needs.
+        status: ``"done"``; ``"partial"``, the model made it stop early; ``"skipped"``,
+            the effort was too small; ``"refused"``, it does not apply to this model;
+            ``"failed"``; ``"interrupted"`` by Ctrl-C; or ``"out of time"``.
+        reason: One sentence if it is not done; if skipped, the effort that it needs.
         rows: The measured rows.
         cost: Its cost.
-        forecast_s: Seconds that it was expected to take.
     """
 
     measure: str
@@ -40,7 +39,6 @@ class Measured:
     reason: str = ""
     rows: Rows = field(default_factory=Rows)
     cost: Cost = field(default_factory=Cost)
-    forecast_s: float = 0.0
 
     def __post_init__(self) -> None:
         if self.status not in (known := get_args(MeasureStatus)):

@@ -35,6 +35,8 @@ def _lines(survey: "Survey") -> Iterator[str]:
         yield f"  UNSUPPORTED {said}"
     if (more := len(survey.unsupported) - _UNSUPPORTED) > 0:
         yield f"  UNSUPPORTED … and {more} more, see .unsupported"
+    if survey.incomplete:
+        yield f"  INCOMPLETE: it was aborted before {', '.join(survey.incomplete)}"
     if survey.why_empty:
         yield f"  nothing was measured: {survey.why_empty}"
     elif missing := missing_of(survey):
@@ -61,9 +63,7 @@ def batches_of(survey: "Survey") -> str:
 def missing_of(survey: "Survey") -> str:
     """Return which measures are not done, with their status."""
     return ", ".join(
-        f"{each.measure} ({each.status}"
-        + (f", {format_seconds(each.forecast_s)}" if each.status == "skipped" else "")
-        + ")"
+        f"{each.measure} ({each.status})"
         for each in survey.measured
         if each.status != "done"
     )
@@ -72,7 +72,7 @@ def missing_of(survey: "Survey") -> str:
 def cost_of(survey: "Survey") -> str:
     """Return what the survey cost, and its seed."""
     return (
-        f"  {format_seconds(survey.cost.wall_s)} of {format_seconds(survey.budget_s)}, "
+        f"  effort {survey.effort:g}, {format_seconds(survey.cost.wall_s)}, "
         f"{survey.cost.passes:,} passes, seed {survey.seed}"
     )
 

@@ -27,7 +27,7 @@ from .telling import shown_in_notebook, shown_in_terminal
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,7 +43,7 @@ class Survey:
         advice: What to change, most promising first.
         unsupported: Layers that an instrument cannot handle, one sentence each.
         inputs: Where the inputs came from; ``"made up: …"`` if they are random.
-        budget_s: Its budget in seconds.
+        effort: Gradients of the first batch that it might compute.
         cost: Cost of all measures.
         seed: Seed of all random numbers.
         norm_mode: Statistics that normalisation layers used.
@@ -60,7 +60,7 @@ class Survey:
     advice: tuple[Advice, ...] = ()
     unsupported: tuple[str, ...] = ()
     inputs: str = ""
-    budget_s: float = 0.0
+    effort: float = 0.0
     cost: Cost = field(default_factory=Cost)
     seed: int = 0
     norm_mode: str = "batch"
@@ -90,6 +90,12 @@ class Survey:
             if each.measure == measure:
                 return each
         raise unknown_name("measure", measure, [m.measure for m in self.measured])
+
+    @property
+    def incomplete(self) -> tuple[str, ...]:
+        """Measures that did not run, or not to their end, because it was aborted."""
+        aborted = ("interrupted", "out of time")
+        return tuple(each.measure for each in self.measured if each.status in aborted)
 
     @property
     def why_empty(self) -> str:

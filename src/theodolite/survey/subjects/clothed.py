@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from theodolite.instruments import Batch, Loss
+from theodolite.core import NormMode
+from theodolite.instruments import Batch, Loss, Problem
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,3 +31,9 @@ class Subject:
     inputs: str
     labels_known: bool
     code: str = ""
+
+    def problem(self, *, norm_mode: NormMode | str, seed: int) -> Problem:
+        """Return model, data and loss as instruments take them."""
+        return Problem(
+            self.model, self.batches, loss=self.loss, norm_mode=norm_mode, seed=seed
+        )

@@ -13,7 +13,6 @@ import theodolite
 from theodolite.core import (
     ConfigError,
     NormMode,
-    Rows,
     Stopwatch,
     TheodoliteError,
 )
@@ -29,8 +28,9 @@ from ..advising.prescribing import advise
 from ..advising.trials import try_advice
 from ..findings.rulebook import find
 from ..measures.catalogue import chosen
+from ..measures.contract import OutOfTimeError, deadline
 from ..measures.site import Site
-from ..planning.budget import seconds_of
+from ..planning.effort import gradients_of, seconds_of
 from ..planning.opening import opened_site
 from ..planning.running import not_reached, run_measures
 from ..planning.telling import Progress
@@ -47,7 +47,8 @@ def survey(
     batches: Batches | None = None,
     *,
     loss: Loss | str | None = None,
-    budget: str | float = "1min",
+    effort: str | float = "normal",
+    time_limit: str | float | None = None,
     optimizer: Optimizer | None = None,
     norm_mode: NormMode | str = "as_is",
     seed: int = 0,
@@ -57,12 +58,15 @@ def survey(
 ) -> Survey:
     """Return a survey of a network: measurements, findings, and advice what to change.
 
-    Measures run, most useful per second first, until the budget is spent; the survey
-    lists those that did not fit, and the time they need. Ctrl-C returns what was
-    measured so far. Modules are measured in the mode they are in; ``norm_layers`` of
-    the survey names the norm layers in train and in eval mode. If it draws random
-    numbers, as dropout does in train mode, all modules except norm layers are measured
-    in eval mode, and ``settings`` say so.
+    What is measured, on which samples and how precisely follows from the effort and the
+    model alone, so that the numbers are the same on every machine; the survey lists
+    measures that need more effort. Ctrl-C and the time limit return what was measured
+    so far, and the survey says that it is incomplete.
+
+    Modules are measured in the mode they are in; ``norm_layers`` of the survey names
+    the norm layers in train and in eval mode. If it draws random numbers, as dropout
+    does in train mode, all modules except norm layers are measured in eval mode, and
+    ``settings`` say so.
 
     Args:
         model: Any module, never changed; or a subject that
@@ -71,14 +75,16 @@ def survey(
             of which the first 16 are read; by default random, and reported as made up.
         loss: A torch loss module, ``loss(model, batch) -> scalar``, or the name of a
             loss; by default one that fits outputs and targets.
-        budget: Time to spend, such as ``"1min"``, ``"90s"``, or seconds.
+        effort: How much to compute: ``"quick"``, ``"normal"``, ``"thorough"``, or a
+            number of gradients of the first batch (100, 400 and 2000).
+        time_limit: Abort after this time, such as ``"10min"`` or seconds.
         optimizer: The torch optimiser in use, for its rate, decay and state.
         norm_mode: Statistics that normalisation layers use; by default each layer
             keeps its mode. Other modes set all norm layers, and put all other modules
             into eval mode.
         seed: Seed of all random numbers.
         measures: Names of measures; all by default.
-        tries: Whether to try the advice by training; takes up to the budget again.
+        tries: Whether to try the advice by training; takes about the effort again.
         progress: Whether to show progress in a terminal.
 
     Returns:
@@ -93,45 +99,40 @@ def survey(
         >>> [block.name for block in result.blocks], result.inputs[:7]
         (['0', '2'], 'made up')
     """
-    wanted, seconds = chosen(measures), seconds_of(budget)
+    wanted, gradients = chosen(measures), gradients_of(effort)
+    end = time.perf_counter() + seconds_of(time_limit)
     watch, outcomes = Stopwatch(), list[Measured]()
     subject: Subject | None = None
     seen: dict[str, Any] = {"title": _title(model), "norm_mode": str(norm_mode)}
     try:
-        started = time.perf_counter()
         subject = _subject(model, batches, loss, seed)
         seen |= {"title": subject.title, "inputs": subject.inputs}
         line = Progress(wanted=progress)
         with (
+            deadline(end),
             opened_site(
-                subject.model,
-                subject.batches,
-                loss=subject.loss,
-                norm_mode=norm_mode,
-                seed=seed,
-                budget_s=seconds,
-                started=started,
+                subject.problem(norm_mode=norm_mode, seed=seed),
+                effort=gradients,
                 optimizer=optimizer,
                 labels_known=subject.labels_known,
             ) as site,
             line.open(),
         ):
-            for outcome in run_measures(site, wanted, line):
-                outcomes.append(_counted(outcome, site))
+            outcomes.extend(run_measures(site, wanted, line))
             seen |= _seen(site)
-    except KeyboardInterrupt:  # before a measure, or between two
-        outcomes += [not_reached(measure) for measure in wanted[len(outcomes) :]]
+    except (KeyboardInterrupt, OutOfTimeError) as why:  # before a measure
+        stopped = "interrupted" if isinstance(why, KeyboardInterrupt) else "out of time"
+        outcomes += [not_reached(each, stopped) for each in wanted[len(outcomes) :]]
     result = Survey(
         n_parameters=_size(model),
         measured=tuple(outcomes),
-        budget_s=seconds,
+        effort=gradients,
         cost=replace(watch.read(), passes=sum(o.cost.passes for o in outcomes)),
         seed=seed,
         **{"blocks": (), **seen},
     )
     result = _judged(result)
-    stopped = any(outcome.status == "interrupted" for outcome in outcomes)
-    if stopped or not tries or not result.advice or subject is None:
+    if result.incomplete or not tries or not result.advice or subject is None:
         return result
     return _tried(result, subject, optimizer)
 
@@ -154,17 +155,6 @@ def _seen(site: Site) -> dict[str, Any]:
         "norm_mode": str(site.norm_mode),
         "norm_layers": site.norm_layers,
     }
-
-
-def _counted(outcome: Measured, site: Site) -> Measured:
-    """Add to every measured number the number of samples that were given."""
-    rows = Rows(
-        {**row, "of_samples": row.get("of_samples", site.samples)}
-        if "n_samples" in row
-        else row
-        for row in outcome.rows
-    )
-    return replace(outcome, rows=rows)
 
 
 def _subject(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
@@ -213,7 +203,7 @@ def _tried(survey: Survey, subject: Subject, optimizer: Optimizer | None) -> Sur
     )
     watch = Stopwatch()
     try:
-        advice = try_advice(survey.advice, patient, budget_s=survey.budget_s)
+        advice = try_advice(survey.advice, patient, effort=survey.effort)
     except KeyboardInterrupt:
         return survey
     return replace(survey, advice=advice, cost=survey.cost + watch.read())

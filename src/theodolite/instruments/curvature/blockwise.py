@@ -19,6 +19,7 @@ from theodolite.core import (
     quantity_line,
 )
 
+from ..model.function_model import Model, as_module
 from ..model.reachable_state import chosen_parameters, unwrapped
 from ..operators.layout import sizes_of
 from ..operators.operator import Operator
@@ -89,7 +90,7 @@ class Blocks(Reading, Generic[R]):
 @with_progress()
 def by_block(
     instrument: Callable[..., R],
-    model: nn.Module | Problem | Operator,
+    model: Model | Problem | Operator,
     batches: Batches | None = None,
     *,
     per: Literal["layer", "parameter"] = "layer",
@@ -130,7 +131,8 @@ def by_block(
         parts = [replace(whole, params=params) for params in chosen]
         calls = [partial(instrument, part) for part in parts]
     else:
-        shared = partial(instrument, unwrapped(model), _read_once(batches))
+        given = unwrapped(model) if isinstance(model, nn.Module) else model
+        shared = partial(instrument, given, _read_once(batches))
         calls = [partial(shared, params=params) for params in chosen]
     with show_progress("block"):  # whose products differ from those of all blocks
         readings = tuple(call(**settings) for call in calls)
@@ -148,18 +150,20 @@ def by_block(
 
 def _read_once(batches: Batches) -> Batches:
     """Return batches that all blocks share; a loader is read in the same order."""
-    given = isinstance(batches, Tensor | list | tuple | Mapping)
+    given = isinstance(batches, Tensor | list | tuple | Mapping | None)
     return batches if given else read_batches(batches)
 
 
 def _named(
-    model: nn.Module | Problem | Operator, per: Literal["layer", "parameter"]
+    model: Model | Problem | Operator, per: Literal["layer", "parameter"]
 ) -> dict[str, list[str]]:
     blocks: dict[str, list[str]] = {}
     if isinstance(model, Operator):
         sizes = dict(zip(model.names, sizes_of(model.layout), strict=True))
     else:
-        module = unwrapped(model.model if isinstance(model, Problem) else model)
+        module = unwrapped(
+            model.model if isinstance(model, Problem) else as_module(model)
+        )
         chosen = chosen_parameters(module, None)
         sizes = {name: parameter.numel() for name, parameter in chosen.items()}
     for name, size in sizes.items():

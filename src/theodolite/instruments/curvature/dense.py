@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from theodolite.core import Dims, MeasurementError, Reading, Scalar, Status, Stopwatch
 
 from ..differentiate.derivatives import flat, pull_back, pull_back_many
+from ..model.function_model import Model
 from ..model.reachable_state import chosen_parameters, unwrapped
 from ..operators.loss_hessian import Hessian
 from ..operators.rounding_noise import matrix_noise
@@ -57,7 +58,7 @@ class DenseHessian(Reading):
 @with_settings
 @with_progress()
 def hessian(
-    model: nn.Module | Problem | Hessian,
+    model: Model | Problem | Hessian,
     batches: Batches | None = None,
     *,
     chunk: int = 64,

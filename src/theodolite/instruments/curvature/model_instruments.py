@@ -13,8 +13,6 @@ from typing import (
     Unpack,
 )
 
-from torch import nn
-
 from theodolite.core import (
     ConfigError,
     MeasurementError,
@@ -22,6 +20,7 @@ from theodolite.core import (
     Reading,
 )
 
+from ..model.function_model import Model
 from ..model.process_state import measuring
 from ..operators.loss_hessian import Hessian
 from ..operators.operator import Operator
@@ -41,7 +40,7 @@ from ..solvers.eigenpairs import Ends, least_basis
 
 Curvature = Callable[..., ParameterOperator]
 # Accepted subjects of an instrument.
-Subject = nn.Module | Problem | Operator
+Subject = Model | Problem | Operator
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -165,6 +164,7 @@ def memory_forecast(
 
     Example:
         >>> import torch
+        >>> from torch import nn
         >>> layer = nn.Linear(100, 10)
         >>> batch = torch.randn(4, 100), torch.randn(4, 10)
         >>> forecast = memory_forecast(layer, batch, loss=nn.MSELoss())

@@ -24,6 +24,7 @@ from theodolite.core import (
     derive,
 )
 
+from ..model.function_model import Model
 from ..model.process_state import measuring
 from ..operators.loss_hessian import Hessian
 from ..passes.batches import Batches
@@ -175,7 +176,7 @@ class SharpnessProbe:
 
 @with_settings
 def sharpness_along(
-    model: nn.Module | Problem | Hessian,
+    model: Model | Problem | Hessian,
     batches: Batches | None = None,
     *,
     k: int = 1,

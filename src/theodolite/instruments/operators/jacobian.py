@@ -5,10 +5,11 @@ from contextlib import AbstractContextManager
 from typing import Any, Unpack
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..differentiate.derivatives import Map, flat
 from ..distributed.processes import agreed
+from ..model.function_model import Model
 from ..model.objective import checked_outputs, outputs_of
 from ..passes.batches import Batches, refuse_two_alike
 from ..passes.grouping import Chunk
@@ -32,6 +33,7 @@ class Jacobian(ParameterOperator):
 
     Example:
         >>> import torch
+        >>> from torch import nn
         >>> layer = nn.Linear(2, 1, dtype=torch.float64)
         >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
         >>> Jacobian(layer, x, norm_mode="batch").dense()
@@ -44,7 +46,7 @@ class Jacobian(ParameterOperator):
     @with_settings
     def __init__(
         self,
-        model: nn.Module | Problem,
+        model: Model | Problem,
         batches: Batches | None = None,
         **settings: Unpack[PassSettings],
     ) -> None:
@@ -116,6 +118,7 @@ class TangentKernel(Operator):
 
     Example:
         >>> import torch
+        >>> from torch import nn
         >>> layer = nn.Linear(2, 1, dtype=torch.float64)
         >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
         >>> TangentKernel(layer, x, norm_mode="batch").dense()
@@ -129,7 +132,7 @@ class TangentKernel(Operator):
     @with_settings
     def __init__(
         self,
-        model: nn.Module | Problem | Jacobian,
+        model: Model | Problem | Jacobian,
         batches: Batches | None = None,
         **settings: Unpack[PassSettings],
     ) -> None:

@@ -13,6 +13,7 @@ from theodolite.core import MeasurementError, NormMode
 from ..differentiate.derivatives import Parts, flat
 from ..differentiate.model_backward import custom_functions
 from ..distributed.processes import Team, agreed
+from ..model.function_model import Model
 from ..model.objective import Reduction, reduction_of
 from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
 from ..norms.normalisation import norm_layers_as_is
@@ -63,7 +64,7 @@ class ParameterOperator(Operator):
     @with_settings
     def __init__(
         self,
-        model: nn.Module | Problem,
+        model: Model | Problem,
         batches: Batches | None = None,
         **settings: Unpack[ProblemSettings],
     ) -> None:

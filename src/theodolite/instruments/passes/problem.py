@@ -12,6 +12,7 @@ from theodolite.core import MeasurementError, NormMode
 
 from ..differentiate.derivatives import Parts
 from ..distributed.processes import Team, as_team
+from ..model.function_model import Model, as_module, own_value
 from ..model.objective import (
     Batch,
     Divisor,
@@ -22,6 +23,8 @@ from ..model.objective import (
     as_loss,
     check_weights,
     evaluate,
+    judged,
+    pair_of,
     reduction_of,
     returned_loss,
     scalar_value,
@@ -77,7 +80,9 @@ class Problem:
     data is read and the model does not run.
 
     Args:
-        model: Any module; never changed.
+        model: Any module, never changed; or a pair (function, params), where
+            ``function(params, inputs)`` takes a dict of tensors. Without data and loss
+            ``function(params)`` is the scalar to differentiate.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
         loss: A torch loss, a function of outputs and targets, or of model and batch.
             Left out, the model returns it: the batch is a mapping of keyword arguments
@@ -114,8 +119,8 @@ class Problem:
         (5.0, (2, 2))
     """
 
-    model: nn.Module
-    batches: Batches
+    model: Any
+    batches: Batches = None
     _: KW_ONLY
     loss: Loss | None = None
     norm_mode: NormMode | str | None = None
@@ -136,17 +141,21 @@ class Problem:
         given = as_team(self.team)
         object.__setattr__(self, "team", given)
         with given.reporting_errors():
-            if not isinstance(self.model, nn.Module):
-                raise MeasurementError(
-                    f"the model is a {type(self.model).__name__}: pass a torch module, "
-                    "or a Problem of one"
-                )
+            self._take_function()
             if self.loss is not None:
                 object.__setattr__(self, "loss", as_loss(self.loss))
             check_weights(self.weights, reduction_of(self.criterion, self.reduction))
             if self.micro_batch is not None:
                 check_micro_batch(self.micro_batch)
             _ = self.mode
+
+    def _take_function(self) -> None:
+        """Turn a pair (function, params) into a module, with its own value as loss."""
+        alone = not isinstance(self.model, nn.Module) and self.batches is None
+        object.__setattr__(self, "model", as_module(self.model))
+        if alone and self.loss is None and self.output_loss is None:
+            object.__setattr__(self, "loss", own_value)
+            object.__setattr__(self, "batches", {})
 
     @property
     def mode(self) -> NormMode:
@@ -163,9 +172,13 @@ class Problem:
         """Return a function of model and batch that gives the loss as a scalar."""
         # A closure of the loss alone: what a callable reaches is saved and restored.
         loss, outputs, output_loss = self.criterion, self.outputs, self.output_loss
-        if loss is not output_loss or outputs is None:
-            return partial(evaluate, loss=loss)
-        return lambda model, batch: scalar_value(loss(outputs(model, batch), batch))
+        if outputs is not None and loss is output_loss:
+            return lambda model, batch: scalar_value(loss(outputs(model, batch), batch))
+        if outputs is not None and isinstance(loss, nn.Module):
+            return lambda model, batch: scalar_value(
+                judged(loss, outputs(model, batch), pair_of(batch)[1])
+            )
+        return partial(evaluate, loss=loss)
 
     def divisor(self) -> Divisor:
         """Return the divisor of a batch's mean."""
@@ -217,7 +230,7 @@ class Measurement:
 
 
 def problem_of(
-    model: nn.Module | Problem, batches: Batches | None, settings: Mapping[str, Any]
+    model: Model | Problem, batches: Batches | None, settings: Mapping[str, Any]
 ) -> Problem:
     """Return the problem of a model and its data, or a given one with new settings."""
     if not isinstance(model, Problem):

@@ -22,6 +22,7 @@ from theodolite.core import (
 
 from ..differentiate.model_backward import Measure
 from ..distributed.processes import Team, as_team
+from ..model.function_model import Model
 from ..model.objective import Batch, Outputs, checked_outputs, outputs_of
 from ..model.reachable_state import ReachableState, chosen_parameters, unwrapped
 from ..model.restoring import opened
@@ -122,7 +123,7 @@ class KernelSettings(TypedDict, total=False):
 @with_settings
 @with_progress()
 def tangent_kernel(
-    model: nn.Module | Problem,
+    model: Model | Problem,
     batches: Batches | None = None,
     *,
     trace_outputs: bool = False,
@@ -170,11 +171,11 @@ def tangent_kernel(
     problem, watch = problem_of(model, batches, settings), Stopwatch()
     mode, team, outputs = problem.mode, as_team(problem.team), problem.outputs
     with Exclusive(), team.reporting_errors():
-        model = unwrapped(problem.model) if team.several else problem.model
-        named = chosen_parameters(model, problem.params)
+        network: nn.Module = unwrapped(problem.model) if team.several else problem.model
+        named = chosen_parameters(network, problem.params)
         chosen = list(named.values())
         refuse_other_calls(team, "tangent kernel", mode, named, trace_outputs)
-        refuse_other_weights(model, mode, team)
+        refuse_other_weights(network, mode, team)
         if outputs is None:
             refuse_two_alike(problem.batches)
         given = tuple(read_batches(problem.batches, max_batches=problem.max_batches))
@@ -185,48 +186,55 @@ def tangent_kernel(
 
         with (
             opened(
-                model, careful=True, reach=ReachableState([model, outputs])
+                network, careful=True, reach=ReachableState([network, outputs])
             ) as state,
             BatchNormCalls(plain_statistics),
         ):
             state.lend_buffers()
-            for parameter in model.parameters():
+            for parameter in network.parameters():
                 parameter.requires_grad_(False)
             frozen: dict[nn.Module, Moments] = {}
 
             def run(batch: Batch) -> Tensor:
                 state.lend_buffers()  # of a state that the last run moved
                 freeze_norm_layers(frozen)
-                return _checked(pick(model, batch))
+                return _checked(pick(network, batch))
 
-            settle_dropout(model, mode)
-            set_norm_layers(model, mode)
+            settle_dropout(network, mode)
+            set_norm_layers(network, mode)
 
             def first() -> object:
                 state.lend_buffers()
                 try:
-                    return pick.try_out(model, given[0])
+                    return pick.try_out(network, given[0])
                 except RuntimeError:
                     if not pick.differentiates:
                         raise
                     state.lend_buffers()  # its own backward failed without a graph
-                    return pick.try_out(model, given[0])
+                    return pick.try_out(network, given[0])
 
             norms = _takes_batch_statistics(first, mode, team)
             coupled = norms and mode is not NormMode.FROZEN
             apart = coupled and mode is NormMode.FULL and team.several
             if norms and mode is NormMode.FROZEN:
-                layers = norm_layers(model)
+                layers = norm_layers(network)
                 frozen |= frozen_statistics(layers, given, run, team)
             width = one_width(given, run, team) if apart else 0
             done: tuple[LayerStrategy | ProductStrategy, Tensor, str] | None = None
             if not apart:
                 scenes = _scenes(given, mode, norms)
-                sheet = plan(model, scenes, run, chosen, team)
+                sheet = plan(network, scenes, run, chosen, team)
                 if coupled:
                     sheet = replace(sheet, units=[], rest=chosen)
                 by_passes = LayerStrategy(
-                    model, scenes, run, chosen, sheet, trace_outputs, matrix_bytes, team
+                    network,
+                    scenes,
+                    run,
+                    chosen,
+                    sheet,
+                    trace_outputs,
+                    matrix_bytes,
+                    team,
                 )
                 done = (by_passes, *by_passes.kernel(coupled=coupled))
         if done is None:
@@ -245,7 +253,7 @@ def tangent_kernel(
                 # The matrix itself and a copy in float64 are there meanwhile.
                 room=work.peak_bytes - matrix.numel() * (matrix.itemsize + 8),
             )
-        return _read(model, matrix, work, mode, method, certify, watch, noise)
+        return _read(network, matrix, work, mode, method, certify, watch, noise)
 
 
 def _takes_batch_statistics(

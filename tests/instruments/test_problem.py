@@ -210,7 +210,7 @@ def test_a_loss_of_outputs_will_do_for_the_hessian_too():
 
 
 SLIPS = {
-    "reduction": ({"reduction": "max"}, "reduction 'max'"),
+    "reduction": ({"reduction": "max"}, "reduction is 'max'"),
     "weights": ({"weights": len, "loss": nn.MSELoss(reduction="sum")}, "weights= say"),
     "randomness": ({"randomness": "some"}, "randomness 'some'"),
     "micro_batch": ({"micro_batch": 0}, "micro_batch is 0"),

@@ -10,7 +10,7 @@ from torch import nn
 from tests.survey.cases import by_hand, done, row
 from tests.survey.test_watching import data, network
 from theodolite.core import ConfigError, Rows
-from theodolite.survey import Block, compare
+from theodolite.survey import Block, compare, survey
 from theodolite.survey.comparing.matching import match_blocks
 from theodolite.survey.page.writing import page_of
 
@@ -119,12 +119,12 @@ def test_numbers_that_are_not_finite_have_no_difference():
     ("before", "after", "said"),
     [
         ((8, 256), (16, 256), "8 of 256 samples against 16 of 256 samples: trace"),
-        ((8, 256), (8, 256), "8 of 256 samples against 8 of 256 samples: trace"),
+        ((8, 256), (8, 256), None),
         ((8, 8), (256, 256), "8 of 8 samples against 256 of 256 samples: trace"),
         ((256, 256), (256, 256), None),
     ],
 )
-def test_numbers_of_a_part_of_the_samples_are_not_compared(before, after, said):
+def test_numbers_of_different_samples_are_not_compared(before, after, said):
     one, other = (
         with_rows(
             [
@@ -141,6 +141,64 @@ def test_numbers_of_a_part_of_the_samples_are_not_compared(before, after, said):
     assert quantities == (["trace", "n_norms"] if said is None else ["n_norms"])
     assert (f"not compared: {said}" in str(comparison)) is (said is not None)
     assert ("Not compared: " in page_of(comparison)) is (said is not None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            {"status": "converged"},
+            {"status": "max_matvecs"},
+            "converged against not converged: trace",
+        ),
+        ({"status": "converged"}, {"status": "exact"}, None),
+        (
+            {"norm_mode": "eval"},
+            {"norm_mode": "batch"},
+            "norms in eval mode against norms in batch mode: trace",
+        ),
+        (
+            {"norm_mode": "as_is", "norm_layers": "2 in train"},
+            {"norm_mode": "as_is", "norm_layers": "3 in eval"},
+            "norms in train mode against norms in eval mode: trace",
+        ),
+        (
+            {"norm_mode": "as_is", "norm_layers": "2 in train"},
+            {"norm_mode": "as_is"},
+            None,
+        ),
+    ],
+)
+def test_numbers_of_unlike_quantities_are_not_compared(before, after, said):
+    one, other = (
+        with_rows(
+            [
+                {
+                    **row("curvature", "trace", 9.0, n_samples=8, of_samples=8),
+                    **facts,
+                }
+            ]
+        )
+        for facts in (before, after)
+    )
+    comparison = compare(one, other)
+    assert comparison.not_compared == (() if said is None else (said,))
+    assert len(comparison.differences) == (said is None)
+
+
+def test_a_network_does_not_differ_from_itself_at_another_effort():
+    torch.manual_seed(0)
+    layers = nn.Linear(3, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 3)
+    model, x = nn.Sequential(*layers), torch.randn(64, 3)
+    y = torch.arange(64) % 3
+    few, many = (
+        survey(model, (x, y), loss=nn.CrossEntropyLoss(), effort=effort)
+        for effort in (60, "normal")
+    )
+    comparison = compare(few, many)
+    assert {d.quantity for d in comparison.differences} >= {"loss", "forward_rms"}
+    assert {d.quantity for d in comparison.differences if d.changed != "no"} == set()
+    assert comparison.not_compared
 
 
 def test_findings_are_gone_new_and_kept():
@@ -236,8 +294,8 @@ def test_each_model_has_its_own_optimizer():
         for s in (comparison.before, comparison.after)
     ]
     assert rates == [0.5, 0.05]
-    for survey in (comparison.before, comparison.after):
-        assert survey.number("not_in_optimizer")["value"] == 0
+    for each in (comparison.before, comparison.after):
+        assert each.number("not_in_optimizer")["value"] == 0
     with pytest.raises(ConfigError, match="optimizers=\\(of the first"):
         compare(one, other, data(), optimizer=fast, **terms)
 

@@ -8,7 +8,13 @@ import pytest
 from tests.survey.cases import by_hand, done, row
 from theodolite.studies import catalogue
 from theodolite.survey import RULES, Block, Survey, advise, find
-from theodolite.survey.findings.evidence import Evidence, Figure, decades, figure_of
+from theodolite.survey.findings.evidence import (
+    Evidence,
+    Figure,
+    decades,
+    divided,
+    figure_of,
+)
 
 
 def surveyed(*rows, blocks=(), **settings):
@@ -96,8 +102,14 @@ def test_findings_and_advice_say_on_how_many_samples_their_number_was_taken():
         replace(few, findings=(finding,))
     )
     assert advise(few, [finding])[0].code.startswith("# Measured on 8 of 256 samples.")
-    joined = decades(Figure(10.0, 1.0, (8, 256)), Figure(1.0, 0.1, (64, 256)))
-    assert joined.samples == (8, 256)
+
+
+def test_numbers_of_different_samples_have_no_ratio():
+    eight, more = Figure(10.0, 1.0, (8, 256)), Figure(1.0, 0.1, (64, 256))
+    for ratio in (decades, divided):
+        assert math.isnan(ratio(eight, more).value)
+        assert ratio(eight, eight).samples == ratio(eight, Figure(1.0)).samples
+        assert ratio(eight, eight).samples == (8, 256)
 
 
 def test_decades_join_both_errors():

@@ -13,11 +13,12 @@ from tests.survey.nets import data, functional, normed
 from theodolite.core import (
     ConfigError,
     MeasurementError,
+    Rows,
     UnknownNameError,
     safe_point,
 )
 from theodolite.instruments import extreme_eigenvalues, opened
-from theodolite.survey import survey
+from theodolite.survey import Measured, survey
 from theodolite.survey.measures.contract import OutOfTimeError, deadline
 from theodolite.survey.planning.effort import gradients_of, seconds_of
 from theodolite.survey.planning.telling import Progress
@@ -186,6 +187,27 @@ def test_numbers_of_the_batch_are_of_the_whole_batch_at_every_effort():
     top = result.number("largest_eigenvalue")
     assert top["n_samples"] == top["of_samples"] == 64
     assert abs(top["value"] - exact.eigenvalues[0]) <= top["error"]
+
+
+def test_an_eigenvalue_that_is_not_resolved_says_which_effort_to_try():
+    torch.manual_seed(0)
+    hidden = [part for _ in range(4) for part in (nn.Linear(16, 16), nn.ReLU())]
+    model = nn.Sequential(nn.Linear(8, 16), *hidden, nn.Linear(16, 4))
+    batch = torch.randn(32, 8), torch.arange(32) % 4
+    few = survey(model, batch, loss=LOSS, effort=48, measures=["curvature"])
+    row = few.number("largest_eigenvalue")
+    assert (row["value"], row["nonfinite"]) == (None, "not resolved")
+    assert f"not resolved, try effort={row['needs_effort']}" in str(few)
+    more = survey(model, batch, loss=LOSS, effort=row["needs_effort"])
+    row = more.number("largest_eigenvalue")
+    assert row["value"] > row["error"]
+    assert more.number("stable_rate", optimizer="gd")["value"] > 0
+
+
+def test_an_error_without_bound_leaves_the_number_unresolved():
+    rows = [{"quantity": "stable_rate", "value": 2.0, "error": 1e300}]
+    (row,) = Measured(measure="rates", status="done", rows=Rows(rows)).rows
+    assert (row["value"], row["nonfinite"]) == (None, "not resolved")
 
 
 def test_a_time_limit_aborts_and_the_survey_says_incomplete():

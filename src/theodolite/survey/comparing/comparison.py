@@ -26,13 +26,13 @@ class Comparison:
         before: The first survey.
         after: The second.
         pairs: Their blocks, paired, in order of depth.
-        differences: For every number that both measured on all samples, with interval.
+        differences: For every number that both measured alike, with interval.
         gone: Findings that only the first survey has.
         new: Findings that only the second survey has.
         kept: Findings that both have, as the second survey states them.
         caveats: Reasons why the comparison may mislead, one sentence each.
-        not_compared: Numbers measured on a part of the samples, or on different
-            sample counts: these numbers, then the quantities.
+        not_compared: Numbers of unlike quantities: how they differ in samples, norm
+            mode or convergence, then their names.
     """
 
     before: Survey

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from theodolite.core import Row, Rows
 
-from ..records.outcomes import on_samples, samples_of
+from ..records.outcomes import samples_of, unlike
 from .matching import BlockPair
 
 # Two-sided 95 % of a normal distribution. It also covers errors that are bounds, not
@@ -82,8 +82,8 @@ def differences_of(
 ) -> tuple[Difference, ...]:
     """Return the difference of every number that each survey has exactly once.
 
-    Numbers that were measured on a part of the samples, or on different sample counts,
-    are left out: see :func:`not_compared`.
+    Numbers of unlike quantities, such as on different sample counts, in different norm
+    modes, or of which one did not converge, are left out: see :func:`not_compared`.
 
     Args:
         before: Rows of the first survey.
@@ -94,14 +94,14 @@ def differences_of(
     return tuple(
         _difference(ours[key], theirs[key], titles)
         for key in ours
-        if key in theirs and _comparable(ours[key], theirs[key])
+        if key in theirs and not any(_unlike(ours[key], theirs[key]))
     )
 
 
 def not_compared(
     before: Rows, after: Rows, pairs: Sequence[BlockPair]
 ) -> tuple[str, ...]:
-    """Return the numbers that the two surveys measured on different samples.
+    """Return the numbers that are of unlike quantities in the two surveys.
 
     Args:
         before: Rows of the first survey.
@@ -111,26 +111,20 @@ def not_compared(
     ours, theirs, _ = _paired(before, after, pairs)
     quantities: dict[str, dict[str, None]] = {}
     for key in ours:
-        if key in theirs and not _comparable(ours[key], theirs[key]):
-            against = " against ".join(_counts(row[key]) for row in (ours, theirs))
+        if key in theirs and any(words := _unlike(ours[key], theirs[key])):
+            against = " against ".join(words)
             quantities.setdefault(against, {})[str(ours[key]["quantity"])] = None
     return tuple(
         f"{against}: {', '.join(names)}" for against, names in quantities.items()
     )
 
 
-def _comparable(one: Row, other: Row) -> bool:
-    """Return whether both numbers used all samples, and the same number of samples."""
-    counts = samples_of(one), samples_of(other)
-    same = counts[0] == counts[1] and one.get("n_samples") == other.get("n_samples")
-    return same and not any(map(on_samples, counts))
-
-
-def _counts(row: Row) -> str:
-    samples = samples_of(row)
-    if samples is None:
-        return "a number of samples that it does not say"
-    return f"{samples[0]} of {samples[1]} samples"
+def _unlike(one: Row, other: Row) -> tuple[str, str]:
+    """Return how two numbers differ as quantities, in words; empty if they do not."""
+    if (samples_of(one) is None) != (samples_of(other) is None):
+        words = ("samples that it counts", "samples that it does not count")
+        return words if samples_of(one) else words[::-1]
+    return unlike(one, other)
 
 
 def _paired(

@@ -45,8 +45,9 @@ def compare(
 
     Returns:
         Differences of all numbers that both have, with intervals, and the findings
-        that are gone, new and kept. Numbers measured on a part of the samples, or on
-        different sample counts, are not compared; ``not_compared`` lists them.
+        that are gone, new and kept. Numbers on different sample counts, in different
+        norm modes, or of which only one converged, are not compared;
+        ``not_compared`` lists them.
 
     Raises:
         ConfigError: One is a survey and the other is not, or one optimiser was given.

@@ -121,6 +121,8 @@ def decades(first: Figure, second: Figure) -> Figure:
         2 ± 0.004
     """
     samples = fewest(first, second)
+    if unlike(first, second):
+        return Figure(math.nan)
     if second.value <= 0 or math.isnan(first.value) or math.isinf(second.value):
         return Figure(math.nan)
     if first.value <= 0 or math.isinf(first.value):
@@ -132,12 +134,19 @@ def decades(first: Figure, second: Figure) -> Figure:
 
 def divided(first: Figure, second: Figure) -> Figure:
     """Return a ratio with its error."""
-    if second.value == 0 or math.isnan(first.value + second.value):
+    unknown = unlike(first, second) or math.isnan(first.value + second.value)
+    if unknown or second.value == 0:
         return Figure(math.nan)
     ratio = first.value / second.value
     over = abs(second.error * ratio / second.value)
     error = math.hypot(first.error / second.value, over)
     return Figure(ratio, error, fewest(first, second))
+
+
+def unlike(first: Figure, second: Figure) -> bool:
+    """Return whether numbers are of different samples, so that no ratio is taken."""
+    known = first.samples is not None and second.samples is not None
+    return known and first.samples != second.samples
 
 
 def fewest(*figures: Figure) -> tuple[int, int] | None:

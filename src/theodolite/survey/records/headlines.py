@@ -7,7 +7,7 @@ import numpy as np
 
 from theodolite.core import Row
 
-from .outcomes import on_fewest, on_samples, samples_of
+from .outcomes import identity_of, on_fewest, on_samples, samples_of, unlike
 
 if TYPE_CHECKING:
     from .whole_survey import Survey
@@ -27,9 +27,16 @@ def figure(row: Row) -> str:
     """
     on = on_samples(samples_of(row))
     if row.get("value") is None:
-        return str(row.get("nonfinite", "unknown")) + on
+        return _missing(row) + on
     error = row.get("error")
-    return f"{row['value']:.4g}" + ("" if not error else f" ± {error:.2g}") + on
+    short = ", not converged" if identity_of(row)[2] == "not converged" else ""
+    return f"{row['value']:.4g}" + ("" if not error else f" ± {error:.2g}") + on + short
+
+
+def _missing(row: Row) -> str:
+    """Return words for a number that is not finite, with the effort to try."""
+    more = row.get("needs_effort")
+    return str(row.get("nonfinite", "unknown")) + (f", try effort={more}" * bool(more))
 
 
 def _one(quantity: str, **labels: Any) -> Callable[["Survey"], str]:
@@ -52,7 +59,7 @@ def _by_depth(quantity: str) -> Callable[["Survey"], str]:
     def tell(survey: "Survey") -> str:
         rows = survey.find(quantity)
         values = rows.values()
-        if not len(values):
+        if not len(values) or any(any(unlike(rows[0], row)) for row in rows):
             return ""
         text = f"{values[0]:.3g} → {values[-1]:.3g}"
         among = f"{np.min(values):.3g} to {np.max(values):.3g}"
@@ -64,7 +71,8 @@ def _by_depth(quantity: str) -> Callable[["Survey"], str]:
 def _range(quantity: str) -> Callable[["Survey"], str]:
     def tell(survey: "Survey") -> str:
         rows = survey.find(quantity)
-        if not len(values := rows.values()):
+        values = rows.values()
+        if not len(values) or any(any(unlike(rows[0], row)) for row in rows):
             return ""
         return f"{np.min(values):.3g} to {np.max(values):.3g}{on_fewest(rows)}"
 
@@ -90,7 +98,7 @@ def _rates(survey: "Survey") -> str:
 def _brief(row: Row) -> str:
     value, error = row.get("value"), row.get("error")
     if value is None:
-        return str(row.get("nonfinite", "unknown"))
+        return _missing(row)
     return f"{value:.3g}" + ("" if not error else f" ± {error:.1g}")
 
 

@@ -1,6 +1,7 @@
 """The outcome of one measure."""
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -13,6 +14,10 @@ MeasureStatus = Literal[
 
 # Text in a row in place of a number whose error is as large as the number.
 NOT_RESOLVED = "not resolved"
+# Statuses of numbers that more effort would change.
+_UNFINISHED = ("max_matvecs", "incomplete", "nonfinite", "diverged")
+# An error above this, and above its number, says nothing about the number.
+_VOID = 1e100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,6 +77,42 @@ def on_samples(samples: tuple[int, int] | None) -> str:
     return f" on {samples[0]} of {samples[1]} samples"
 
 
+def identity_of(row: Row) -> tuple[str, str, str]:
+    """Return what numbers must share to be of one quantity, each in words.
+
+    These are the samples behind it, the statistics that norms used, and whether it
+    converged; each is empty if it is unknown or does not matter.
+
+    Example:
+        >>> row = {"n_samples": 8, "of_samples": 256, "norm_mode": "eval"}
+        >>> identity_of({**row, "status": "max_matvecs"})
+        ('8 of 256 samples', 'norms in eval mode', 'not converged')
+    """
+    samples = samples_of(row)
+    if samples is None:
+        return "", "", _converged(row)
+    parts = f", in parts of {row['n_samples']}" if "n_parts" in row else ""
+    mode = str(row.get("norm_mode", ""))
+    modes = re.findall(r"in (\w+)", str(row.get("norm_layers", "")))
+    if mode == "as_is":
+        mode = " and ".join(sorted(set(modes)))
+    norms = f"norms in {mode} mode" if mode else ""
+    return f"{samples[0]} of {samples[1]} samples{parts}", norms, _converged(row)
+
+
+def _converged(row: Row) -> str:
+    if "status" not in row:
+        return ""
+    return "not converged" if row["status"] in _UNFINISHED else "converged"
+
+
+def unlike(one: Row, other: Row) -> tuple[str, str]:
+    """Return how two numbers differ as quantities, in words; empty if they do not."""
+    pairs = zip(identity_of(one), identity_of(other), strict=True)
+    apart = [(a, b) for a, b in pairs if a and b and a != b]
+    return ", ".join(a for a, _ in apart), ", ".join(b for _, b in apart)
+
+
 def on_fewest(rows: Iterable[Row]) -> str:
     """Return words for the smallest sample count of rows, empty if all were used."""
     return on_samples(min(filter(None, map(samples_of, rows)), default=None))
@@ -83,7 +124,11 @@ def _finite(row: Row) -> dict[str, Any]:
     if _unbounded(finite.get("value")):
         said = finite.get("nonfinite", str(row["value"]))
         finite = {**finite, "value": None, "nonfinite": said}
-    if _unbounded(finite.get("error")):
+    value, error = finite.get("value"), finite.get("error")
+    if isinstance(value, float) and isinstance(error, float):
+        if max(abs(value), _VOID) < error < math.inf:
+            finite = {**finite, "value": None, "nonfinite": NOT_RESOLVED}
+    if _unbounded(error):
         finite = {**finite, "error": None}
     return finite
 

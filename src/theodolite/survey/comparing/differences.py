@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from theodolite.core import Row, Rows
 
-from ..records.outcomes import samples_of, unlike
+from ..records.outcomes import identity_of, unlike
 from .matching import BlockPair
 
 # Two-sided 95 % of a normal distribution. It also covers errors that are bounds, not
@@ -27,6 +27,8 @@ _WHICH = (
     "node",
     "sample",
 )
+
+_UNKNOWN = "a number of samples that it does not say"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,9 +123,9 @@ def not_compared(
 
 def _unlike(one: Row, other: Row) -> tuple[str, str]:
     """Return how two numbers differ as quantities, in words; empty if they do not."""
-    if (samples_of(one) is None) != (samples_of(other) is None):
-        words = ("samples that it counts", "samples that it does not count")
-        return words if samples_of(one) else words[::-1]
+    ours, theirs = identity_of(one)[0], identity_of(other)[0]
+    if bool(ours) != bool(theirs):
+        return ours or _UNKNOWN, theirs or _UNKNOWN
     return unlike(one, other)
 
 

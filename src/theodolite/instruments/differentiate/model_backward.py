@@ -100,7 +100,7 @@ class Measure:
         """
         before = _met[0]
         try:
-            return self(*given)
+            return self.function()(*given)
         finally:
             self.differentiates = _met[0] > before
 

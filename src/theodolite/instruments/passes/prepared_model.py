@@ -54,11 +54,6 @@ def _no_recomputing() -> Iterator[None]:
         ) from error
 
 
-def _opened(chunk: Chunk) -> tuple[Chunk, list[Tensor]]:
-    held = chunk.held()
-    return held, tensors_in(held.data)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PassPlan:
     """What the passes of a product run on, and what is kept between products.
@@ -102,8 +97,6 @@ class PreparedModel:
         measured: The quantity to differentiate.
 
     Attributes:
-        problem: As given.
-        measured: As given.
         model: The model itself.
         team: Processes that hold the other batches.
         mode: Statistics that norms use.
@@ -187,18 +180,21 @@ class PreparedModel:
 
     @contextmanager
     def tried_out(self) -> Iterator[None]:
-        """Open the model for its first run, and check whether it can be trusted.
+        """Open the model for its first run; check whether it can be trusted.
 
         One that writes to tensors that are not its to write is copied as a whole for
         every session from then on.
         """
         reach = self._reach()
-        with opened(self.model, careful=True, reach=reach):
+        saved = SavedState(self.model, careful=True, reach=reach)
+        try:
             grads = [p.grad for p in self.model.parameters() if p.grad is not None]
             before = ChangeDetector(reach, grads)
             with self.sheltered():
                 yield
             self._careful = not before.matches(self._reach())
+        finally:
+            saved.restore()
 
     @contextmanager
     def sheltered(self, reach: ReachableState | None = None) -> Iterator[None]:
@@ -371,7 +367,7 @@ class PreparedModel:
         chunks += self.plan.idle
         coupling = Coupling(
             run=lambda chunk: self.run(chunk, check=False),
-            opened=_opened,
+            opened=lambda chunk: ((held := chunk.held()), tensors_in(held.data)),
             leaves=self.leaves,
             room=self.plan.room,
             check=self.measured.checked,

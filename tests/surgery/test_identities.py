@@ -158,7 +158,7 @@ def test_what_is_no_number_or_network_is_refused():
         surgery.add_identity(images.PreActNet(), IMAGES, scale=float("nan"))
     with pytest.raises(ConfigError, match=r"which is \[0.5\]"):
         surgery.add_identity(images.PreActNet(), IMAGES, which=[0.5])
-    with pytest.raises(SurgeryError, match=r"torch\.nn\.Module"):
+    with pytest.raises(SurgeryError, match=r"pass Module"):
         surgery.add_identity("resnet", IMAGES)
 
 

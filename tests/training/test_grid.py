@@ -200,7 +200,7 @@ def test_a_pool_gives_the_values_of_one_process(data):
         ({"plan": {1: LINEAR}}, ConfigError, "blueprint is {1: "),
         ({"divergence": "high"}, ConfigError, "divergence is 'high'"),
         ({"drops": [3]}, ConfigError, "drops is"),
-        ({"record": 5}, ConfigError, "record is 5: pass a schedule"),
+        ({"record": 5}, ConfigError, "record is 5: pass Schedule"),
         ({"record": AtLosses([1.0])}, ConfigError, "by steps"),
         ({"device": None}, ConfigError, "device is None"),
         ({"data": (np.ones((5, 4)), np.ones((4, 4)))}, DataError, "shape"),

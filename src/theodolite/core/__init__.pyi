@@ -5,6 +5,7 @@ from .arrays import Square as Square
 from .arrays import as_integer as as_integer
 from .arrays import as_numbers as as_numbers
 from .arrays import as_real as as_real
+from .arrays import check_number as check_number
 from .arrays import column_major as column_major
 from .arrays import convert_fields as convert_fields
 from .blueprints.classifier import ClassifierBlueprint as ClassifierBlueprint

@@ -16,7 +16,7 @@ import types
 from collections import abc
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from itertools import islice
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -58,7 +58,7 @@ def _check_constructor(owner: type, package: str) -> None:
     if getattr(owner, "_is_protocol", False):
         return
     home = next(one for one in owner.__mro__ if "__init__" in vars(one)).__module__
-    if home.startswith("theodolite.") and not hasattr(make, "__wrapped__"):
+    if home.startswith("theodolite.") and "__checked__" not in vars(make):
         type.__setattr__(owner, "__init__", _checked(make, package, owner))
 
 
@@ -80,6 +80,7 @@ def _checked(function: Any, package: str, public: Any) -> Any:
             pass
         return function(*args, **kwargs)
 
+    vars(call)["__checked__"] = True
     return call
 
 
@@ -99,6 +100,7 @@ def _compiled(function: Any) -> tuple[Any, type[Exception]]:
     return beartype(scope["check"]), BeartypeCallHintParamViolation
 
 
+@cache
 def _hints(function: Any) -> dict[str, Any]:
     """Return what is checked of each argument of a function."""
     scope = getattr(inspect.unwrap(function), "__globals__", {})
@@ -115,7 +117,8 @@ def _hint(given: Any, scope: Mapping[str, Any]) -> Any:
         try:
             given = eval(given, dict(scope))
         except NameError:  # imported for type checkers alone
-            return object
+            package = ".".join(scope["__name__"].split(".")[:2])
+            given = getattr(sys.modules[package], given, object)
     kind, inner = get_origin(given), get_args(given)
     if kind is None:
         return _class_hint(given)
@@ -137,6 +140,7 @@ def _hint(given: Any, scope: Mapping[str, Any]) -> Any:
     return kind if kind.__module__ != "typing" else object
 
 
+@cache
 def _class_hint(given: Any) -> Any:
     from beartype.vale import Is, IsInstance
 
@@ -149,14 +153,18 @@ def _class_hint(given: Any) -> Any:
         plain = Annotated[wanted, ~IsInstance[bool]]
         return Union[plain, scalar]  # noqa: UP007
     if given is np.ndarray:
-        return Union[np.ndarray, list, tuple, Real, Annotated[object, Is[_is_array]]]  # noqa: UP007
-    if not isinstance(given, type) or getattr(given, "_is_protocol", False):
+        return Annotated[object, Is[_is_array]]
+    unchecked = getattr(given, "_is_protocol", False) and not given._is_runtime_protocol
+    if not isinstance(given, type) or unchecked or given is inspect.Parameter.empty:
         return object
-    return object if given is inspect.Parameter.empty else given
+    return given
 
 
 def _is_array(value: object) -> bool:
-    return hasattr(value, "__array__")
+    """Return whether a value is an array, a number or nested lists of numbers."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_array, islice(value, _ITEMS)))
+    return isinstance(value, np.ndarray | Real) or hasattr(value, "__array__")
 
 
 def _is_scalar(wanted: type, value: Any) -> bool:
@@ -212,7 +220,7 @@ def _refusal(
         if not is_bearable(value, hint)
     )
     wanted = signature.parameters[name].annotation
-    if get_origin(wanted) is Literal:
+    if get_origin(wanted) is Literal and (value is None or isinstance(value, str)):
         known = map(str, get_args(wanted))
         return ArgumentError(str(unknown_name(name, value, known)))
     return ArgumentError(

@@ -153,8 +153,8 @@ def convert_fields(
         object.__setattr__(owner, name, value)
 
 
-def as_integer(name: str, value: object, least: int) -> int:
-    """Return an integer, at least ``least``, as a Python int, which never overflows.
+def as_integer(name: str, value: object, least: int, most: float = math.inf) -> int:
+    """Return an integer in a range as a Python int, which never overflows.
 
     Example:
         >>> as_integer("units", np.uint8(200), 1) * 2
@@ -162,7 +162,19 @@ def as_integer(name: str, value: object, least: int) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ConfigError(f"{name} is {value!r}: pass a whole number from {least} up")
+    if int(value) > most:
+        raise ConfigError(f"{name} is {value!r}: pass a whole number up to {most:,}")
     return int(value)
+
+
+def check_number(name: str, value: float, least: float = 0.0) -> None:
+    """Raise if a number is not finite or is below ``least``.
+
+    Example:
+        >>> check_number("decay", 0.1)
+    """
+    if not least <= value < math.inf:
+        raise ConfigError(f"{name} is {value!r}: pass a number from {least:g} up")
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | str | EllipsisType, ...]) -> bool:

@@ -107,8 +107,9 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameEr
         "unknown dataset 'mnits': did you mean 'mnist'? known: digits, mnist"
     """
     names = sorted(known)
-    begun = [one for one in names if name and one.startswith(str(name))]
-    near = begun or get_close_matches(str(name), names, n=1, cutoff=0.4)
+    text = str(name)
+    begun = [one for one in names if text and one.startswith(text)]
+    near = begun or get_close_matches(text, names, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return UnknownNameError(
         f"unknown {kind} {name!r}: {hint}known: {', '.join(names) or 'none'}"

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..errors import ConfigError
+
 # How far the search goes for a number of networks that would decide.
 MOST_NETWORKS = 100_000
 
@@ -315,6 +317,8 @@ def known(name: str, value: float, error: float = 0.0, note: str = "") -> Known:
 
 def share(name: str, count: int, cases: int, note: str = "") -> Share:
     """A share of independent cases."""
+    if not 0 <= count <= cases:
+        raise ConfigError(f"{count} of {cases} were counted: pass 0 to {cases}")
     value = count / cases if cases else math.nan
     return Share(name=name, value=value, count=count, cases=cases, note=note)
 

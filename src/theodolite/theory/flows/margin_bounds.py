@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 from scipy.optimize import nnls
 
-from theodolite.core import ConfigError, Numbers, as_integer, as_numbers
+from theodolite.core import ConfigError, Numbers, as_integer, as_numbers, check_number
 
 _MOST_SIGNS = 16
 _TURN = 2 * np.pi
@@ -81,6 +81,8 @@ def margin_bound(
             f"delta is {delta} and gamma {gamma}: pass delta between 0 and 1 and a "
             "positive gamma"
         )
+    check_number("empirical", empirical)
+    check_number("complexity", complexity)
     rest = 3 * np.sqrt(np.log(2 / delta) / (2 * as_integer("samples", samples, 1)))
     return float(empirical + 2 * complexity / gamma + rest)
 

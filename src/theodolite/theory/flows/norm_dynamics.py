@@ -12,7 +12,7 @@ import numpy as np
 from scipy.integrate import quad, solve_ivp
 from scipy.optimize import root_scalar
 
-from theodolite.core import ConfigError, Numbers, as_integer, as_numbers
+from theodolite.core import ConfigError, Numbers, as_integer, as_numbers, check_number
 
 
 def weight_norm_speeds(
@@ -29,6 +29,7 @@ def weight_norm_speeds(
         >>> weight_norm_speeds(3.0, [0.0, 2.0], [1.0, 1.0])
         (1.0, array([1.5, 0. ]))
     """
+    check_number("length", length)
     v = as_numbers("vector", vector, "weights")
     w = as_numbers("speed", speed, len(v))
     norm = float(np.linalg.norm(v))
@@ -56,6 +57,7 @@ def batch_norm_jacobian(
         >>> np.linalg.svd(jacobian, compute_uv=False)[[0, 2]].round(8)
         array([0.4323377 , 0.00808108])
     """
+    check_number("eps", eps)
     x = as_numbers("batch", batch, "samples")
     away = x - x.mean()
     s = np.sqrt(np.mean(away**2) + eps)
@@ -79,6 +81,7 @@ def norm_equilibrium(outputs: Numbers, labels: Numbers, decay: float = 0.0) -> f
         >>> norm_equilibrium([0.5, 0.3, -0.4, 0.2], [1, 1, -1, 1], decay=0.1)
         2.1875
     """
+    check_number("decay", decay)
     pull, square = _moments(outputs, labels)
     return pull / (decay + square)
 
@@ -96,6 +99,7 @@ def norm_multiplier(scale: float, outputs: Numbers, labels: Numbers) -> float:
         >>> round(norm_multiplier(2.1875, [0.5, 0.3, -0.4, 0.2], [1, 1, -1, 1]), 9)
         0.478515625
     """
+    check_number("scale", scale)
     pull, square = _moments(outputs, labels)
     return scale * pull - scale**2 * square
 
@@ -114,6 +118,7 @@ def frozen_norm(
         >>> frozen_norm(0.01, [0.5, 0.3, -0.4, 0.2], [1, 1, -1, 1], [1.0], decay=0.1)
         array([1.58207378])
     """
+    check_number("start", start)
     _, square = _moments(outputs, labels)
     limit = norm_equilibrium(outputs, labels, decay)
     t = as_numbers("times", times, "times")

@@ -17,7 +17,10 @@ $q = 3$, hence $t^{1/4}$ and $t^{-3/2}$.
 
 import numpy as np
 
-from theodolite.core import ConfigError, Numbers, as_integer, as_numbers
+from theodolite.core import ConfigError, Numbers, as_integer, as_numbers, check_number
+
+# The growth is a loop, of a second for so many steps.
+_MOST_STEPS = 10_000_000
 
 
 def descent_gain(rate: float, smoothness: float) -> float:
@@ -77,9 +80,9 @@ def worst_growth(
         >>> worst_growth(2, rate=0.5, force=2.0)
         array([1.   , 2.   , 2.125])
     """
-    count, push = as_integer("steps", steps, 1), _push(rate, force, epsilon)
+    push = _push(rate, force, epsilon)
     sizes = [1.0]
-    for _ in range(count):
+    for _ in range(as_integer("steps", steps, 1, _MOST_STEPS)):
         sizes.append(sizes[-1] + push / sizes[-1] ** 3)
     return np.array(sizes)
 
@@ -157,6 +160,7 @@ def kernel_floor(
         raise ConfigError(
             f"branches are {kappa.tolist()}: pass Lipschitz constants from 0 to below 1"
         )
+    check_number("radius", radius)
     samples, features = x.shape
     if samples > features:
         raise ConfigError(

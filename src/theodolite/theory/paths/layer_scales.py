@@ -54,7 +54,7 @@ def scalar_norm_sizes(depth: int) -> LayerSizes:
         >>> sizes.square.round(3), sizes.deviation.round(3)
         (array([1.467, 4.834]), array([0.584, 0.575]))
     """
-    depth = as_integer("depth", depth, 1)
+    depth = as_integer("depth", depth, 1, 1_000_000)
     # The first layer's input has unit variance and no overlap, and there is no skip.
     square, overlap = 1.0, 0.0
     sums = np.zeros(3)

@@ -27,6 +27,9 @@ from theodolite.core import (
 
 from .length_weights import log_path_normaliser, path_weights
 
+# Counts of deeper networks have too many digits to be written down.
+_DEEPEST = 100_000
+
 
 def path_counts(depth: int, width: int) -> tuple[int, ...]:
     r"""Return the number of paths of each length from one input to the output.
@@ -45,7 +48,8 @@ def path_counts(depth: int, width: int) -> tuple[int, ...]:
         >>> path_counts(3, 2)
         (2, 8, 8)
     """
-    depth, width = as_integer("depth", depth, 1), as_integer("width", width, 1)
+    depth = as_integer("depth", depth, 1, _DEEPEST)
+    width = as_integer("width", width, 1)
     return tuple(math.comb(depth - 1, r - 1) * width**r for r in range(1, depth + 1))
 
 
@@ -70,7 +74,7 @@ def plain_path_count(depth: int, width: int) -> int:
         >>> plain_path_count(3, 4)
         64
     """
-    return as_integer("width", width, 1) ** as_integer("depth", depth, 1)
+    return as_integer("width", width, 1) ** as_integer("depth", depth, 1, _DEEPEST)
 
 
 def configuration_repeats(

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from theodolite.core import ConfigError, Numbers, SystemBlueprint
+from theodolite.core import ConfigError, Numbers, SystemBlueprint, check_number
 
 from .chain_bounds import Balls, system_bounds
 from .single_layer_bounds import Extent, extent_of
@@ -62,6 +62,7 @@ def cost_bounds(
         raise ConfigError(
             f"outputs of shape {outputs.shape} came to a cost of rows: flatten them"
         )
+    check_number("target_norm", target_norm)
     n, classes = outputs.samples, outputs.shape[0]
     if cost == "square":
         gradient = (outputs.frobenius + target_norm) / n

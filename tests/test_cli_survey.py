@@ -225,6 +225,29 @@ def test_weights_of_nan_are_found_on_made_up_inputs(net):
     assert "Numbers are NaN or infinite" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ((), 0),
+        (("--fail-on", "warning"), 3),
+        (("--fail-on", "sick"), 3),
+        (("--fail-on", "warning", "--ignore", "not-finite"), 0),
+        (("--fail-on", "bad"), 1),
+        (("--ignore", "not-finit"), 1),
+    ],
+)
+def test_findings_set_the_exit_status_if_wanted(net, options, status):
+    assert run_command(["survey", f"{net}:sick", "--trust", *FEW, *options]) == status
+
+
+def test_a_time_limit_ends_with_the_status_of_timeout(net, capsys):
+    command = ["survey", f"{net}:make", "--trust", "--time-limit", "0.000001s"]
+    assert run_command(command) == 124
+    captured = capsys.readouterr()
+    assert "INCOMPLETE" in captured.out
+    assert "the time limit was reached" in captured.err
+
+
 @pytest.mark.parametrize("command", ["survey", "compare"])
 def test_what_is_not_asked_for_has_a_default(command):
     given = {p.name: p.default for p in get_command(app).commands[command].params}

@@ -1,5 +1,6 @@
 """Efforts, interrupts and failures: a report always comes, the model as found."""
 
+import inspect
 import math
 import re
 import time
@@ -208,6 +209,22 @@ def test_an_error_without_bound_leaves_the_number_unresolved():
     rows = [{"quantity": "stable_rate", "value": 2.0, "error": 1e300}]
     (row,) = Measured(measure="rates", status="done", rows=Rows(rows)).rows
     assert (row["value"], row["nonfinite"]) == (None, "not resolved")
+
+
+def test_findings_of_ignored_rules_are_left_out():
+    model = normed()
+    given = {"loss": LOSS, "measures": CHEAP}
+    rules = [f.rule for f in survey(model, data(1), **given).findings]
+    assert "batch-norm-of-one" in rules
+    fewer = survey(model, data(1), ignore=["batch-norm-of-one"], **given)
+    assert [f.rule for f in fewer.findings] == [r for r in rules if "of-one" not in r]
+    with pytest.raises(UnknownNameError, match="did you mean 'batch-norm-of-one'"):
+        survey(model, data(1), ignore=["batch-norm-of-on"], **given)
+
+
+def test_the_package_has_the_signature_of_its_function():
+    assert "effort" in inspect.signature(theodolite.survey).parameters
+    assert theodolite.survey.__doc__.startswith("Say what is wrong with a network")
 
 
 def test_a_time_limit_aborts_and_the_survey_says_incomplete():

@@ -123,6 +123,14 @@ def test_a_terminal_shows_findings_before_numbers_in_25_lines():
     assert max(map(len, PRINTED.splitlines())) == 100
 
 
+def test_a_survey_is_short_in_a_list_and_says_what_was_checked():
+    assert repr(by_hand()).startswith("<Survey of ResidualNetwork: ")
+    assert len(repr(by_hand())) < 100
+    sound = replace(by_hand(), findings=())
+    assert "\n✓ nothing wrong found; checked: map, signal, " in str(sound)
+    assert "nothing wrong" not in str(by_hand())
+
+
 def test_a_notebook_escapes_what_others_wrote():
     survey = Survey(
         title="<script>alert(1)</script>", n_parameters=1, blocks=(), measured=()

@@ -54,6 +54,13 @@ Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0 …")]
 Measures = Annotated[
     str | None, typer.Option(help="Only these measures, by commas; all by default.")
 ]
+Ignore = Annotated[
+    str | None, typer.Option(help="Leave out findings of these rules, by commas.")
+]
+FailOn = Annotated[
+    str | None,
+    typer.Option(help="sick, warning or note: exit with 3 at such a finding or worse."),
+]
 Optimizer = Annotated[
     str | None, typer.Option(help="In use, such as sgd:lr=0.1,momentum=0.9.")
 ]
@@ -83,6 +90,8 @@ def survey(
     optimizer: Optimizer = None,
     norm_mode: NormMode = "as_is",
     measures: Measures = None,
+    ignore: Ignore = None,
+    fail_on: FailOn = None,
     shape: Shape = None,
     batch_size: BatchSize = None,
     batches: NBatches = 4,
@@ -104,6 +113,7 @@ def survey(
             "no network was named: pass a SPEC, or --list for those that go by a name"
         )
     _check_files(html, to_json)
+    failing = _severities(fail_on)
     escape_logs()
     with _stopped_in_a_sentence():
         from theodolite.survey import subject_of
@@ -117,7 +127,8 @@ def survey(
         result = _surveyed(
             subject, optimizer, effort=effort, time_limit=time_limit,
             norm_mode=norm_mode, seed=seed,
-            measures=_names(measures), **({"tries": True} if tries else {}),
+            measures=_names(measures), ignore=_names(ignore, "ignore") or (),
+            **({"tries": True} if tries else {}),
         )  # fmt: skip
     _write_result(result, html, to_json)
     if _is_interrupted(result):
@@ -127,6 +138,8 @@ def survey(
         print_error(f"incomplete: {result.outcome(result.incomplete[0]).reason}")
         raise typer.Exit(124)  # as the command timeout does
     _refuse_empty(result)
+    if any(finding.severity in failing for finding in result.findings):
+        raise typer.Exit(3)
 
 
 def compare(
@@ -264,7 +277,17 @@ def _shape(text: str | None) -> tuple[int, ...] | None:
     )
 
 
-def _names(text: str | None) -> tuple[str, ...] | None:
+def _severities(worst: str | None) -> tuple[str, ...]:
+    """Return a severity and all that are worse, none for None."""
+    from theodolite.core import unknown_name
+
+    known = ("sick", "warning", "note")
+    if worst is not None and worst not in known:
+        raise unknown_name("severity", worst, known)
+    return () if worst is None else known[: known.index(worst) + 1]
+
+
+def _names(text: str | None, option: str = "measures") -> tuple[str, ...] | None:
     if text is None:
         return None
     names = tuple(part.strip() for part in text.split(",") if part.strip())
@@ -272,8 +295,7 @@ def _names(text: str | None) -> tuple[str, ...] | None:
         from theodolite.core import ConfigError
 
         raise ConfigError(
-            f"--measures {text!r} names none: pass some, such as signal,curvature, or "
-            "leave it out for all"
+            f"--{option} {text!r} names none: pass some, by commas, or leave it out"
         )
     return names
 

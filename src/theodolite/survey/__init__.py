@@ -1,11 +1,18 @@
-"""Survey any network: measure its skips and norms, report findings, advise changes.
+"""Say what is wrong with a network, by which numbers, and what to change.
 
-The package is callable: ``theodolite.survey(model, batches)``. Start reading at
-``whole/surveying.py``; ``records`` holds the classes of the result.
+Call the package itself::
+
+    result = theodolite.survey(model, (inputs, targets), optimizer=optimizer)
+    print(result)
+
+``help(theodolite.survey.survey)`` lists the arguments; ``result`` has ``findings``,
+``advice``, ``rows()``, ``to_html(path)`` and ``to_json(path)``. To read the code, start
+at ``whole/surveying.py``; ``records`` holds the classes of the result.
 """
 
 import sys
 from importlib import import_module
+from inspect import Signature, signature
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +27,11 @@ class _Room(ModuleType):
     def __call__(self, *args: Any, **settings: Any) -> Any:
         """Survey a model; see :func:`theodolite.survey.survey`."""
         return self.survey(*args, **settings)
+
+    @property
+    def __signature__(self) -> Signature:
+        """That of the function, for help and completion; imports it."""
+        return signature(self.survey)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name, as plain modules do."""

@@ -1,5 +1,9 @@
 """All rules, and the findings of a survey."""
 
+from collections.abc import Sequence
+
+from theodolite.core import unknown_name
+
 from ..records.finding import Finding, Severity
 from ..records.whole_survey import Survey
 from . import learnable, norms, rates, signals, skips, units
@@ -46,6 +50,18 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 _ORDER: dict[Severity, int] = {"sick": 0, "warning": 1, "note": 2, "good": 3}
+
+
+def check_rules(names: Sequence[str]) -> None:
+    """Refuse names that no rule has.
+
+    Raises:
+        UnknownNameError: No rule has one of the names.
+    """
+    known = [rule.name for rule in RULES]
+    for name in names:
+        if name not in known:
+            raise unknown_name("rule", name, known)
 
 
 def find(survey: Survey) -> tuple[Finding, ...]:

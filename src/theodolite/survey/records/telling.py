@@ -90,6 +90,10 @@ def format_seconds(seconds: float) -> str:
 
 
 def _findings(survey: "Survey") -> Iterator[str]:
+    done = [each.measure for each in survey.measured if each.status == "done"]
+    if done and not any(f.severity in ("sick", "warning") for f in survey.findings):
+        so_far = " so far" if survey.incomplete else ""
+        yield f"✓ nothing wrong found{so_far}; checked: {', '.join(done)}"
     for each in survey.findings[:_FINDINGS]:
         yield _finding(each)
     if (more := len(survey.findings) - _FINDINGS) > 0:

@@ -1,5 +1,6 @@
 """A survey: what was measured on a network, what it means, what to do."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,6 +157,11 @@ class Survey:
         from ..page.cross_section import cross_section
 
         return cross_section(self)
+
+    def __repr__(self) -> str:
+        counts = Counter(each.severity for each in self.findings)
+        told = ", ".join(f"{n} {severity}" for severity, n in counts.items())
+        return f"<Survey of {self.title}: {told or 'no'} findings; print it>"
 
     def __str__(self) -> str:
         return printable(shown_in_terminal(self))

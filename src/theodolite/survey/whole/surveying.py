@@ -26,7 +26,7 @@ from theodolite.instruments import (
 
 from ..advising.prescribing import advise
 from ..advising.trials import try_advice
-from ..findings.rulebook import find
+from ..findings.rulebook import check_rules, find
 from ..measures.catalogue import chosen
 from ..measures.contract import OutOfTimeError, deadline
 from ..measures.site import Site
@@ -53,6 +53,7 @@ def survey(
     norm_mode: NormMode | str = "as_is",
     seed: int = 0,
     measures: Sequence[str] | None = None,
+    ignore: Sequence[str] = (),
     tries: bool = False,
     progress: bool = True,
 ) -> Survey:
@@ -84,6 +85,7 @@ def survey(
             into eval mode.
         seed: Seed of all random numbers.
         measures: Names of measures; all by default.
+        ignore: Names of rules whose findings are left out.
         tries: Whether to try the advice by training; takes about the effort again.
         progress: Whether to show progress in a terminal.
 
@@ -99,6 +101,7 @@ def survey(
         >>> [block.name for block in result.blocks], result.inputs[:7]
         (['0', '2'], 'made up')
     """
+    check_rules(ignore)
     wanted, gradients = chosen(measures), gradients_of(effort)
     end = time.perf_counter() + seconds_of(time_limit)
     watch, outcomes = Stopwatch(), list[Measured]()
@@ -131,7 +134,7 @@ def survey(
         seed=seed,
         **{"blocks": (), **seen},
     )
-    result = _judged(result)
+    result = _judged(result, ignore)
     if result.incomplete or not tries or not result.advice or subject is None:
         return result
     return _tried(result, subject, optimizer)
@@ -168,12 +171,12 @@ def _subject(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
     return model
 
 
-def _judged(survey: Survey) -> Survey:
+def _judged(survey: Survey, ignore: Sequence[str] = ()) -> Survey:
     """Return the survey with findings and advice.
 
     Findings that are only notes do not advise to re-initialise weights.
     """
-    findings = find(survey)
+    findings = tuple(each for each in find(survey) if each.rule not in ignore)
     notes = {each.rule for each in findings if each.severity == "note"}
     advice = tuple(
         each

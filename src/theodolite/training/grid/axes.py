@@ -84,12 +84,6 @@ class _PointMaker:
 
 def _check_networks(blueprint: Any) -> None:
     named = blueprint if isinstance(blueprint, Mapping) else {"": blueprint}
-    for name, one in named.items():
-        if not isinstance(name, str) or not isinstance(one, ShortcutBlueprint):
-            raise ConfigError(
-                f"the network {name!r} is {one!r}: pass a ShortcutBlueprint, or some "
-                "by name"
-            )
     if not named:
         raise ConfigError("no network came: pass a ShortcutBlueprint, or some by name")
 
@@ -97,10 +91,6 @@ def _check_networks(blueprint: Any) -> None:
 def _values(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
     if name not in AXES:
         raise unknown_name("axis", name, AXES)
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ConfigError(
-            f"axis {name!r} is {values!r}: pass a list of its values, as [{values!r}]"
-        )
     places = tuple(to_json_values(list(values)))
     if not places:
         raise ConfigError(f"axis {name!r} is empty: pass at least one value")

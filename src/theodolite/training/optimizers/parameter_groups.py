@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from theodolite.core import ConfigError, Exclusive, MeasurementError, unknown_name
+from theodolite.core import Exclusive, MeasurementError, unknown_name
 from theodolite.instruments import preserve, reseed
 
 from .norm_schedules import NormSchedule
@@ -127,8 +127,6 @@ def _outputs(model: nn.Module, inputs: Any) -> Tensor:
 
 
 def _named(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    if isinstance(names, str):
-        raise ConfigError(f"names are {names!r}: pass a list of them")
     wanted = list(names)
     for name in wanted:
         if name not in known:

@@ -1,7 +1,6 @@
 """Number of cells that a cluster can compute at once, while nodes join and leave."""
 
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
@@ -68,15 +67,6 @@ def check_request(cpus: float, gpus: float, jobs: int | None) -> None:
     if jobs is not None and (_is_no_number(jobs, Integral) or jobs < 1):
         raise ConfigError(
             f"{jobs!r} cells at once were asked of Ray: try 1 or more, whole ones"
-        )
-
-
-def check_caller(address: str | None, initialise: Callable[[], None] | None) -> None:
-    """Raise if the address is not a string, or ``initialise`` is not callable."""
-    if initialise is not None and not callable(initialise):
-        raise ConfigError(
-            f"initialise is {initialise!r}: pass a function without arguments, which "
-            "each worker calls once, or None"
         )
 
 

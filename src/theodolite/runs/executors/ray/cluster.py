@@ -13,7 +13,7 @@ from ...folder.atomic import refusing
 from ...folder.cells import Cell
 from ...folder.launch import usable_cores
 from ..task import Computed, Report, State, Task
-from .capacity import Capacity, check_caller, check_request
+from .capacity import Capacity, check_request
 from .connection import connect, disconnect, load_ray
 from .worker import Packable, WorkerFailure, WorkerSetup, compute
 
@@ -51,7 +51,6 @@ class RayCluster:
         initialise: Callable[[], None] | None = None,
         jobs: int | None = None,
     ) -> None:
-        check_caller(address, initialise)
         check_request(cpus, gpus, jobs)
         self._address, self._initialise, self._jobs = address, initialise, jobs
         self._cpus, self._gpus = cpus, gpus

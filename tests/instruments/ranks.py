@@ -15,6 +15,7 @@ from theodolite.instruments import (
     Fisher,
     GaussNewton,
     Hessian,
+    Identity,
     TangentKernel,
     Team,
     extreme_eigenvalues,
@@ -132,8 +133,25 @@ def measured(team=None):
     )
     vector = torch.linspace(-1, 1, by_turns.shape[1], dtype=torch.float64)
     found["sequential"] = by_turns @ vector
-    found |= ignored(model, team)
+    found |= ignored(model, team) | combined(model, mine, team)
     return found | spectra(model, mine, team) | followed(model, mine, team)
+
+
+def combined(model, mine, team):
+    """Multiply by combinations of two operators, and measure one."""
+    given = {"loss": LOSS, "team": team}
+    full = Hessian(model, mine, norm_mode="full", **given)
+    other = GaussNewton(model, mine, norm_mode="eval", micro_batch=2, **given)
+    made, damped = full - 2 * other @ full, other + 0.5 * Identity(other)
+    vector = torch.linspace(-1, 1, made.shape[1], dtype=torch.float64)
+    reading = trace(full - other)
+    return {
+        "combination": made @ vector,
+        "transpose": made.T @ vector,
+        "off the diagonal": full["0.weight", "6.bias"] @ vector[:3],
+        "inverse": damped.inverse() @ vector,
+        "trace of a sum": torch.tensor(reading.trace),
+    }
 
 
 def ignored(model, team):

@@ -1,7 +1,7 @@
 """How long the path to a number is: files entered, calls deep, files in a circle.
 
-``python -m bench.path_length`` prints the table of ARCHITECTURE.md, and with ``--why``
-the files, the deepest stack and the calls of each pair.
+``python -m bench.path_length`` prints the table of ARCHITECTURE.md. ``--write`` puts it
+there; ``--why`` adds the files, the deepest stack and the calls of each pair.
 
 What is counted, by ``sys.setprofile`` in the calling thread of a new process:
 
@@ -18,6 +18,7 @@ Code that runs while a module is imported is left out, so that it does not matte
 was imported before.
 """
 
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -167,6 +168,10 @@ def main() -> None:
     with redirect_stdout(sys.stderr):
         lengths = {name: count(call) for name, call in calls().items()}
     print(table(lengths))
+    if "--write" in sys.argv:
+        page = SOURCE.parent / "ARCHITECTURE.md"
+        rows = re.compile(r"^\| call \|.*?(?=\n\n)", re.DOTALL | re.MULTILINE)
+        page.write_text(rows.sub(lambda _: table(lengths), page.read_text()))
     if "--why" in sys.argv:
         for name, length in lengths.items():
             print(f"\n## {name}\n{length.explain()}")

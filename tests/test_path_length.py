@@ -52,5 +52,5 @@ def test_table_of_architecture_is_what_the_counter_counts():
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
     assert printed.stdout.strip() in (ROOT / "ARCHITECTURE.md").read_text(), (
-        f"replace the table in ARCHITECTURE.md:\n{printed.stdout}"
+        f"run python -m bench.path_length --write, for this table:\n{printed.stdout}"
     )

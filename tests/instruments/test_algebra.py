@@ -245,6 +245,17 @@ def test_readings_of_combinations_have_errors_that_cover(measure, dtype):
         assert reading.method.startswith(combined.title)
 
 
+def test_errors_are_those_of_the_terms_where_they_cancel():
+    model, batch, loss = BY_NAME["in_place_relu"].make()
+    H = Hessian(model, batch, loss=loss, norm_mode="eval")
+    same = H + 1e3 * Identity(H) - 1e3 * Identity(H)
+    exact, reading = np.diagonal(H.dense()), diagonal(same)
+    off = np.abs(reading.diagonal - exact)
+    assert off.max() > 1e-14  # a rounding of 1000, and many of an entry
+    assert np.mean(off <= reading.diagonal_error) > 0.9
+    assert reading.diagonal_error.max() < 1e-11
+
+
 def test_a_reading_names_the_norm_modes_of_all_operands(operators):
     H, E, G, _ = operators
     reading = trace(H - 2 * E)

@@ -4,7 +4,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from _pytest.doctest import DoctestModule
+from _pytest.doctest import DoctestItem, DoctestModule
 
 Found = list[pytest.Collector]
 
@@ -21,3 +21,14 @@ def pytest_collect_file(file_path: Path) -> Generator[None, Found, Found]:
     if not module or ">>>" in file_path.read_text():
         return found
     return [one for one in found if not isinstance(one, DoctestModule)]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run an example where it is written, and not again where packages export it."""
+    items[:] = [
+        item
+        for item in items
+        if not isinstance(item, DoctestItem)
+        or item.path.name != "__init__.py"
+        or ">>>" in item.path.read_text()
+    ]

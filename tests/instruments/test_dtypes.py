@@ -37,7 +37,7 @@ OTHERS = {
     "CriticalPoints", "critical_points",  # of energies in float64 alone
     "apply_norm_mode", "by_block", "preserve", "preserve_process",
     "norm_layers_as_is", "Draws",
-    "read_batches", "spectrum_of",
+    "read_batches", "spectrum_of", "Identity", "Listener",
     "Outputs", "checked_outputs", "opened", "pair_of", "run_model", "samples_in",
     "slice_batch", "tensors_in", "as_loss", "ProgressUpdate", "show_progress",
     "counted", "progress",

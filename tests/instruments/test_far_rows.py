@@ -63,7 +63,7 @@ def test_more_places_than_32_bits_count():
 def test_long_vectors_are_a_cards_own():
     """Drawn there in no time, the same for the same seed, and of the right spread."""
     operator = SimpleNamespace(
-        shape=(2**27, 2**27), dtype=torch.float32, device=torch.device("cuda")
+        shape=(2**27, 2**27), torch_dtype=torch.float32, device=torch.device("cuda")
     )
     for draw in (normal_vector, sign_vector):
         first, again, other = (

@@ -129,7 +129,7 @@ def _no_type_checks():
         ({"weights": np.zeros(4)}, "all weights are 0"),
         ({"weights": np.ones(3)}, "weights has shape (3,)"),
         ({"blueprint": CYCLIC.with_(skip=False)}, "pass one with skip=True"),
-        ({"blueprint": ShortcutBlueprint(width=4, depth=2)}, "is for PathBlueprint"),
+        ({"blueprint": ShortcutBlueprint(width=4, depth=2)}, "pass PathBlueprint"),
     ],
 )
 def test_other_networks_are_refused(changes, words):

@@ -116,8 +116,8 @@ def test_a_cell_is_found_where_the_same_settings_made_it(run, changes, found):
 
 
 def test_committed_rows_are_evidence_where_a_config_asks(run):
-    assert with_committed(Study(run), Config(), OWN).committed is None
-    evidence = with_committed(Study(run), Config(committed=True), OWN)
+    assert with_committed.__wrapped__(Study(run), Config(), OWN).committed is None
+    evidence = with_committed.__wrapped__(Study(run), Config(committed=True), OWN)
     assert evidence.own is OWN
     assert evidence.on == "images"
     assert evidence.committed.predicted.value(quantity="least") == 1.0
@@ -138,14 +138,18 @@ def test_a_verdict_says_what_it_rests_on(run):
 
     claim = Claim(name="gap", place="here", statement="", rival="",
                   test=inside(gap, near(1, 0)))  # fmt: skip
-    verdict = decide(claim, with_committed(Study(run), Config(committed=True), OWN))
+    verdict = decide(
+        claim, with_committed.__wrapped__(Study(run), Config(committed=True), OWN)
+    )
     assert (verdict.outcome, verdict.own.outcome, verdict.rests_on) == (
         "HOLDS", "HOLDS", "committed",
     )  # fmt: skip
     wrong = PredictedAndMeasured(
         OWN.predicted, Rows({**r, "value": 7.0} for r in OWN.measured)
     )
-    other = decide(claim, with_committed(Study(run), Config(committed=True), wrong))
+    other = decide(
+        claim, with_committed.__wrapped__(Study(run), Config(committed=True), wrong)
+    )
     assert (other.outcome, other.own.outcome) == ("HOLDS", "FAILS")
-    alone = decide(claim, with_committed(Study(run), Config(), wrong))
+    alone = decide(claim, with_committed.__wrapped__(Study(run), Config(), wrong))
     assert (alone.outcome, alone.rests_on) == ("FAILS", "own")

@@ -137,7 +137,7 @@ def _hint(given: Any, scope: Mapping[str, Any]) -> Any:
         return _pairs(*hints)
     if issubclass(kind, Iterable):
         return _items(kind, hints if kind is tuple and ... not in inner else hints[0])
-    return kind if kind.__module__ != "typing" else object
+    return _class_hint(kind) if kind.__module__ != "typing" else object
 
 
 @cache
@@ -157,7 +157,22 @@ def _class_hint(given: Any) -> Any:
     unchecked = getattr(given, "_is_protocol", False) and not given._is_runtime_protocol
     if not isinstance(given, type) or unchecked or given is inspect.Parameter.empty:
         return object
-    return given
+    if issubclass(given, Enum):
+        return Annotated[object, Is[partial(_is_member, given)]]
+    # Of a class of items beartype would check one at random, and so move the state
+    # of random numbers.
+    return Annotated[object, IsInstance[given]] if _has_items(given) else given
+
+
+def _is_member(kind: type[Enum], value: object) -> bool:
+    """Return whether a value is a member, or names one by its value."""
+    return isinstance(value, kind) or (
+        isinstance(value, str) and value in [member.value for member in kind]
+    )
+
+
+def _has_items(given: type) -> bool:
+    return issubclass(given, Iterable) and given.__module__ != "builtins"
 
 
 def _is_array(value: object) -> bool:

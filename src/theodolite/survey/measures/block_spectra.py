@@ -18,8 +18,9 @@ from .site import Site
 _SHARES = tuple(place / 10 for place in range(11))
 _STEPS = (48, 24, 12)
 _SAMPLES = 8
-# Largest number of rows, and of entries, of a Jacobian that is computed in full.
-_ROWS, _ENTRIES = 128, 2**25
+# Largest number of rows, and of entries, of a Jacobian that is computed in full, and
+# the longest side for which exact methods are quick.
+_ROWS, _ENTRIES, _SIDE = 128, 2**25, 2048
 
 
 class JacobianMeasure(Measure):
@@ -74,12 +75,14 @@ def _span(stretch: Stretch) -> tuple[str, int | None, int, int]:
 
 def _method(
     site: Site, span: tuple[int, int], samples: int
-) -> Literal["auto", "dense"]:
-    """Return the exact method for a Jacobian with few rows, else the default one."""
+) -> Literal["auto", "dense", "quadrature"]:
+    """Return an exact method for small Jacobians, else products, which are counted."""
     values = site.chart.anatomy.recording.values
     columns, rows = (samples * math.prod(values[end].shape[1:]) for end in span)
     few = rows <= _ROWS and rows * columns <= _ENTRIES
-    return "dense" if few else "auto"
+    if few:
+        return "dense"
+    return "auto" if max(rows, columns) <= _SIDE else "quadrature"
 
 
 def _cost(site: Site, steps: int) -> float:

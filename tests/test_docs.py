@@ -85,7 +85,7 @@ def test_the_tutorial_runs_and_the_patient_recovers(tmp_path, monkeypatch, capsy
         assert (tmp_path / name).stat().st_size > 1000
     # What the text says of its numbers.
     rules = [finding.rule for finding in space["first"].findings]
-    assert rules == ["gradient-vanishes", "dead-units", "inputs-merge"]
+    assert rules == ["gradient-vanishes", "dead-units"]
     gone = {finding.rule for finding in space["comparison"].gone}
     assert gone == {"gradient-vanishes", "dead-units"}
     assert space["before"][-1] > 2.29

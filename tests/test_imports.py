@@ -87,6 +87,7 @@ SUBPACKAGES = {
         "records",
         "subjects",
         "measures",
+        "checks",
         "planning",
         "findings",
         "advising",

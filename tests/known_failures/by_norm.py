@@ -81,7 +81,6 @@ PAIRS = (
         sick=lambda: _of_batch(1),
         healthy=lambda: _of_batch(32),
         expected=("batch-norm-of-one",),
-        also=("gradient-is-noise",),
     ),
     Pair(
         name="batch-norm-of-two",
@@ -90,15 +89,6 @@ PAIRS = (
         sick=lambda: _of_batch(2),
         healthy=lambda: _of_batch(32),
         expected=("batch-norm-of-few",),
-        also=("gradient-is-noise",),
-    ),
-    Pair(
-        name="stale-running-statistics",
-        illness="running statistics of data that are shifted by two deviations",
-        cure="running statistics of these data",
-        sick=lambda: _run_on(2.0),
-        healthy=lambda: _run_on(0.0),
-        expected=("running-statistics-far",),
     ),
     Pair(
         name="frozen-in-train-mode",

@@ -113,7 +113,7 @@ PAIRS = (
         sick=lambda: _after_addition(True),
         healthy=lambda: _after_addition(False),
         expected=("norm-after-addition",),
-        also=("outputs-tied", "dead-units", "inputs-merge"),
+        also=("dead-units",),
     ),
     Pair(
         name="projection-without-isometry",

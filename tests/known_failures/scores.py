@@ -32,9 +32,9 @@ started. `make findings` writes this page from surveys of all of them, so that n
 on it is typed by hand.
 
 A finding is sick or a warning, which ask for action, or a note, which only tells; a
-note counts as found. Tied outputs, merging inputs, branches stuck at zero, a missing
-warm-up, and dead or twin units in gates and in layers of fewer than 16 units are notes,
-since sound networks have them too. No survey advises to draw weights anew for a note;
+note counts as found. Branches stuck at zero, and dead or twin units in gates and in
+layers of fewer than 16 units, are notes, since sound networks have them too.
+ No survey advises to draw weights anew for a note;
 the trials below try all advice. Networks are praised only where every trained parameter
 gets a gradient.
 """

@@ -105,8 +105,6 @@ def rates():
             rows.append(
                 row("rates", quantity, factor * rate, 0.1 * rate, optimizer=name)
             )
-    rows.append(row("rates", "gradient_noise_scale", 180.0, 40.0))
-    rows.append(row("rates", "noise_scale_per_batch", 2.8, 0.6))
     return rows
 
 
@@ -117,7 +115,6 @@ def by_hand() -> Survey:
         *by_depth("signal", "forward_correlation", (0.1, 0.2, 0.4, 0.7)),
         *by_depth("signal", "backward_rms", (2e-3, 1.5e-3, 1e-3, 4e-3)),
         row("signal", "loss", 2.41, 0.05),
-        row("signal", "loss_at_chance", 2.302585),
         row("signal", "gradient_rms", 0.02, module="head"),
         row("signal", "weight_rms", 0.17, module="head"),
     ]

@@ -13,7 +13,7 @@ from theodolite.survey import RULES
 from theodolite.survey.advising.prescribing import REMEDIES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "findings.md").read_text()
-SAMPLE = ("dead-units", "batch-norm-of-two", "parameters-not-in-the-optimizer")
+SAMPLE = ("dead-units", "saturated-units", "batch-norm-of-one")
 CHEAP = ("map", "signal", "units", "norms", "optimizer")
 
 
@@ -72,9 +72,7 @@ def test_advice_that_does_not_help_is_on_the_page_too():
 def test_every_rule_but_praise_has_a_remedy():
     answered = {rule for remedy in REMEDIES for rule in remedy.rules}
     ill = {rule.name for rule in RULES if rule.severity != "good"}
-    # A gradient of zero may end with the first steps, or a call may be missing in the
-    # forward pass: no code that is written without seeing it heals either.
-    assert answered == ill - {"zero-gradient"}
+    assert answered >= ill
 
 
 def test_a_miss_and_a_false_alarm_are_counted():

@@ -60,7 +60,9 @@ def dense_hessian(model, batch, names=None):
 
 def test_all_measures_are_done(whole):
     assert {m.measure: m.status for m in whole.measured} == {
-        **dict.fromkeys(("map", "signal", "units", "curvature", "rates"), "done"),
+        **dict.fromkeys(
+            ("checks", "map", "signal", "units", "curvature", "rates"), "done"
+        ),
         **dict.fromkeys(("jacobian", "tangent", "paths", "classifier"), "done"),
         **dict.fromkeys(("block_curvature", "density"), "done"),
         **dict.fromkeys(("norms", "optimizer"), "refused"),

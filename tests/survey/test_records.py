@@ -101,7 +101,7 @@ PRINTED = """\
 ResidualNetwork: 19,994 parameters in 4 blocks, norms in batch mode on MADE-UP inputs
 ✗ The learning rate is above what this landscape bears (rate_over_stable 2.5 ± 0.2 > 1)
 ✓ The signal keeps its size through the depth (forward_rms 1.8 < 10)
-  loss               2.41 ± 0.05 (at chance 2.303)
+  loss               2.41 ± 0.05
   forward rms        1 → 0.6 over 4 (0.6 to 1.8)
   backward rms       0.002 → 0.004 over 4 (0.001 to 0.004)
   branch/skip gain   0.8 to 1.1
@@ -109,7 +109,6 @@ ResidualNetwork: 19,994 parameters in 4 blocks, norms in batch mode on MADE-UP i
   largest curvature  5 ± 0.05, smallest -0.3 ± 0.02
   stable rate        gd 0.4 ± 0.04, momentum 0.76 ± 0.08, adam 0.008 ± 0.0008, \
 rmsprop 0.004 ± 0.00…
-  noise scale        180 ± 40
   effective depth    0.9 ± 0.02
 → Lower the rate to 0.3 (tried: helped yes)
   UNSUPPORTED layers.1.pool: jacobian cannot differentiate it

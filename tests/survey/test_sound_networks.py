@@ -94,13 +94,10 @@ def post_norm():
 
 
 SOUND = {
-    "autoencoder": ("outputs-tied", lambda: layers(WIDTH, 32, 2, 32, WIDTH)),
-    "deep": ("inputs-merge", deep),
     "small factor": (
         "branches-stuck-at-zero",
         lambda: tower(*[Sum(layers(WIDTH, 32, WIDTH), factor=1e-6) for _ in range(3)]),
     ),
-    "post-norm": ("warm-up-missing", post_norm),
     "squeeze-and-excitation": ("dead-units", excited),
     "gated": ("dead-units", lambda: tower(Sum(Gated(WIDTH)), Sum(Gated(WIDTH)))),
     "bottleneck": ("dead-units", lambda: of_few_units(alike=False)),
@@ -125,7 +122,6 @@ def test_what_sound_networks_have_too_is_a_note(name):
     result = surveyed(
         model,
         *("map", "signal", "units", "optimizer"),
-        *(["tangent"] if rule == "outputs-tied" else []),
         shape=(3, 6, 6) if name == "squeeze-and-excitation" else (WIDTH,),
         target="inputs" if name == "autoencoder" else None,
         optimizer=torch.optim.Adam(model.parameters()),
@@ -154,24 +150,16 @@ def test_praise_wants_a_gradient_of_every_parameter(zero):
     if zero:
         nn.init.zeros_(blocks[0].branch[1].weight)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
-    result = surveyed(model, "map", "signal", "rates", optimizer=optimizer)
+    result = surveyed(model, "map", "signal", optimizer=optimizer)
     rules = {finding.rule: finding for finding in result.findings}
-    assert ({"signal-steady", "rate-fits"} <= set(rules)) is not zero
-    assert ("zero-gradient" in rules) is zero
+    assert ("signal-steady" in rules) is not zero
     if zero:
-        names = ("1.branch.0.weight", "1.branch.0.bias")
-        assert rules["zero-gradient"].where == names
-        assert rules["zero-gradient"].severity == "note"
-        assert (
-            "2 of 10 parameters: 1.branch.0.weight, 1.b" in rules["zero-gradient"].says
-        )
-        assert "no gradient (n_zero_gradients 2 ± 0 > 0): 1.branch.0.w" in str(result)
         assert not any(one.severity == "good" for one in find(result))
 
 
 def test_a_parameter_that_nothing_reads_has_no_gradient():
     model = layers(WIDTH, 32, 4)
     model.register_parameter("spare", nn.Parameter(torch.ones(3)))
-    result = surveyed(model, "rates")  # the first measure that has the gradient says so
+    result = surveyed(model, "signal")
     assert result.find("zero_gradient").column("parameter") == ["spare"]
     assert not [one for one in result.findings if one.severity == "good"]

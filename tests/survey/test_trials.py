@@ -171,14 +171,6 @@ def test_batches_of_another_size_and_schedules_are_followed():
     assert tried.trial.helped == "no"  # at a rate of zero nothing is learnt
 
 
-def test_the_rate_advised_is_half_of_what_is_stable():
-    (advice,) = advise(survey(8.0, 4.0), [finding("rate-too-large")])
-    subject = patient(8.0)
-    treated = apply_advice(advice, copied(subject.model, subject.optimizer), None)
-    assert treated.optimizer.param_groups[0]["lr"] == 1.0
-    assert subject.optimizer.param_groups[0]["lr"] == 8.0
-
-
 @pytest.mark.parametrize(("bend", "gain"), [("tanh", "tanh"), ("relu", "relu")])
 def test_weights_are_drawn_for_the_activations_there_are(bend, gain):
     block = Block(index=0, name="0", kind="plain", activations=(bend,), n_parameters=1)

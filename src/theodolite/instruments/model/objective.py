@@ -115,15 +115,28 @@ def checked_value(value: Any) -> Tensor:
 def call_model(model: nn.Module, inputs: Any) -> Any:
     """Call a model on its inputs; a mapping is passed as keyword arguments.
 
+    A tuple is passed as positional arguments if the model's forward wants several.
+
     Raises:
         MeasurementError: The model does not take inputs of their kind or shape.
     """
     try:
-        return model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
+        if isinstance(inputs, Mapping):
+            return model(**inputs)
+        return model(*inputs) if _several(model, inputs) else model(inputs)
     except (RuntimeError, TypeError) as error:
         if reason := input_misfit(model, inputs, error):
             raise MeasurementError(reason) from error
         raise
+
+
+def _several(model: nn.Module, inputs: Any) -> bool:
+    """Return whether inputs are a tuple for a forward that wants several arguments."""
+    if not isinstance(inputs, tuple) or len(inputs) < 2:
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    given = inspect.signature(model.forward).parameters.values()
+    return sum(p.kind in kinds and p.default is p.empty for p in given) > 1
 
 
 def outputs_of(model: nn.Module, batch: Batch) -> Tensor:

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 
+from theodolite.core import Row
+
+from ..checks.check import WRITTEN
 from ..records.finding import Advice, Finding
 from ..records.whole_survey import Survey
 from . import settings, surgeries, weights
@@ -24,6 +27,7 @@ def advise(survey: Survey, findings: Iterable[Finding]) -> tuple[Advice, ...]:
         findings: Its findings, from :func:`theodolite.survey.find`.
     """
     by_rule: dict[str, Advice] = {}
+    foreign: set[str] = set()
     for finding in findings:
         for remedy in REMEDIES:
             if finding.rule not in remedy.rules:
@@ -36,8 +40,20 @@ def advise(survey: Survey, findings: Iterable[Finding]) -> tuple[Advice, ...]:
                     rule=finding.rule, title=remedy.title, code=code, kind=remedy.kind
                 )
                 by_rule.setdefault(code, advice)
-    _WRITTEN.update(by_rule)
+        for row in survey.find("check", rule=finding.rule):
+            answered = any(a.rule == finding.rule for a in by_rule.values())
+            if row["repair"] and not answered:
+                by_rule.setdefault(row["repair"], _repair(row))
+                foreign |= {row["repair"]} - WRITTEN
+    _WRITTEN.update(by_rule.keys() - foreign)
     return tuple(by_rule.values())
+
+
+def _repair(row: Row) -> Advice:
+    """Return the repair that a check wrote."""
+    return Advice(
+        rule=row["rule"], title=row["repaired_by"], code=row["repair"], kind=row["kind"]
+    )
 
 
 def written_here(code: str) -> bool:

@@ -102,10 +102,6 @@ def _logarithms(survey: Survey, finding: Finding) -> str | None:
 
 
 def _standardised(survey: Survey, finding: Finding) -> str | None:
-    return _scaled_by(survey, "mean, deviation = inputs.mean(), inputs.std()\n")
-
-
-def _features_standardised(survey: Survey, finding: Finding) -> str | None:
     """Standardise every feature by the statistics of these samples."""
     return _scaled_by(
         survey,
@@ -136,7 +132,7 @@ def _residual(survey: Survey) -> bool:
 
 REMEDIES = (
     Remedy(
-        rules=("inputs-merge", "gradient-vanishes", "gradient-explodes"),
+        rules=("gradient-vanishes", "gradient-explodes"),
         kind="surgery",
         title="Put skips around the plain blocks and shrink what they hold",
         write=_skips_around,
@@ -166,7 +162,7 @@ REMEDIES = (
         write=_zeroed,
     ),
     Remedy(
-        rules=("norm-after-addition", "warm-up-missing"),
+        rules=("norm-after-addition",),
         kind="surgery",
         title="Move the norms to the heads of the branches",
         write=_moved,
@@ -194,11 +190,5 @@ REMEDIES = (
         kind="surgery",
         title="Standardise the inputs",
         write=_standardised,
-    ),
-    Remedy(
-        rules=("inputs-ill-conditioned",),
-        kind="surgery",
-        title="Standardise every input feature",
-        write=_features_standardised,
     ),
 )

@@ -24,14 +24,6 @@ def _after_he(survey: Survey, finding: Finding) -> str | None:
     )
 
 
-def _found_again(survey: Survey, finding: Finding) -> str | None:
-    """Re-initialise with He weights, unless equal samples or few weights cause it."""
-    for row in survey.find("tangent_smallest"):
-        if row.get("n_repeated") or row.get("n_rows", 0) > row.get("n_trained", 0):
-            return None
-    return _after_he(survey, finding)
-
-
 def _drawn_anew(survey: Survey, finding: Finding) -> str | None:
     """Re-initialise these layers with torch's own initialisation."""
     if not finding.where:
@@ -84,15 +76,6 @@ def _biases_zero(survey: Survey, finding: Finding) -> str | None:
     )
 
 
-def _head_shrunk(survey: Survey, finding: Finding) -> str | None:
-    """Shrink the head, so that all classes start with equal scores."""
-    return (
-        "import torch\n"
-        "heads = [m for m in model.modules() if isinstance(m, torch.nn.Linear)]\n"
-        "torch.nn.init.zeros_(heads[-1].weight)\n"
-    )
-
-
 def _paths(names: Sequence[str]) -> list[str]:
     """Return the modules of blocks, without repeats."""
     return list(dict.fromkeys(name.split("#")[0] for name in names))
@@ -100,16 +83,10 @@ def _paths(names: Sequence[str]) -> list[str]:
 
 REMEDIES = (
     Remedy(
-        rules=("signal-vanishes", "gradient-vanishes", "inputs-merge"),
+        rules=("signal-vanishes", "gradient-vanishes"),
         kind="initialisation",
         title="Draw the weights after He",
         write=_after_he,
-    ),
-    Remedy(
-        rules=("outputs-tied",),
-        kind="initialisation",
-        title="Draw the weights after He",
-        write=_found_again,
     ),
     Remedy(
         rules=("branches-stuck-at-zero",),
@@ -134,11 +111,5 @@ REMEDIES = (
         kind="initialisation",
         title="Draw these layers anew",
         write=_drawn_anew,
-    ),
-    Remedy(
-        rules=("sure-and-wrong",),
-        kind="initialisation",
-        title="Start the head at zero",
-        write=_head_shrunk,
     ),
 )

@@ -1,17 +1,10 @@
 """Normalisation used where it cannot work."""
 
-from dataclasses import replace
-
 from ..records.whole_survey import Survey
-from .evidence import Evidence, Figure, by_module, figure_of, largest, single, smallest
+from .evidence import Evidence, Figure, by_module, figure_of, single, smallest
 from .rule import Rule
 
-# Samples at which the relative error of the variance of n normal numbers is one half:
-# sqrt(2 / (n - 1)) = 1/2.
-FEW = 9.0
 ONE = 1.0
-# In standard deviations of the batch, and in ln of a variance ratio: our choice.
-FAR = 1.0
 
 
 def _counts(survey: Survey) -> list[tuple[str, Figure]]:
@@ -22,21 +15,6 @@ def _counts(survey: Survey) -> list[tuple[str, Figure]]:
         for row in survey.find("batch_per_channel")
         if "BatchNorm" in str(row.get("kind")) and row["module"] in live
     ]
-
-
-def _few(survey: Survey) -> Evidence | None:
-    """Return the least number of values behind a batch statistic, above one."""
-    counts = _counts(survey)
-    least = smallest(counts)
-    if least is None or least[1].value <= ONE:
-        return None
-    return Evidence(
-        figure=least[1],
-        threshold=FEW,
-        above=False,
-        where=tuple(name for name, f in counts if f.value < FEW),
-        detail=f"Here {least[0]} takes them over {least[1]}.",
-    )
 
 
 def _one(survey: Survey) -> Evidence | None:
@@ -51,26 +29,6 @@ def _one(survey: Survey) -> Evidence | None:
         above=False,
         where=tuple(name for name, f in counts if f.value <= ONE),
     )
-
-
-def _far(survey: Survey) -> Evidence | None:
-    """Return the largest distance between running and batch statistics.
-
-    Norms that have not run in train mode, or with too few values, do not count.
-    """
-    fresh = {n for n, f in by_module(survey, "batches_tracked") if f.value == 0}
-    fresh |= {n for n, f in by_module(survey, "batch_per_channel") if f.value < FEW}
-    means = by_module(survey, "running_mean_distance")
-    ratios = [
-        (name, replace(f, value=abs(f.value)))
-        for name, f in by_module(survey, "running_var_ratio")
-    ]
-    pairs = [pair for pair in (*means, *ratios) if pair[0] not in fresh]
-    worst = largest(pairs)
-    if worst is None:
-        return None
-    names = tuple(dict.fromkeys(name for name, f in pairs if f.value > FAR))
-    return Evidence(figure=worst[1], threshold=FAR, above=True, where=names)
 
 
 def _frozen(survey: Survey) -> Evidence | None:
@@ -108,42 +66,6 @@ RULES = (
         source="the variance of one value is 0; what batch norm computes in train mode",
         confidence="proved",
         read=_one,
-    ),
-    Rule(
-        name="batch-norm-of-few",
-        severity="sick",
-        title="Batch norms take statistics over too few values",
-        says=(
-            "A variance over so few values is known to no better than half of itself, "
-            "and of two values the norm leaves nothing but which is larger. Training "
-            "and testing then see different networks. Use larger batches, or a norm "
-            "that looks at one sample at a time."
-        ),
-        quantity="batch_per_channel",
-        measures=("norms",),
-        source=(
-            "relative error of the variance of n normal numbers, sqrt(2/(n − 1)), "
-            "above one half; Wu & He (2018), figure 1, for what it costs"
-        ),
-        confidence="proved",
-        read=_few,
-    ),
-    Rule(
-        name="running-statistics-far",
-        severity="warning",
-        title="Running statistics are not those of these data",
-        says=(
-            "In eval mode a batch norm uses means and variances that it collected "
-            "earlier, and those are far from what these data have. The network that is "
-            "tested is not the one that was trained: let the statistics be collected "
-            "anew."
-        ),
-        quantity="distance of running statistics, in deviations",
-        measures=("norms",),
-        source="a shift by one deviation moves a third of normal units across 0; ours",
-        confidence="rule of thumb",
-        about="inputs",
-        read=_far,
     ),
     Rule(
         name="frozen-norm-follows-batches",

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from theodolite.core import unknown_name
 
-from ..records.finding import Finding, Severity
+from ..records.finding import Finding
 from ..records.whole_survey import Survey
-from . import learnable, norms, rates, signals, skips, units
+from . import norms, signals, skips, units
+from .checked import ranked
 from .evidence import Evidence, Figure, body, decades
 from .rule import Rule
 
@@ -31,8 +32,6 @@ RULES: tuple[Rule, ...] = (
     *skips.RULES,
     *units.RULES,
     *norms.RULES,
-    *rates.RULES,
-    *learnable.RULES,
     Rule(
         name="signal-steady",
         severity="good",
@@ -49,16 +48,17 @@ RULES: tuple[Rule, ...] = (
         read=_steady,
     ),
 )
-_ORDER: dict[Severity, int] = {"sick": 0, "warning": 1, "note": 2, "good": 3}
 
 
 def check_rules(names: Sequence[str]) -> None:
-    """Refuse names that no rule has.
+    """Refuse names that no rule and no check has.
 
     Raises:
         UnknownNameError: No rule has one of the names.
     """
-    known = [rule.name for rule in RULES]
+    from ..checks.first_aid import ORDER  # which imports torch
+
+    known = [each.name for each in (*ORDER, *RULES)]
     for name in names:
         if name not in known:
             raise unknown_name("rule", name, known)
@@ -78,4 +78,4 @@ def find(survey: Survey) -> tuple[Finding, ...]:
     moved = counted is not None and counted["value"] == 0
     findings = [f for rule in RULES if (f := rule.judge(survey)) is not None]
     findings = [f for f in findings if moved or f.severity != "good"]
-    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
+    return ranked(survey, findings)

@@ -10,10 +10,6 @@ from .rule import Rule
 # Decades by which the signal of a healthy network may change: our choice.
 FORWARD_LOSS = -2.0
 BACKWARD_CHANGE = 3.0
-# Inputs count as merged above this cosine, if at most this share of their distance is
-# left: our choice.
-MERGED = 0.95
-LOST_DISTANCE = 0.2
 
 
 def _grown(survey: Survey) -> Evidence | None:
@@ -61,24 +57,6 @@ def _gradient(survey: Survey, *, above: bool) -> Evidence | None:
             f"Here it is {early[1]} at {early[0].name} and {signal[-1][1]} at "
             f"{signal[-1][0].name}."
         ),
-    )
-
-
-def _merged(survey: Survey) -> Evidence | None:
-    """Return the last cosine, unless inputs were almost as close at the start."""
-    cosine = body(survey, "forward_correlation")
-    if len(cosine) < 2:
-        return None
-    (first, start), (last, end) = cosine[0], cosine[-1]
-    kept = (1 - end.value) / (1 - start.value) if start.value < 1 else math.nan
-    if not kept < LOST_DISTANCE:
-        return None
-    return Evidence(
-        figure=end,
-        threshold=MERGED,
-        above=True,
-        where=(first.name, last.name),
-        detail=f"The mean cosine between samples goes from {start} to {end}.",
     )
 
 
@@ -159,24 +137,5 @@ RULES = (
         ),
         confidence="rule of thumb",
         read=lambda survey: _gradient(survey, above=True),
-    ),
-    Rule(
-        name="inputs-merge",
-        severity="note",
-        title="All inputs look alike at the end",
-        says=(
-            "Samples that start out different point the same way after the last block. "
-            "What is left to tell them apart is small beside what they share, so "
-            "learning is slow. Plain deep networks with rectifiers do this whatever "
-            "the size of their weights; skips and norms slow it down."
-        ),
-        quantity="forward_correlation",
-        measures=("map", "signal"),
-        source=(
-            "Schoenholz et al. (2017), Deep information propagation: with rectifiers "
-            "cosines tend to 1 with depth; the level of 0.95 is ours"
-        ),
-        confidence="rule of thumb",
-        read=_merged,
     ),
 )

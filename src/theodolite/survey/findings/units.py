@@ -9,7 +9,6 @@ from .evidence import (
     Figure,
     by_block,
     by_module,
-    divided,
     figure_of,
     largest,
     single,
@@ -23,11 +22,6 @@ SATURATED = 0.5
 TWINS = 0.5
 # Smaller layers lose units by chance, and are often bottlenecks: our choice.
 FEW_UNITS = 16
-# Number of parameters that a sentence names.
-_NAMED = 8
-# Multiples of the loss of a guess, and of the size of unit-variance inputs: our choice.
-SURE = 2.0
-LARGE_INPUTS = 10.0
 
 
 def _worst(
@@ -76,62 +70,6 @@ def _worst_of_units(
         return replace(wide, severity="sick")
     worst = _worst(survey, quantity, threshold)
     return worst and replace(worst, severity="note")
-
-
-def _without_gradient(survey: Survey) -> Evidence | None:
-    """Count the trained parameters whose gradient is all zero."""
-    rows = survey.find("n_zero_gradients")
-    if len(rows) != 1:
-        return None
-    names = tuple(row["parameter"] for row in survey.find("zero_gradient"))
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return Evidence(
-        figure=figure_of(rows[0]),
-        threshold=0.0,
-        above=True,
-        where=names,
-        detail=(
-            f"Here it is {len(names)} of {rows[0].get('n_parameters')} parameters: "
-            f"{', '.join(names[:_NAMED])}{more}."
-        ),
-    )
-
-
-def _sure(survey: Survey) -> Evidence | None:
-    """Compare the loss with that of equal scores; for classifiers only."""
-    if survey.find("loss_at_chance", guess="the mean"):
-        return None
-    loss, chance = single(survey, "loss"), single(survey, "loss_at_chance")
-    if loss is None or chance is None:
-        return None
-    return Evidence(
-        figure=divided(loss, chance),
-        threshold=SURE,
-        above=True,
-        where=tuple(b.name for b in survey.blocks if b.kind == "head"),
-        detail=f"The loss is {loss}; a guess would have {chance}.",
-    )
-
-
-def _probabilities(survey: Survey) -> Evidence | None:
-    """Return how far outputs are from probabilities, if the loss expects scores."""
-    away = single(survey, "simplex_distance")
-    chance = single(survey, "loss_at_chance")
-    if away is None or chance is None:
-        return None
-    return Evidence(
-        figure=away,
-        threshold=1e-4,
-        above=False,
-        where=tuple(b.name for b in survey.blocks if b.kind == "head"),
-    )
-
-
-def _unscaled(survey: Survey) -> Evidence | None:
-    size = single(survey, "input_rms")
-    if size is None:
-        return None
-    return Evidence(figure=size, threshold=LARGE_INPUTS, above=True)
 
 
 def _not_finite(survey: Survey) -> Evidence | None:
@@ -221,71 +159,5 @@ RULES = (
         ),
         confidence="proved",
         read=lambda survey: _worst_of_units(survey, "twin_share", TWINS, sick=TWINS),
-    ),
-    Rule(
-        name="zero-gradient",
-        severity="note",
-        title="Some parameters get no gradient",
-        says=(
-            "Their gradient is zero in every entry, so that this batch does not move "
-            "them. Behind a factor that starts at zero that ends with the first "
-            "steps; a layer that is never called, or whose units are all dead, stays "
-            "as it is."
-        ),
-        quantity="n_zero_gradients",
-        measures=("signal",),
-        source="counted",
-        confidence="proved",
-        read=_without_gradient,
-    ),
-    Rule(
-        name="sure-and-wrong",
-        severity="warning",
-        title="The network does worse than guessing",
-        says=(
-            "Its loss is twice that of a guess or more: the scores are large and say "
-            "the wrong thing, and the softmax is saturated. The first steps go into "
-            "shrinking them. A small or zero head starts at the loss of a guess."
-        ),
-        quantity="loss over loss_at_chance",
-        measures=("map", "signal"),
-        source="equal scores of C classes have loss log C; the factor 2 is ours",
-        confidence="proved",
-        about="labels",
-        read=_sure,
-    ),
-    Rule(
-        name="probabilities-as-logits",
-        severity="sick",
-        title="The loss takes a softmax of probabilities",
-        says=(
-            "The outputs are probabilities already (none is negative, and they sum to "
-            "one), and the cross-entropy applies a softmax to them once more. The "
-            "loss then cannot fall below log(1 + (C − 1)/e), and gradients are small."
-        ),
-        quantity="simplex_distance",
-        measures=("map", "signal"),
-        source="the least cross-entropy of scores within [0, 1]: log(1 + (C − 1)/e)",
-        confidence="proved",
-        read=_probabilities,
-    ),
-    Rule(
-        name="inputs-unscaled",
-        severity="warning",
-        title="The inputs are not scaled",
-        says=(
-            "Inputs are much larger than 1, for which initialisations are made. The "
-            "first layer's gradient grows in proportion and its curvature with the "
-            "square, so that it needs a rate of its own."
-        ),
-        quantity="input_rms",
-        measures=("signal",),
-        source=(
-            "LeCun et al. (1998), Efficient backprop, section 4.3; the level of 10 "
-            "is ours"
-        ),
-        confidence="rule of thumb",
-        about="inputs",
-        read=_unscaled,
     ),
 )

@@ -89,6 +89,9 @@ WORDS: dict[str, Word] = {
         "Gradient noise scale", "batch size at which noise and gradient are equal"
     ),
     "noise_scale_per_batch": Word("Noise scale over batch size"),
+    "check": Word("First aid", "checks that fired"),
+    "trial_gain": Word("Loss removed by trial steps", "share, by rate"),
+    "learns": Word("Learns in its trial steps"),
     "rate_in_use": Word("Learning rate in use"),
     "rate_over_stable": Word("Rate over stable rate"),
     "decay_on_invariant_share": Word("Decay on scale-invariant weights"),
@@ -114,6 +117,7 @@ WORDS: dict[str, Word] = {
 }
 
 MEASURES: dict[str, str] = {
+    "checks": "First aid",
     "map": "Map of the network",
     "signal": "Signal by depth",
     "units": "Dead and saturated units",

@@ -27,9 +27,9 @@ from theodolite.instruments import (
 from ..advising.prescribing import advise
 from ..advising.trials import try_advice
 from ..findings.rulebook import check_rules, find
-from ..measures.catalogue import chosen
 from ..measures.contract import OutOfTimeError, deadline
 from ..measures.site import Site
+from ..planning.catalogue import chosen
 from ..planning.effort import gradients_of, seconds_of
 from ..planning.opening import opened_site
 from ..planning.running import not_reached, run_measures

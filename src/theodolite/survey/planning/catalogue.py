@@ -4,22 +4,24 @@ from collections.abc import Sequence
 
 from theodolite.core import unknown_name
 
-from .block_spectra import JacobianMeasure
-from .by_block import BlockCurvatureMeasure
-from .contract import Measure
-from .curvature import CurvatureMeasure
-from .densities import DensityMeasure
-from .labels import ClassifierMeasure
-from .mapping import MapMeasure
-from .norm_statistics import NormsMeasure
-from .optimizers import OptimizerMeasure
-from .path_lengths import PathsMeasure
-from .rates import RatesMeasure
-from .signal_by_depth import SignalMeasure
-from .tangents import TangentMeasure
-from .units import UnitsMeasure
+from ..checks.first_aid import FirstAid
+from ..measures.block_spectra import JacobianMeasure
+from ..measures.by_block import BlockCurvatureMeasure
+from ..measures.contract import Measure
+from ..measures.curvature import CurvatureMeasure
+from ..measures.densities import DensityMeasure
+from ..measures.labels import ClassifierMeasure
+from ..measures.mapping import MapMeasure
+from ..measures.norm_statistics import NormsMeasure
+from ..measures.optimizers import OptimizerMeasure
+from ..measures.path_lengths import PathsMeasure
+from ..measures.rates import RatesMeasure
+from ..measures.signal_by_depth import SignalMeasure
+from ..measures.tangents import TangentMeasure
+from ..measures.units import UnitsMeasure
 
 MEASURES: tuple[Measure, ...] = (
+    FirstAid(),
     MapMeasure(),
     SignalMeasure(),
     UnitsMeasure(),

@@ -1,0 +1,289 @@
+"""Inputs: their size, their columns, and what they give away."""
+
+import torch
+from torch import Tensor
+
+from .check import Sign, check
+from .reach import listed
+from .seen import Seen
+
+# Sizes of inputs, offsets in deviations, and ratios of columns: our choice.
+LARGE, OFFSET, UNEVEN, SMALL = 10.0, 10.0, 1e3, 0.01
+# Correlation of a column with the target that noise-free causes seldom reach.
+VISIBLE = 0.9999
+
+
+def _columns(tensor: Tensor) -> Tensor:
+    """Return one row per sample and place, one column per feature or channel."""
+    axis = 1 if tensor.ndim in (4, 5) else tensor.ndim - 1
+    return tensor.double().movedim(axis, -1).reshape(-1, tensor.shape[axis])
+
+
+@check(
+    "inputs-not-finite",
+    "sick",
+    "Inputs or targets are NaN or infinite",
+    source="arithmetic of floating point, IEEE 754: NaN passes on",
+    repaired_by="Remove or fill these samples",
+    about="inputs",
+)
+def inputs_not_finite(seen: Seen) -> Sign | None:
+    """One such number makes the loss and every weight NaN in the first step."""
+    from theodolite.instruments import tensors_in
+
+    bad = total = 0
+    for place in range(min(len(seen.batches), 16)):
+        for tensor in tensors_in(seen.batches[place]):
+            if tensor.is_floating_point():
+                bad += int((~tensor.isfinite()).sum())
+                total += tensor.numel()
+    if not bad:
+        return None
+    detail = f"Here {bad} of {total} numbers."
+    return Sign(value=float(bad), detail=detail, repair="# x = torch.nan_to_num(x)\n")
+
+
+@check(
+    "inputs-identical",
+    "sick",
+    "All samples of the batch are the same",
+    source="counted",
+    repaired_by="Look at how batches are made",
+    about="inputs",
+)
+def inputs_identical(seen: Seen) -> Sign | None:
+    """Samples that do not differ cannot be told apart, whatever their targets."""
+    wide = [t for t in seen.inputs if t.ndim > 1 and len(t) == seen.samples > 3]
+    tables = [
+        t for t in wide if t.ndim == 2 and t.shape[1] > 1 and t.is_floating_point()
+    ]
+    same = [t for t in wide if not bool((t != t[:1]).any())]
+    if not same or not (
+        len(same) == len(wide) or any(t is s for t in tables for s in same)
+    ):
+        return None
+    return Sign(value=1.0, threshold=2.0, above=False)
+
+
+@check(
+    "inputs-unscaled",
+    "warning",
+    "The inputs are not scaled",
+    source="LeCun et al. (1998), Efficient backprop, section 4.3; the level is ours",
+    repaired_by="Standardise the inputs",
+    confidence="rule of thumb",
+    about="inputs",
+)
+def inputs_unscaled(seen: Seen) -> Sign | None:
+    """The first layer reads numbers that are not near 0 and of size 1, for which
+    initialisations and rates are made. Subtract the mean of the training set and
+    divide by its deviation, column by column.
+    """
+    read = seen.read
+    if read is None or not read.is_floating_point() or read.ndim < 2:
+        return None
+    columns = _columns(read)
+    if len(columns) < 2 or not bool(columns.isfinite().all()):
+        return None
+    size = float(columns.square().mean().sqrt())
+    spread = columns.std(0)
+    alive = spread[spread > 0]
+    if not len(alive):
+        return None
+    offset = float(
+        (columns.mean(0).abs() / spread.clamp(min=1e-12))[spread > 0].median()
+    )
+    uneven = float(alive.max() / alive.median())
+    repair = "# mean, std = train.mean(0), train.std(0); x = (x - mean) / std\n"
+    detail = (
+        f"Their size is {size:.3g}, the usual column is {offset:.3g} deviations away "
+        f"from 0, and the widest column is {uneven:.3g} times the usual one."
+    )
+    for value, most in ((size, LARGE), (uneven, UNEVEN)):
+        if value > most:
+            return Sign(value=value, threshold=most, detail=detail, repair=repair)
+    if offset > OFFSET:
+        return Sign(value=offset, threshold=OFFSET, detail=detail, repair=repair)
+    if float(spread.max()) < SMALL:
+        return Sign(
+            value=size, threshold=SMALL, above=False, detail=detail, repair=repair
+        )
+    return None
+
+
+@check(
+    "target-in-inputs",
+    "warning",
+    "A column of the inputs gives the target away",
+    source="correlation over all batches; the level of 0.9999 is ours",
+    repaired_by="Remove the column",
+    confidence="rule of thumb",
+    about="labels",
+)
+def target_in_inputs(seen: Seen) -> Sign | None:
+    """One column equals the target up to scale and offset. The network learns to copy
+    it, and fails where the column is not known.
+    """
+    pairs = [seen.batches[n] for n in range(min(len(seen.batches), 16))]
+    if not all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs):
+        return None
+    if not all(isinstance(t, Tensor) for pair in pairs for t in pair):
+        return None
+    if pairs[0][0].ndim != 2 or pairs[0][0].shape[1] < 3:
+        return None
+    if seen.read is None or seen.read.shape != pairs[0][0].shape:
+        return None
+    inputs = torch.cat([x for x, _ in pairs]).double()
+    targets = torch.cat([y.reshape(len(y), -1) for _, y in pairs]).double()
+    if targets.shape[1] != 1 or len(inputs) < 32 or not inputs.is_floating_point():
+        return None
+    stacked = torch.cat([inputs, targets], 1)
+    if not bool(stacked.isfinite().all()):
+        return None
+    related = torch.corrcoef(stacked.T)[-1, :-1].abs().nan_to_num()
+    if float(related.max()) < VISIBLE:
+        return None
+    column = int(related.argmax())
+    return Sign(
+        value=float(related.max()),
+        threshold=VISIBLE,
+        detail=f"It is column {column}.",
+        repair=f"# drop column {column} of the inputs\n",
+    )
+
+
+@check(
+    "columns-idle",
+    "note",
+    "Columns of the inputs are constant or repeated",
+    source="counted",
+    repaired_by="Remove these columns",
+    about="inputs",
+)
+def columns_idle(seen: Seen) -> Sign | None:
+    """They carry nothing that the other columns do not."""
+    if not seen.inputs or seen.inputs[0].ndim != 2 or seen.samples < 8:
+        return None
+    table = seen.inputs[0].detach()
+    if not table.is_floating_point() or table.shape[1] > 512:
+        return None
+    still = [
+        n for n in range(table.shape[1]) if bool((table[:, n] == table[0, n]).all())
+    ]
+    twice = table.shape[1] - len(table.unique(dim=1).T)
+    if not still and not twice:
+        return None
+    detail = (
+        f"Constant: {listed(map(str, still))}." if still else f"{twice} repeat others."
+    )
+    return Sign(value=float(max(len(still), twice)), detail=detail)
+
+
+@check(
+    "axes-mixed-by-view",
+    "sick",
+    "A reshape is used where axes should be exchanged",
+    source="view and reshape keep the order of numbers in memory",
+    repaired_by="Use permute or transpose",
+    kind="surgery",
+)
+def axes_mixed_by_view(seen: Seen) -> Sign | None:
+    """A view to exchanged sizes does not exchange the axes: it cuts the numbers in
+    memory order into other rows, and mixes pixels, positions or samples.
+    """
+    for call in seen.trace.named("view", "reshape"):
+        if call.after_model or not call.outputs:
+            continue
+        before, after = tuple(call.inputs[0].shape), tuple(call.outputs[0].shape)
+        if _exchanged(before, after) or _heads_first(before, after):
+            detail = f"Here {before} is viewed as {after}."
+            return Sign(
+                value=1.0,
+                where=(call.module,),
+                detail=detail,
+                repair=f"# x.permute(…) in place of {call.name}{after}\n",
+            )
+    return None
+
+
+def _exchanged(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
+    """Return whether two shapes hold the same sizes in another order."""
+    large = [n for n in before if n > 1]
+    moved = [n for n in after if n > 1]
+    return (
+        len(before) == len(after) > 2
+        and len(large) > 1
+        and large != moved
+        and sorted(large) == sorted(moved)
+    )
+
+
+def _heads_first(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
+    """Return whether heads are split off to the wrong place, or joined from there."""
+    if len(before) > len(after):
+        before, after = after, before
+    if len(before) != 3 or len(after) != 4 or before[0] != after[0]:
+        return False
+    places, width = before[1:]
+    heads, positions, each = after[1:]
+    return positions == places != heads > 1 and heads * each == width and places > 1
+
+
+@check(
+    "target-is-input",
+    "sick",
+    "The network is given the target as an input",
+    source="compared number by number",
+    repaired_by="Shift the decoder's inputs right behind a start token",
+    about="labels",
+)
+def target_is_input(seen: Seen) -> Sign | None:
+    """One of several inputs equals the targets, so that the network copies it and
+    fails where the target is not known.
+    """
+    target = seen.target
+    if target is None or target.is_floating_point() or len(seen.inputs) < 2:
+        return None
+    if target.ndim < 2 or not any(torch.equal(t, target) for t in seen.inputs):
+        return None
+    return Sign(
+        value=1.0, repair="# decoder_in = cat([start, target[:, :-1]], dim=1)\n"
+    )
+
+
+@check(
+    "labels-shifted-twice",
+    "sick",
+    "Targets are two positions ahead of the inputs",
+    source="tokens compared: the next token is one position ahead",
+    repaired_by="Shift the labels once: in the data or in the model",
+    about="labels",
+)
+def labels_shifted_twice(seen: Seen) -> Sign | None:
+    """The loss compares each position with the token after the next. The labels are
+    shifted in the data and again in the model.
+    """
+    tokens = [t for t in seen.inputs if t.ndim == 2 and not t.is_floating_point()]
+    if not tokens or seen.classes is None or tokens[0].shape[1] < 5:
+        return None
+    labels, given = seen.classes[1], tokens[0]
+    length = len(labels) // len(given)
+    if length * len(given) != len(labels) or length > given.shape[1]:
+        return None
+    rows = labels.reshape(len(given), length)
+    agree = [
+        float(
+            (
+                rows[:, : given.shape[1] - ahead - 1]
+                == given[:, ahead:][:, :length][:, : given.shape[1] - ahead - 1]
+            )
+            .double()
+            .mean()
+        )
+        if length >= given.shape[1] - ahead - 1
+        else 0.0
+        for ahead in (1, 2)
+    ]
+    if agree[1] < 0.99 or agree[0] > 0.9:
+        return None
+    return Sign(value=2.0, threshold=1.0, detail="", repair="")

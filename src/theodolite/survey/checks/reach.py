@@ -1,0 +1,400 @@
+"""Gradient reach: every trained parameter gets a gradient and is moved by it."""
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from .check import Sign, check
+from .seen import LOSSES, Seen
+from .trace import Call
+
+# Functions whose derivative is zero, or that leave autograd.
+FLAT = frozenset("round sign floor ceil trunc heaviside".split())
+CUTS = frozenset("detach data item tolist numpy argmax argmin multinomial".split())
+CUTS |= frozenset("tensor bincount one_hot eq gt lt ge le ne".split())
+# Number of names that a sentence lists.
+_NAMED = 6
+# Share of weights without effect that a network that learns may have: our choice.
+UNUSED = 0.15
+# Share of weights that is trained at least when adapters are fitted: our choice.
+TRAINED = 0.01
+_COUNTED = "counted in one pass, and again in the trial steps"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names for a sentence, the first few of many."""
+    known = list(names)
+    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+    return ", ".join(known[:_NAMED]) + more
+
+
+def _held(seen: Seen) -> set[int] | None:
+    """Return the identities of the optimiser's parameters."""
+    if seen.optimizer is None:
+        return None
+    return {id(p) for group in seen.optimizer.param_groups for p in group["params"]}
+
+
+def _wanted(seen: Seen) -> dict[str, nn.Parameter]:
+    """Return the parameters that are meant to be trained."""
+    held = _held(seen)
+    return {
+        name: p
+        for name, p in seen.model.named_parameters()
+        if p.requires_grad and p.numel() and (held is None or id(p) in held)
+    }
+
+
+def _cut(seen: Seen) -> Call | None:
+    """Return the last call at which what depends on weights loses its gradient."""
+    cuts = [
+        call
+        for call in seen.trace.calls
+        if "weight" in seen.trace.origins(call)
+        and any(t.requires_grad for t in call.inputs)
+        and not any(t.requires_grad for t in call.outputs)
+        and (call.name in CUTS or not call.grad_enabled)
+    ]
+    return cuts[-1] if cuts else None
+
+
+def _why_cut(seen: Seen) -> str:
+    call = _cut(seen)
+    if call is None:
+        quiet = [
+            c for c in seen.trace.calls if not c.grad_enabled and not c.after_model
+        ]
+        return f"{quiet[0].module or 'The model'} runs under no_grad." if quiet else ""
+    place = "the loss" if call.after_model else call.module or "the model"
+    if not call.grad_enabled:
+        return f"The gradient stops in {place}, which runs under torch.no_grad()."
+    return f"The gradient stops at {call.name}() in {place}."
+
+
+@check(
+    "loss-without-gradient",
+    "sick",
+    "The loss has no gradient by any parameter",
+    source="autograd: what is detached has no derivative",
+    repaired_by="Keep the way from the parameters to the loss differentiable",
+)
+def loss_without_gradient(seen: Seen) -> Sign | None:
+    """Nothing can be learned: no parameter is connected with the loss.
+
+    Look for detach(), .data, .item(), argmax(), torch.no_grad(), tensors made again
+    by torch.tensor(), and parameters that do not require a gradient.
+    """
+    trained = [p for p in seen.model.parameters() if p.requires_grad]
+    if any(grad is not None for grad in seen.gradients.values()):
+        return None
+    if not list(seen.model.parameters()):
+        return None
+    detail = _why_cut(seen) if trained else "No parameter requires a gradient."
+    repair = "" if trained else "model.requires_grad_(True)\n"
+    return Sign(value=float(len(trained)), above=False, detail=detail, repair=repair)
+
+
+@check(
+    "every-gradient-zero",
+    "sick",
+    "Every gradient is exactly zero",
+    source=_COUNTED,
+    repaired_by="Re-initialise the layers",
+    kind="initialisation",
+)
+def every_gradient_zero(seen: Seen) -> Sign | None:
+    """The loss is connected with the parameters, but no step changes anything.
+
+    The usual reasons are an output that is constant (a softmax of one unit, a clamp,
+    rounding, a rectifier that is shut for every sample) and weights that are all zero.
+    """
+    grads = [g for g in seen.gradients.values() if g is not None]
+    if not grads or any(bool(g.any()) for g in grads) or seen.course.reached:
+        return None
+    flat = [c for c in seen.trace.calls if c.name in FLAT and c.inputs[0].requires_grad]
+    detail = f"Here {flat[0].name}() has derivative 0 everywhere." if flat else ""
+    zero = [n for n, p in seen.model.named_parameters() if p.ndim > 1 and not p.any()]
+    if zero and not flat:
+        detail = f"Here weights are all zero: {listed(zero)}."
+    repair = (
+        "for layer in model.modules():\n"
+        '    if hasattr(layer, "reset_parameters"):\n'
+        "        layer.reset_parameters()\n"
+    )
+    return Sign(value=0.0, above=False, detail=detail, repair="" if flat else repair)
+
+
+@check(
+    "not-registered",
+    "sick",
+    "Weights are used that the model does not know of",
+    source="nn.Module.parameters() lists attributes, ModuleList and ModuleDict only",
+    repaired_by="Hold the layers in nn.ModuleList, and make the optimiser after",
+)
+def not_registered(seen: Seen) -> Sign | None:
+    """Tensors that require a gradient are used in the forward pass and are no
+    parameters of the model, so that no optimiser gets them. Layers in a plain list or
+    dict are not registered; use nn.ModuleList, nn.ModuleDict or nn.Parameter.
+    """
+    held = _held(seen) or set()
+    known = {id(p) for p in seen.model.parameters()} | held
+    inner = {id(p) for m in seen.trace.unregistered for p in m.parameters()}
+    hidden = {
+        id(t): t
+        for call in seen.trace.calls
+        if not call.after_model
+        for t, source in zip(call.inputs, call.sources, strict=True)
+        if source < 0 and t.requires_grad and t.is_leaf and id(t) not in known
+        if isinstance(t, nn.Parameter) or id(t) in inner
+    }
+    inputs = {id(t) for t in (*seen.inputs, *seen.targets)}
+    hidden = {key: t for key, t in hidden.items() if key not in inputs}
+    if not hidden:
+        return None
+    kinds = dict.fromkeys(type(m).__name__ for m in seen.trace.unregistered)
+    detail = f"Here {len(hidden)} tensors" + (f" of {listed(kinds)}." if kinds else ".")
+    repair = "# self.layers = nn.ModuleList(layers)  # in place of a plain list\n"
+    return Sign(value=float(len(hidden)), detail=detail, repair=repair)
+
+
+@check(
+    "not-in-optimizer",
+    "sick",
+    "The optimiser was not given all parameters",
+    source="counted",
+    repaired_by="Give the optimiser the parameters that it lacks",
+)
+def not_in_optimizer(seen: Seen) -> Sign | None:
+    """Some parameters get a gradient and are in none of the optimiser's groups, so
+    that they never change. If they are meant to rest, set requires_grad_(False).
+    """
+    held = _held(seen)
+    if held is None:
+        return None
+    missing = [
+        name
+        for name, p in seen.model.named_parameters()
+        if p.requires_grad and id(p) not in held
+        if (grad := seen.gradients.get(name)) is not None and bool(grad.any())
+    ]
+    if not missing:
+        return None
+    own = {id(p) for p in seen.model.parameters()}
+    detail = f"It lacks {listed(missing)}."
+    if not held & own:
+        detail = "It holds no parameter of this model, but those of another one."
+    elif held - own:
+        detail += " It holds parameters that are no longer in the model."
+    repair = (
+        'known = {id(p) for g in optimizer.param_groups for p in g["params"]}\n'
+        "missing = [p for p in model.parameters() if id(p) not in known]\n"
+        'optimizer.add_param_group({"params": missing})\n'
+    )
+    where = tuple(dict.fromkeys(name.rpartition(".")[0] for name in missing))
+    return Sign(value=float(len(missing)), where=where, detail=detail, repair=repair)
+
+
+@check(
+    "rate-zero",
+    "sick",
+    "The learning rate of some parameters is zero",
+    source="counted",
+    repaired_by="Give every group the rate of the others",
+    kind="rate",
+)
+def rate_zero(seen: Seen) -> Sign | None:
+    """A group of the optimiser has rate 0, so that its parameters never change."""
+    groups = seen.optimizer.param_groups if seen.optimizer else []
+    still = [g for g in groups if g["params"] and not g["lr"] and not _warming(g)]
+    if not still or any(_warming(g) for g in groups):
+        return None
+    most = max(float(g["lr"]) for g in groups) or 1e-3
+    names = {id(p): n for n, p in seen.model.named_parameters()}
+    where = tuple(names.get(id(p), "") for g in still for p in g["params"])
+    repair = (
+        "for group in optimizer.param_groups:\n"
+        f'    group["lr"] = group["lr"] or {most!r}\n'
+    )
+    return Sign(value=float(len(still)), where=where, repair=repair)
+
+
+def _warming(group: dict[str, object]) -> bool:
+    return float(group.get("initial_lr", 0.0) or 0.0) > float(group["lr"])  # pyright: ignore
+
+
+@check(
+    "no-gradient",
+    "warning",
+    "Some trained parameters get no gradient",
+    source=_COUNTED,
+    repaired_by="Connect these parameters with the loss",
+)
+def no_gradient(seen: Seen) -> Sign | None:
+    """The optimiser holds these parameters and no step moves them: the loss does not
+    depend on them, or with a derivative that is zero for every sample.
+    """
+    wanted, trace = _wanted(seen), seen.trace
+    if not any(g is not None and bool(g.any()) for g in seen.gradients.values()):
+        return None  # which has checks of its own
+    idle = [n for n in wanted if not _reached(seen, n) and n not in seen.course.reached]
+    idle = [n for n in idle if wanted[n].ndim > 1 or _alone(n, idle, wanted)]
+    if not idle:
+        return None
+    owners = dict.fromkeys(name.rpartition(".")[0] for name in idle)
+    unused = [
+        o for o in owners if o and o not in trace.visits and not _inside(o, trace)
+    ]
+    details = []
+    if unused:
+        details.append(f"Never called: {listed(unused)}.")
+    if len(unused) < len(owners):
+        rest = [o or "the model" for o in owners if o not in unused]
+        none = any(seen.gradients.get(n) is None for n in idle)
+        why = _why_cut(seen) if none else _why_flat(seen)
+        details.append(f"{why} Without effect: {listed(rest)}.".strip())
+    share = sum(wanted[n].numel() for n in idle) / sum(
+        p.numel() for p in wanted.values()
+    )
+    severity = "note" if share < UNUSED and seen.learns else None
+    return Sign(
+        value=share, where=tuple(owners), detail=" ".join(details), severity=severity
+    )
+
+
+def _reached(seen: Seen, name: str) -> bool:
+    grad = seen.gradients.get(name)
+    return grad is not None and bool(grad.any())
+
+
+def _alone(name: str, idle: list[str], wanted: dict[str, nn.Parameter]) -> bool:
+    """Return whether a vector is idle in a layer of which no matrix is there."""
+    owner = name.rpartition(".")[0]
+    own = [n for n in wanted if n.rpartition(".")[0] == owner]
+    return all(n in idle for n in own) and all(wanted[n].ndim < 2 for n in own)
+
+
+def _inside(owner: str, trace: object) -> bool:
+    """Return whether a parent runs this module's function, as attention does."""
+    visits = trace.visits  # pyright: ignore
+    return any(
+        path and owner.startswith(f"{path}.") and "attn" in path for path in visits
+    )
+
+
+def _why_flat(seen: Seen) -> str:
+    flat = [c for c in seen.trace.calls if c.name in FLAT and c.inputs[0].requires_grad]
+    zero = [n for n, p in seen.model.named_parameters() if p.ndim > 1 and not p.any()]
+    if zero and not flat:
+        return f"Weights are all zero: {listed(zero)}."
+    return f"{flat[0].name}() has derivative 0." if flat else ""
+
+
+@check(
+    "frozen-at-random",
+    "warning",
+    "Frozen layers hold the random numbers that they started with",
+    source="torch draws weights from ±1/sqrt(fan-in); trained ones leave that range",
+    repaired_by="Train the frozen layers",
+)
+def frozen_at_random(seen: Seen) -> Sign | None:
+    """These layers do not require a gradient, and their weights still have exactly
+    the distribution of an untrained layer. Freezing is meant for trained layers.
+    """
+    frozen = [n for n, m in seen.model.named_modules() if _fresh_and_frozen(m)]
+    quiet = {c.module for c in seen.trace.calls if not c.grad_enabled}
+    frozen = [n for n in frozen if n in seen.trace.visits and n not in quiet]
+    trained = any(p.requires_grad for p in seen.model.parameters())
+    if not frozen or not trained:
+        return None
+    sizes = [(p.numel(), p.requires_grad) for p in seen.model.parameters()]
+    share = sum(n for n, on in sizes if on) / sum(n for n, _ in sizes)
+    layers = [c.module for c in seen.trace.named("linear", "conv1d", "conv2d")]
+    if share > TRAINED or not layers or layers[-1] not in frozen:
+        return None
+    repair = (
+        f"for path in {frozen!r}:\n"
+        "    model.get_submodule(path).requires_grad_(True)\n"
+        'known = {id(p) for g in optimizer.param_groups for p in g["params"]}\n'
+        "new = [p for p in model.parameters() if id(p) not in known]\n"
+        'if new:\n    optimizer.add_param_group({"params": new})\n'
+    )
+    return Sign(
+        value=float(len(frozen)),
+        where=tuple(frozen),
+        detail=f"Here: {listed(frozen)}.",
+        repair=repair,
+    )
+
+
+def _fresh_and_frozen(module: nn.Module) -> bool:
+    if not isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
+        return False
+    weight = module.weight.detach()
+    if module.weight.requires_grad or weight.numel() < 32:
+        return False
+    return _is_uniform(weight, 1 / math.sqrt(weight[0].numel()))
+
+
+def _is_uniform(weight: Tensor, bound: float) -> bool:
+    """Return whether numbers fill an interval evenly and do not leave it."""
+    scaled = weight.double().abs().flatten() / bound
+    spread = float((scaled.sort()[0] - torch.linspace(0, 1, len(scaled))).abs().max())
+    return float(scaled.max()) <= 1.0001 and spread < 1.63 / math.sqrt(len(scaled))
+
+
+@check(
+    "weights-all-equal",
+    "sick",
+    "All weights of a layer are equal",
+    source="gradient descent keeps equal units equal",
+    repaired_by="Re-initialise these layers",
+    kind="initialisation",
+)
+def weights_all_equal(seen: Seen) -> Sign | None:
+    """Units with equal weights get equal gradients and stay equal for ever, so that the
+    layer acts as one unit. Weights start at random numbers.
+    """
+    layers = (nn.Linear, nn.modules.conv._ConvNd, nn.RNNBase, nn.RNNCellBase)
+    kinds = dict(seen.model.named_modules())
+    wanted = {
+        name: p
+        for name, p in _wanted(seen).items()
+        if isinstance(kinds.get(name.rpartition(".")[0]), layers)
+    }
+    equal = [
+        name
+        for name, p in wanted.items()
+        if p.ndim > 1 and min(p.shape[:2]) > 1 and p.numel() > 8
+        if bool(p.isfinite().all())
+        if bool(p.detach().any())
+        and bool((p.detach() == p.detach().flatten()[0]).all())
+    ]
+    if not equal:
+        return None
+    owners = [name.rpartition(".")[0] for name in equal]
+    repair = (
+        f"for path in {owners!r}:\n    model.get_submodule(path).reset_parameters()\n"
+    )
+    return Sign(value=float(len(equal)), where=tuple(owners), repair=repair)
+
+
+@check(
+    "loss-term-without-gradient",
+    "warning",
+    "A term of the loss has no gradient",
+    source="autograd: what is detached has no derivative",
+    repaired_by="Remove detach() from the outputs that this term compares",
+)
+def loss_term_without_gradient(seen: Seen) -> Sign | None:
+    """A loss compares outputs of the network that were detached, so that this term
+    changes the value of the loss and nothing else.
+    """
+    for call in seen.trace.named(*LOSSES):
+        if not call.after_model or not call.grad_enabled:
+            continue
+        if "weight" in seen.trace.origins(call) and not call.outputs[0].requires_grad:
+            if seen.trace.readers(call):
+                return Sign(value=1.0, detail=f"Here it is {call.name}().")
+    return None

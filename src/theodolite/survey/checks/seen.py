@@ -1,0 +1,264 @@
+"""What checks look at: one traced pass, its gradients, and trial steps."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from theodolite.instruments import (
+    Batch,
+    Loss,
+    preserve,
+    reseed,
+    samples_in,
+    tensors_in,
+)
+
+from ..measures.site import targets_in
+from .trace import Call, Trace
+from .trial_steps import FACTORS, Course, Trainer, loss_of
+
+# Losses of torch by name, and whether they take scores, not probabilities.
+LOSSES = {
+    "cross_entropy": True,
+    "binary_cross_entropy_with_logits": True,
+    "multi_margin_loss": True,
+    "multilabel_soft_margin_loss": True,
+    "soft_margin_loss": True,
+    "nll_loss": False,
+    "binary_cross_entropy": False,
+    "mse_loss": False,
+    "l1_loss": False,
+    "smooth_l1_loss": False,
+    "huber_loss": False,
+    "kl_div": False,
+    "poisson_nll_loss": False,
+    "gaussian_nll_loss": False,
+}
+# Functions that hand a tensor on in another shape, or with its entries scaled.
+RESHAPING = frozenset(
+    "view reshape flatten squeeze unsqueeze contiguous permute transpose T float "
+    "double to movedim getitem clone".split()
+)
+PASSING = frozenset("dropout relu gelu silu tanh sigmoid leaky_relu elu".split())
+LAYERS = frozenset("linear conv1d conv2d conv3d lstm gru rnn_tanh matmul addmm".split())
+SQUARES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+# A network learns if trial steps remove this share of its loss: our choice.
+LEARNS = 0.05
+
+
+@dataclass(kw_only=True, eq=False)
+class Seen:
+    """A network as it is about to be trained.
+
+    Attributes:
+        model: The network, in the modes in which it is trained.
+        batches: Its batches.
+        loss: Its loss.
+        optimizer: Its optimiser, if one was given.
+        step: The user's own step, if one was given.
+        seed: Seed of random numbers.
+        inputs_known: Whether inputs are real, not made up.
+        labels_known: Whether targets are real.
+    """
+
+    model: nn.Module
+    batches: Sequence[Batch]
+    loss: Loss
+    optimizer: Optimizer | None = None
+    step: Callable[[Batch], Any] | None = None
+    seed: int = 0
+    inputs_known: bool = True
+    labels_known: bool = True
+    value: float = math.nan
+
+    @property
+    def batch(self) -> Batch:
+        """The first batch."""
+        return self.batches[0]
+
+    @cached_property
+    def inputs(self) -> list[Tensor]:
+        """Tensors of the first batch that the model reads."""
+        of = {id(tensor) for tensor in self.targets}
+        return [tensor for tensor in tensors_in(self.batch) if id(tensor) not in of]
+
+    @cached_property
+    def targets(self) -> list[Tensor]:
+        """Tensors of the targets of the first batch."""
+        targets = targets_in(self.batch)
+        return [] if targets is None else tensors_in(targets)
+
+    @cached_property
+    def target(self) -> Tensor | None:
+        """The targets, if they are one tensor."""
+        return self.targets[0].detach() if len(self.targets) == 1 else None
+
+    @cached_property
+    def trace(self) -> Trace:
+        """One pass of the first batch and its loss."""
+        return self._pass[0]
+
+    @property
+    def gradients(self) -> dict[str, Tensor | None]:
+        """Gradient of each trained parameter; None where the loss does not reach it."""
+        return self._pass[1]
+
+    @cached_property
+    def _pass(self) -> tuple[Trace, dict[str, Tensor | None]]:
+        trace = Trace(self.model, self.inputs, self.targets)
+        named = [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
+        with preserve(self.model), torch.enable_grad():
+            reseed(self.seed)
+            with trace:
+                value = loss_of(self.model, self.batch, self.loss)
+            self.value = float(value.detach())
+            if not value.requires_grad or not named:
+                return trace, dict.fromkeys((name for name, _ in named), None)
+            grads = torch.autograd.grad(
+                value, [p for _, p in named], allow_unused=True, retain_graph=False
+            )
+        pairs = zip(named, grads, strict=True)
+        return trace, {name: grad for (name, _), grad in pairs}
+
+    @cached_property
+    def loss_call(self) -> Call | None:
+        """The last call of a loss of torch that reads outputs of the network."""
+        calls = [
+            call
+            for call in self.trace.named(*LOSSES)
+            if "weight" in self.trace.origins(call)
+        ]
+        return calls[-1] if calls else None
+
+    @property
+    def loss_name(self) -> str:
+        """Name of that loss, empty if it is none of torch."""
+        return self.loss_call.name if self.loss_call else ""
+
+    @cached_property
+    def judged(self) -> tuple[Tensor, Tensor] | None:
+        """Outputs and targets as the loss got them."""
+        if (call := self.loss_call) is None:
+            return None
+        outputs, targets = call.given(0, "input"), call.given(1, "target")
+        if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
+            return None
+        return outputs.detach(), targets.detach()
+
+    @cached_property
+    def output_call(self) -> Call | None:
+        """The call that computed what the loss reads, except for reshaping."""
+        if self.loss_call is not None and self.loss_call.inputs:
+            return self._computed(self.loss_call.sources[0])
+        outputs = [t for t in self.trace.returned() if t.requires_grad]
+        made = self.trace.made_by(outputs[0]) if outputs else None
+        return None if made is None else self._computed(made.index)
+
+    def before(self, call: Call, skipped: frozenset[str] = PASSING) -> Call | None:
+        """Return the call before this one, except for dropout and activations."""
+        return self._computed(call.sources[0] if call.sources else -1, skipped)
+
+    def _computed(self, index: int, skipped: frozenset[str] = RESHAPING) -> Call | None:
+        while index >= 0 and self.trace.calls[index].name in skipped:
+            index = self.trace.calls[index].sources[0]
+        return self.trace.calls[index] if index >= 0 else None
+
+    @cached_property
+    def samples(self) -> int:
+        """Samples of the first batch."""
+        return samples_in(self.batch) or 1
+
+    @cached_property
+    def read(self) -> Tensor | None:
+        """The inputs as the first layer with weights reads them, if they are real."""
+        for call in self.trace.calls:
+            if call.name in LAYERS and self.trace.origins(call) == {"input", "weight"}:
+                if self.trace.kinds(call.inputs[0], call.sources[0]) == {"input"}:
+                    return call.inputs[0].detach()
+        return None
+
+    @cached_property
+    def classes(self) -> tuple[Tensor, Tensor] | None:
+        """Scores with classes last, one row per label, and labels; for classifiers."""
+        if self.loss_name not in ("cross_entropy", "nll_loss") or not self.judged:
+            return None
+        scores, labels = self.judged
+        if labels.is_floating_point() or scores.ndim < 2:
+            return None
+        rows = scores.movedim(1, -1).reshape(-1, scores.shape[1])
+        flat = labels.reshape(-1)
+        call = self.loss_call
+        ignored = call.kwargs.get("ignore_index", -100) if call else -100
+        kept = flat != ignored
+        return (rows[kept], flat[kept]) if len(rows) == len(flat) else None
+
+    @cached_property
+    def trainer(self) -> Trainer:
+        """Runs trial steps."""
+        return Trainer(
+            model=self.model,
+            batches=self.batches,
+            loss=self.loss,
+            optimizer=self.optimizer,
+            step=self.step,
+            seed=self.seed,
+        )
+
+    @cached_property
+    def courses(self) -> dict[float, Course]:
+        """Trial steps at the rate in use, a tenth and ten times of it."""
+        return {factor: self.trainer.run(factor) for factor in FACTORS}
+
+    @property
+    def course(self) -> Course:
+        """Trial steps at the rate in use."""
+        return self.courses[1.0]
+
+    @cached_property
+    def repeated(self) -> Course:
+        """Trial steps on one repeated batch."""
+        return self.trainer.run(1.0, repeated=True)
+
+    @cached_property
+    def guess(self) -> float | None:
+        """Loss of the best answer that ignores the inputs, if the loss is known."""
+        call, judged = self.loss_call, self.judged
+        if call is None or judged is None or call.kwargs.get("reduction") != "mean":
+            return None
+        if abs(float(call.outputs[0].detach()) - self.value) > 1e-3 * abs(self.value):
+            return None
+        outputs, targets = judged
+        if self.classes is not None and not call.kwargs.get("label_smoothing"):
+            shares = self.classes[1].unique(return_counts=True)[1].double()
+            shares = shares / shares.sum()
+            return None if call.kwargs.get("weight") is not None else _entropy(shares)
+        if call.name == "mse_loss" and outputs.shape == targets.shape:
+            return float((targets.double() - targets.double().mean(0)).square().mean())
+        return None
+
+    @property
+    def learns(self) -> bool:
+        """Whether the loss falls on one batch and over the batches, below a guess."""
+        if not self.repeated.gain > LEARNS or not self.course.gain > 0:
+            return False
+        return self.guess is None or self.repeated.after < self.guess
+
+    @property
+    def diverges(self) -> bool:
+        """Whether the loss rises at the rate in use and falls at a tenth of it."""
+        course, less = self.course, self.courses[0.1]
+        if course.error or less.error or not math.isfinite(course.before):
+            return False
+        if course.gain < -1:
+            return less.gain > course.gain / 2
+        return less.gain > 0.1 and course.gain < 0.5 * less.gain - 0.1
+
+
+def _entropy(shares: Tensor) -> float:
+    return float(-(shares * shares.log()).sum())

@@ -1,0 +1,138 @@
+"""What the trial steps show: rates, and whether the network learns at all."""
+
+import math
+from typing import Any
+
+from .check import Sign, check
+from .seen import Seen
+
+# Multiples of the loss that trial steps may reach, and shares that count as falling and
+# as moving: our choice.
+RISEN, FALLEN, MOVED = 1.5, 0.003, 1e-4
+_TRIED = "ten steps on a copy at the rate in use, a tenth and ten times of it"
+
+
+def _rate(seen: Seen) -> float:
+    return max((float(g["lr"]) for g in _groups(seen)), default=math.nan)
+
+
+def _groups(seen: Seen) -> list[dict[str, Any]]:
+    return seen.optimizer.param_groups if seen.optimizer else []
+
+
+@check(
+    "rate-too-large",
+    "sick",
+    "The learning rate is too large",
+    source=_TRIED,
+    repaired_by="Use a tenth of the rate",
+    kind="rate",
+    confidence="measured",
+)
+def rate_too_large(seen: Seen) -> Sign | None:
+    """At the rate in use the loss rises in the trial steps, and at a tenth of it the
+    loss falls.
+    """
+    if seen.optimizer is None or not seen.diverges:
+        return None
+    rate, less = _rate(seen), seen.courses[0.1]
+    rate = max(rate, *(float(g.get("initial_lr") or 0) for g in _groups(seen)), 0.0)
+    detail = (
+        f"At {rate:g} the loss goes from {seen.course.before:.3g} to "
+        f"{seen.course.after:.3g}, at {rate / 10:g} to {less.after:.3g}."
+    )
+    return Sign(
+        value=seen.course.after / max(abs(seen.course.before), 1e-12),
+        threshold=1.0,
+        detail=detail,
+        repair='for group in optimizer.param_groups:\n    group["lr"] *= 0.1\n',
+    )
+
+
+@check(
+    "nothing-moves",
+    "sick",
+    "The trial steps hardly move anything",
+    source=_TRIED + "; the levels are ours",
+    repaired_by="Use a rate ten times as large",
+    kind="rate",
+    confidence="measured",
+)
+def nothing_moves(seen: Seen) -> Sign | None:
+    """Ten steps change the weights by less than a ten-thousandth of their length, and
+    the loss does not fall even at ten times the rate. The rate is far too small, or
+    gradients are (clipping, a large eps, a loss that is divided twice).
+    """
+    course, more = seen.course, seen.courses[10.0]
+    if seen.optimizer is None or course.error or not course.reached or _warming(seen):
+        return None
+    if course.moved > MOVED or max(more.gain, course.gain) > 0.02:
+        return None
+    detail = f"They move by {course.moved:.2g} of their length."
+    repair = 'for group in optimizer.param_groups:\n    group["lr"] *= 10.0\n'
+    return Sign(
+        value=course.moved, threshold=MOVED, above=False, detail=detail, repair=repair
+    )
+
+
+def _warming(seen: Seen) -> bool:
+    groups = seen.optimizer.param_groups if seen.optimizer else []
+    return any(float(g.get("initial_lr") or 0.0) > float(g["lr"]) for g in groups)
+
+
+@check(
+    "not-finite-in-training",
+    "sick",
+    "The loss becomes NaN or infinite in the trial steps",
+    source=_TRIED,
+    repaired_by="Use a tenth of the rate",
+    kind="rate",
+    confidence="measured",
+)
+def not_finite_in_training(seen: Seen) -> Sign | None:
+    """A step makes the loss NaN or infinite, also at a tenth of the rate: look for
+    logarithms and divisions of zero, and for overflow.
+    """
+    course = seen.course
+    if course.error or math.isfinite(course.after) or not math.isfinite(seen.value):
+        return None
+    return None if seen.diverges else Sign(value=math.inf, threshold=1.0)
+
+
+@check(
+    "loss-does-not-fall",
+    "warning",
+    "The loss falls at none of the rates tried",
+    source=_TRIED + ", and on one repeated batch",
+    confidence="measured",
+)
+def loss_does_not_fall(seen: Seen) -> Sign | None:
+    """Neither at the rate in use, nor at a tenth or ten times of it, nor on one batch
+    repeated twenty times. A network that cannot fit one batch has something wrong.
+    """
+    courses = [*seen.courses.values(), seen.repeated]
+    if any(course.error for course in courses) or not math.isfinite(seen.value):
+        return None
+    best = max(course.gain for course in courses)
+    if best > FALLEN:
+        return None
+    return Sign(
+        value=best,
+        threshold=FALLEN,
+        above=False,
+        detail=f"The best trial lowers it by {max(best, 0):.2%}.",
+    )
+
+
+@check(
+    "training-fails",
+    "sick",
+    "A training step raises an error",
+    source="a step on a copy",
+    confidence="measured",
+)
+def training_fails(seen: Seen) -> Sign | None:
+    """The network can be run, but not trained as given."""
+    if not seen.course.error or seen.course.error == "no parameter requires a gradient":
+        return None
+    return Sign(value=1.0, detail=f"It says: {seen.course.error}.")

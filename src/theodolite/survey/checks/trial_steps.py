@@ -1,0 +1,248 @@
+"""A few steps of the user's own training, undone after.
+
+The model and the optimiser are used in place, so that a step of the user's own with
+clipping, accumulation or a scaler runs as written; both are put back after each trial.
+"""
+
+import copy
+import math
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from theodolite.core import safe_point
+from theodolite.instruments import (
+    Batch,
+    Loss,
+    evaluate,
+    preserve,
+    reseed,
+    run_model,
+    samples_in,
+)
+
+from ..measures.site import logits_in
+
+# Steps of a trial, steps on one repeated batch, and batches that are judged: our
+# choice, about 60 gradients in all.
+STEPS, REPEATS, JUDGED = 10, 20, 4
+# Rates that are tried, as multiples of the one in use.
+FACTORS = (1.0, 0.1, 10.0)
+# Without an optimiser, Adam at torch's default rate.
+_DEFAULT_RATE = 1e-3
+
+
+def loss_of(model: nn.Module, batch: Batch, loss: Loss) -> Tensor:
+    """Return the loss as a user's script has it, also where shapes are broadcast."""
+    paired = isinstance(batch, tuple | list) and len(batch) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if isinstance(loss, nn.Module) and paired:
+            value = loss(run_model(model, batch), batch[1])
+        elif paired:
+            value = _of_either(model, batch, loss)
+        else:
+            value = evaluate(model, batch, loss)
+    return value if value.ndim == 0 else value.mean()
+
+
+def _of_either(model: nn.Module, batch: Batch, loss: Loss) -> Tensor:
+    """Return a loss of model and batch, or of outputs and targets."""
+    try:
+        return loss(model, batch)
+    except Exception as error:  # which is another one for every loss of outputs
+        try:
+            return loss(run_model(model, batch), batch[1])
+        except Exception:
+            raise error from None
+
+
+@dataclass(kw_only=True)
+class Course:
+    """The losses of one trial.
+
+    Attributes:
+        factor: Rate as a multiple of the one in use.
+        before: Loss on the judged batches before the first step.
+        after: The same after the last step; infinite if it is not finite.
+        losses: Training loss of each step.
+        moved: Distance moved over the length of all weights.
+        reached: Parameters whose gradient was not zero at some step.
+        changed: Parameters that changed.
+        last_gradient: Largest entry of any gradient at the last step.
+        spread: Spread of the outputs over samples relative to their size, the larger
+            of before and after; None if the outputs are not one per sample.
+        error: Message of an exception that stopped it.
+    """
+
+    factor: float
+    before: float = math.nan
+    after: float = math.inf
+    losses: list[float] = field(default_factory=list)
+    moved: float = 0.0
+    reached: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    last_gradient: float = math.nan
+    spread: float | None = None
+    error: str = ""
+
+    @property
+    def gain(self) -> float:
+        """Share of the loss that was removed, negative where it rose."""
+        if not math.isfinite(self.after):
+            return -math.inf
+        return (self.before - self.after) / max(abs(self.before), 1e-12)
+
+
+@dataclass(kw_only=True, eq=False)
+class Trainer:
+    """Runs trials of a network.
+
+    Attributes:
+        model: The network, in the modes in which it is trained.
+        batches: Training batches.
+        loss: Training loss.
+        optimizer: The optimiser, or None for Adam at its default rate.
+        step: The user's own step, called with a batch in place of the plain update.
+        seed: Seed of the network's random numbers.
+    """
+
+    model: nn.Module
+    batches: Sequence[Batch]
+    loss: Loss
+    optimizer: Optimizer | None = None
+    step: Callable[[Batch], Any] | None = None
+    seed: int = 0
+
+    def run(self, factor: float, *, repeated: bool = False) -> Course:
+        """Train for a few steps, put everything back, and return the losses.
+
+        Args:
+            factor: Multiple of the rate in use.
+            repeated: Whether to train on the first batch again and again.
+        """
+        course = Course(factor=factor)
+        batches = self.batches[:1] if repeated else self.batches
+        with preserve(self.model), _borrowed(self.optimizer) as optimizer:
+            if optimizer is None:
+                learned = [p for p in self.model.parameters() if p.requires_grad]
+                if not learned:
+                    course.error = "no parameter requires a gradient"
+                    return course
+                optimizer = torch.optim.Adam(learned, lr=_DEFAULT_RATE)
+            for group in optimizer.param_groups:
+                rate = max(float(group["lr"]), float(group.get("initial_lr") or 0.0))
+                group["lr"] = rate * factor
+            try:
+                self._train(course, optimizer, batches, REPEATS if repeated else STEPS)
+            except Exception as error:  # a user's forward and step may raise anything
+                lines = str(error).strip().splitlines()
+                course.error = lines[0] if lines else type(error).__name__
+        return course
+
+    def _train(
+        self, course: Course, optimizer: Optimizer, batches: Any, steps: int
+    ) -> None:
+        start = {n: p.detach().clone() for n, p in self.model.named_parameters()}
+        judged = [batches[place] for place in range(min(JUDGED, len(batches)))]
+        course.before = self._judge(judged)
+        course.spread = self._spread(batches[0])
+        reseed(self.seed)
+        optimizer.zero_grad()
+        for number in range(steps):
+            safe_point()
+            self._update(course, optimizer, batches[number % len(batches)])
+            self._note(course)
+        course.after = self._judge(judged)
+        if (
+            course.spread is not None
+            and (after := self._spread(batches[0])) is not None
+        ):
+            course.spread = max(course.spread, after)
+        self._compare(course, start)
+
+    def _update(self, course: Course, optimizer: Optimizer, batch: Batch) -> None:
+        if self.step is not None:
+            value = self.step(batch)
+            if isinstance(value, torch.Tensor | float):
+                course.losses.append(float(value))
+            return
+        optimizer.zero_grad()
+        value = loss_of(self.model, batch, self.loss)
+        value.backward()
+        course.losses.append(float(value.detach()))
+        optimizer.step()
+
+    def _note(self, course: Course) -> None:
+        largest = 0.0
+        for name, parameter in self.model.named_parameters():
+            if parameter.grad is not None and parameter.grad.numel():
+                size = float(parameter.grad.detach().abs().max())
+                largest = max(largest, size)
+                if size:
+                    course.reached.add(name)
+        course.last_gradient = largest
+
+    def _compare(self, course: Course, start: dict[str, torch.Tensor]) -> None:
+        moved = total = 0.0
+        for name, parameter in self.model.named_parameters():
+            gap = float((parameter.detach() - start[name]).double().norm())
+            if gap:
+                course.changed.add(name)
+            moved, total = (
+                moved + gap**2,
+                total + float(start[name].double().norm()) ** 2,
+            )
+        course.moved = (
+            math.sqrt(moved / total) if total and math.isfinite(moved) else 0.0
+        )
+
+    def _spread(self, batch: Batch) -> float | None:
+        """Return how much outputs differ between samples, relative to their size."""
+        with preserve(self.model), torch.no_grad():
+            reseed(self.seed)
+            try:
+                outputs = logits_in(run_model(self.model, batch)).double()
+            except Exception:  # a model that only its loss can call
+                return None
+        if (
+            len(outputs) != samples_in(batch)
+            or len(outputs) < 2
+            or not outputs.isfinite().all()
+        ):
+            return None
+        size = float(outputs.square().mean().sqrt())
+        return float(outputs.std(0).square().mean().sqrt()) / size if size else 0.0
+
+    def _judge(self, batches: Sequence[Batch]) -> float:
+        """Return the mean loss in the mode of training, with fixed random numbers."""
+        with preserve(self.model), torch.enable_grad():  # which some losses want
+            reseed(self.seed)
+            values = [float(loss_of(self.model, b, self.loss)) for b in batches]
+        mean = sum(values) / len(values)
+        return mean if math.isfinite(mean) else math.inf
+
+
+@contextmanager
+def _borrowed(optimizer: Optimizer | None) -> Iterator[Optimizer | None]:
+    """Give an optimiser copies of its state and groups, and put its own back after."""
+    if optimizer is None:
+        yield None
+        return
+    state, groups, settings = optimizer.state, optimizer.param_groups, []
+    optimizer.state = defaultdict(dict, {p: copy.deepcopy(s) for p, s in state.items()})
+    settings = [dict(group) for group in groups]
+    try:
+        yield optimizer
+    finally:
+        optimizer.state = state
+        for group, kept in zip(groups, settings, strict=False):
+            group.clear()
+            group.update(kept)

@@ -1,0 +1,65 @@
+"""Findings of the checks, read from the rows of a survey."""
+
+import math
+from dataclasses import replace
+
+from theodolite.core import Row
+
+from ..records.finding import Finding, Severity
+from ..records.whole_survey import Survey
+
+_ORDER: dict[Severity, int] = {"sick": 0, "warning": 1, "note": 2, "good": 3}
+
+
+def checked(survey: Survey) -> list[tuple[Finding, bool]]:
+    """Return the findings of the checks, and whether each is only a symptom."""
+    return [(_finding(row), bool(row["symptom"])) for row in survey.find("check")]
+
+
+def ranked(survey: Survey, others: list[Finding]) -> tuple[Finding, ...]:
+    """Return all findings, worst first; causes before rules, rules before symptoms.
+
+    A network that learns in its trial steps is not sick: what a check saw is then at
+    most a warning, what a rule infers at most a note. If a check names a cause, nothing
+    else is called worse than it.
+
+    Args:
+        survey: The survey.
+        others: Findings of the rules.
+    """
+    checks = checked(survey)
+    learning = survey.number("learns")
+    if learning is not None and learning["value"]:
+        checks = [(_at_most(f, "warning"), symptom) for f, symptom in checks]
+        others = [_at_most(f, "note") for f in others]
+    causes = [f for f, symptom in checks if not symptom]
+    symptoms = [f for f, symptom in checks if symptom]
+    if min((_ORDER[f.severity] for f in causes), default=0) == _ORDER["warning"]:
+        others = [_at_most(f, "warning") for f in others]
+        symptoms = [_at_most(f, "warning") for f in symptoms]
+    everything = [*causes, *others, *symptoms]
+    return tuple(sorted(everything, key=lambda finding: _ORDER[finding.severity]))
+
+
+def _at_most(finding: Finding, severity: Severity) -> Finding:
+    if _ORDER[finding.severity] >= _ORDER[severity]:
+        return finding
+    return replace(finding, severity=severity)
+
+
+def _finding(row: Row) -> Finding:
+    value = row["value"]
+    return Finding(
+        rule=row["rule"],
+        severity=row["severity"],
+        title=row["title"],
+        says=row["says"],
+        quantity="check",
+        value=math.inf if value is None else float(value),
+        error=0.0,
+        threshold=float(row["threshold"]),
+        above=bool(row["above"]),
+        where=tuple(row["where"]),
+        source=row["source"],
+        confidence=row["confidence"],
+    )

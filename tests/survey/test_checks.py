@@ -1,0 +1,463 @@
+"""Every check fires on a broken set-up and is silent on its repaired twin."""
+
+import copy
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from theodolite.survey import find, survey
+from theodolite.survey.checks.first_aid import ORDER
+
+N, WIDTH = 64, 8
+X = torch.randn(N, WIDTH, generator=torch.Generator().manual_seed(0))
+LABELS = (X[:, 0] > 0).long() + (X[:, 1] > 0).long()
+VALUES = X[:, :1] * X[:, 1:2]
+IMAGES = torch.randn(N, 3, 6, 6, generator=torch.Generator().manual_seed(1))
+SERIES = torch.randn(N, 10, 4, generator=torch.Generator().manual_seed(2))
+TOKENS = torch.randint(12, (N, 9), generator=torch.Generator().manual_seed(3))
+
+
+def layers(*sizes: int) -> nn.Sequential:
+    parts = [part for a, b in pairwise(sizes) for part in (nn.Linear(a, b), nn.ReLU())]
+    return nn.Sequential(*parts[:-1])
+
+
+def mlp(*more: nn.Module, out: int = 3) -> nn.Sequential:
+    return nn.Sequential(*layers(WIDTH, 32, out), *more)
+
+
+class Of(nn.Module):
+    """A forward pass given as a function of the parts and the inputs."""
+
+    def __init__(self, forward, **parts):
+        super().__init__()
+        for name, part in parts.items():
+            setattr(self, name, part)
+        self._forward = forward
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._forward(self, x)
+
+
+def classes(model, x=X, labels=LABELS, rate=0.1, optimizer=None, loss=None):
+    optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=rate)
+    return model, (x, labels), loss or nn.CrossEntropyLoss(), optimizer
+
+
+def numbers(model, x=X, values=VALUES, rate=0.01, loss=None):
+    return classes(model, x, values, rate, loss=loss or nn.MSELoss())
+
+
+def norm(kind=nn.BatchNorm1d, **settings) -> nn.Sequential:
+    body = nn.Sequential(nn.Linear(WIDTH, 32), kind(32, **settings), nn.ReLU())
+    return nn.Sequential(*body, nn.Linear(32, 3))
+
+
+def changed(model, change):
+    change(model)
+    return model
+
+
+def cut(operation):
+    parts = {"body": nn.Linear(WIDTH, 32), "head": nn.Linear(32, 3)}
+    return Of(lambda me, x: me.head(operation(me.body(x)).relu()), **parts)
+
+
+def listed(kind):
+    many = [nn.Linear(WIDTH, WIDTH) for _ in range(2)]
+    parts = {"body": kind(many), "head": nn.Linear(WIDTH, 3)}
+    return Of(lambda me, x: me.head(me.body[1](me.body[0](x).relu()).relu()), **parts)
+
+
+def trained(part, **settings):
+    model = mlp()
+    return classes(model, optimizer=torch.optim.SGD(part(model), lr=0.1, **settings))
+
+
+def groups(rate):
+    model = mlp()
+    given = [
+        {"params": model[0].parameters(), "lr": rate},
+        {"params": model[2].parameters()},
+    ]
+    return classes(model, optimizer=torch.optim.SGD(given, lr=0.1))
+
+
+def stale(value):
+    model = norm()
+    model[1].running_var.fill_(value)
+    model[1].running_mean.fill_(0.1)
+    model[1].eval()
+    return classes(model)
+
+
+def convolved(norm_of):
+    parts = {"conv": nn.Conv1d(4, 8, 3, padding=1), "norm": nn.LayerNorm(norm_of)}
+    return Of(
+        lambda me, x: me.head(me.norm(me.conv(x.mT)).relu().flatten(1)),
+        head=nn.Linear(80, 3),
+        **parts,
+    )
+
+
+def attention(scale=1.0, axis=-1):
+    parts = {"q": nn.Linear(4, 8), "k": nn.Linear(4, 8), "v": nn.Linear(4, 8)}
+
+    def forward(me, x):
+        scores = scale * me.q(x) @ me.k(x).mT / 8**0.5
+        return me.head((scores.softmax(axis) @ me.v(x)).relu().mean(1))
+
+    return Of(forward, head=nn.Linear(8, 3), **parts)
+
+
+def language(causal):
+    layer = nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True)
+    mask = nn.Transformer.generate_square_subsequent_mask(8)
+
+    def forward(me, x):
+        hidden = me.layer(me.embedding(x), src_mask=mask if causal else None)
+        return me.head(hidden).mT
+
+    parts = {"embedding": nn.Embedding(12, 16), "head": nn.Linear(16, 12)}
+    model = Of(forward, layer=layer, **parts)
+    return classes(model, TOKENS[:, :-1], TOKENS[:, 1:])
+
+
+def recurrent(place=-1, first=True):
+    parts = {"rnn": nn.GRU(4, 8, batch_first=first), "head": nn.Linear(8, 3)}
+    return Of(lambda me, x: me.head(me.rnn(x)[0][:, place]), **parts)
+
+
+def looped(factor):
+    parts = {"cell": nn.Linear(8, 8), "head": nn.Linear(8, 3)}
+    nn.init.orthogonal_(parts["cell"].weight)
+    parts["cell"].weight.data *= factor
+
+    def forward(me, x):
+        for _ in range(8):
+            x = me.cell(x)
+        return me.head(x.relu())
+
+    return classes(Of(forward, **parts), rate=1e-3)
+
+
+def sums(column):
+    parts = {"one": nn.Linear(WIDTH, 1), "two": nn.Linear(WIDTH, 1)}
+
+    def forward(me, x):
+        one = me.one(x).tanh()
+        return (one + (me.two(x) if column else me.two(x)[:, 0])).mean(1, keepdim=True)
+
+    return numbers(Of(forward, **parts))
+
+
+def detached(model, batch, keep=True):
+    outputs = model(batch[0])
+    extra = outputs if keep else outputs.detach()
+    return functional.mse_loss(extra, batch[1]) + 1e-3 * outputs.square().mean()
+
+
+def embedded(size):
+    model = nn.Sequential(nn.Embedding(12, 8), nn.Flatten(), nn.Linear(72, 3))
+    nn.init.normal_(model[0].weight, std=size)
+    return classes(model, TOKENS, TOKENS[:, 0] % 3, rate=1e-3)
+
+
+def of_one_batch_norm(shared):
+    parts = {n: nn.Linear(8, 8) for n in ("one", "two")}
+    parts |= {"norm": nn.BatchNorm1d(8), "more": nn.BatchNorm1d(8)}
+
+    def forward(me, x):
+        x = me.norm(me.one(x)).relu()
+        return me.head((me.norm if shared else me.more)(me.two(x)).relu())
+
+    model = Of(forward, head=nn.Linear(8, 3), **parts)
+    if shared:
+        del model.more
+    return classes(model)
+
+
+def shifted(normalised):
+    level = torch.randn(N, 1, generator=torch.Generator().manual_seed(5))
+    norms = [nn.InstanceNorm1d(1)] if normalised else [nn.Identity()]
+    model = nn.Sequential(*norms, nn.Flatten(), *layers(8, 32, 1))
+    return numbers(model, (X + 3 * level)[:, None], level)
+
+
+BAD = X.clone()
+BAD[3, 3] = torch.nan
+LEAK = torch.cat([X, VALUES], 1)
+PAIRS = {
+    "inputs-not-finite": (lambda: classes(mlp(), BAD), lambda: classes(mlp())),
+    "inputs-identical": (
+        lambda: classes(mlp(), X[:1].repeat(N, 1)),
+        lambda: classes(mlp()),
+    ),
+    "inputs-unscaled": (lambda: classes(mlp(), 200 + 80 * X), lambda: classes(mlp())),
+    "target-in-inputs": (
+        lambda: numbers(layers(WIDTH + 1, 32, 1), LEAK),
+        lambda: numbers(mlp(out=1)),
+    ),
+    "columns-idle": (
+        lambda: classes(layers(16, 32, 3), torch.cat([X, X], 1)),
+        lambda: classes(mlp()),
+    ),
+    "axes-mixed-by-view": (
+        lambda: classes(
+            Of(lambda me, x: me.f(x.view(N, 4, 10).flatten(1)), f=layers(40, 8, 3)),
+            SERIES,
+        ),
+        lambda: classes(
+            Of(lambda me, x: me.f(x.mT.flatten(1)), f=layers(40, 8, 3)), SERIES
+        ),
+    ),
+    "loss-without-gradient": (
+        lambda: classes(Of(lambda me, x: me.f(x).detach(), f=mlp())),
+        lambda: classes(mlp()),
+    ),
+    "every-gradient-zero": (
+        lambda: classes(Of(lambda me, x: me.f(x).sign(), f=mlp())),
+        lambda: classes(mlp()),
+    ),
+    "not-registered": (
+        lambda: classes(listed(list)),
+        lambda: classes(listed(nn.ModuleList)),
+    ),
+    "not-in-optimizer": (
+        lambda: trained(lambda m: m[0].parameters()),
+        lambda: trained(lambda m: m.parameters()),
+    ),
+    "rate-zero": (lambda: groups(0.0), lambda: groups(0.05)),
+    "no-gradient": (
+        lambda: classes(cut(Tensor.detach)),
+        lambda: classes(cut(Tensor.tanh)),
+    ),
+    "weights-all-equal": (
+        lambda: classes(changed(mlp(), lambda m: nn.init.constant_(m[0].weight, 0.1))),
+        lambda: classes(mlp()),
+    ),
+    "loss-term-without-gradient": (
+        lambda: numbers(
+            mlp(out=1), loss=lambda model, batch: detached(model, batch, False)
+        ),
+        lambda: numbers(mlp(out=1), loss=lambda model, batch: detached(model, batch)),
+    ),
+    "training-in-eval-mode": (
+        lambda: classes(norm().eval()),
+        lambda: classes(norm()),
+    ),
+    "dropout-in-eval-mode": (
+        lambda: classes(mlp(nn.ReLU(), nn.Dropout(0.1), nn.Linear(3, 3)).eval()),
+        lambda: classes(mlp(nn.ReLU(), nn.Dropout(0.1), nn.Linear(3, 3))),
+    ),
+    "dropout-too-strong": (
+        lambda: classes(
+            nn.Sequential(
+                nn.Linear(8, 32), nn.ReLU(), nn.Dropout(0.95), nn.Linear(32, 3)
+            )
+        ),
+        lambda: classes(
+            nn.Sequential(
+                nn.Linear(8, 32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 3)
+            )
+        ),
+    ),
+    "dropout-on-outputs": (
+        lambda: classes(mlp(nn.Dropout(0.5))),
+        lambda: classes(mlp()),
+    ),
+    "odd-norm-setting": (lambda: classes(norm(momentum=0.0)), lambda: classes(norm())),
+    "batch-norm-of-few": (
+        lambda: classes(norm(), X[:3], LABELS[:3]),
+        lambda: classes(norm()),
+    ),
+    "running-statistics-far": (lambda: stale(1e5), lambda: stale(0.3)),
+    "norm-removes-signal": (
+        lambda: classes(
+            nn.Sequential(
+                nn.Unflatten(1, (8, 1)), nn.LayerNorm(1), nn.Flatten(), *mlp()
+            )
+        ),
+        lambda: classes(nn.Sequential(nn.LayerNorm(8), *mlp())),
+    ),
+    "norm-over-wrong-axis": (
+        lambda: classes(convolved(10), SERIES),
+        lambda: classes(convolved((8, 10)), SERIES),
+    ),
+    "norm-on-outputs": (
+        lambda: numbers(mlp(nn.BatchNorm1d(1), out=1)),
+        lambda: numbers(mlp(out=1)),
+    ),
+    "odd-optimizer-setting": (
+        lambda: trained(lambda m: m.parameters(), momentum=0.999),
+        lambda: trained(lambda m: m.parameters(), momentum=0.9),
+    ),
+    "decay-too-strong": (
+        lambda: trained(lambda m: m.parameters(), weight_decay=0.9),
+        lambda: trained(lambda m: m.parameters(), weight_decay=1e-4),
+    ),
+    "shapes-broadcast": (
+        lambda: numbers(mlp(out=1), values=VALUES[:, 0]),
+        lambda: numbers(mlp(out=1)),
+    ),
+    "softmax-of-one": (
+        lambda: numbers(mlp(nn.Softmax(1), out=1)),
+        lambda: numbers(mlp(out=1)),
+    ),
+    "softmax-over-batch": (
+        lambda: numbers(
+            mlp(nn.Softmax(0)), values=functional.one_hot(LABELS, 3).float()
+        ),
+        lambda: numbers(
+            mlp(nn.Softmax(1)), values=functional.one_hot(LABELS, 3).float()
+        ),
+    ),
+    "probabilities-as-logits": (
+        lambda: classes(mlp(nn.Softmax(1))),
+        lambda: classes(mlp()),
+    ),
+    "not-log-probabilities": (
+        lambda: classes(mlp(), loss=nn.NLLLoss()),
+        lambda: classes(mlp(nn.LogSoftmax(1)), loss=nn.NLLLoss()),
+    ),
+    "activation-before-loss": (lambda: classes(mlp(nn.ReLU())), lambda: classes(mlp())),
+    "targets-out-of-reach": (
+        lambda: numbers(mlp(nn.Sigmoid(), out=1)),
+        lambda: numbers(mlp(out=1)),
+    ),
+    "labels-constant": (
+        lambda: classes(mlp(), labels=0 * LABELS),
+        lambda: classes(mlp()),
+    ),
+    "one-class-dominates": (
+        lambda: classes(mlp(), labels=(torch.arange(N) == 0).long()),
+        lambda: classes(mlp()),
+    ),
+    "labels-ignored": (
+        lambda: classes(mlp(), labels=0 * LABELS - 100),
+        lambda: classes(mlp()),
+    ),
+    "square-loss-on-classes": (
+        lambda: numbers(
+            mlp(out=1),
+            values=LABELS,
+            loss=lambda out, y: functional.mse_loss(out[:, 0], y.float()),
+        ),
+        lambda: classes(mlp()),
+    ),
+    "targets-no-distribution": (
+        lambda: classes(mlp(), labels=(X[:, :3] > 0).float()),
+        lambda: classes(mlp(), labels=functional.one_hot(LABELS, 3).float()),
+    ),
+    "loss-below-zero": (
+        lambda: numbers(mlp(out=1), loss=lambda out, y: -functional.mse_loss(out, y)),
+        lambda: numbers(mlp(out=1), loss=lambda out, y: functional.mse_loss(out, y)),
+    ),
+    "summed-loss": (
+        lambda: numbers(mlp(out=1), rate=0.1, loss=nn.MSELoss(reduction="sum")),
+        lambda: numbers(mlp(out=1), rate=0.1),
+    ),
+    "no-activation": (
+        lambda: classes(nn.Sequential(nn.Linear(8, 32), nn.Linear(32, 3))),
+        lambda: classes(mlp()),
+    ),
+    "addition-broadcasts": (lambda: sums(False), lambda: sums(True)),
+    "one-module-for-several": (
+        lambda: of_one_batch_norm(True),
+        lambda: of_one_batch_norm(False),
+    ),
+    "sees-the-future": (lambda: language(False), lambda: language(True)),
+    "samples-mixed": (
+        lambda: classes(recurrent(first=False), SERIES),
+        lambda: classes(recurrent(), SERIES),
+    ),
+    "attention-axis": (
+        lambda: classes(attention(axis=-2), SERIES),
+        lambda: classes(attention(), SERIES),
+    ),
+    "attention-one-hot": (
+        lambda: classes(attention(scale=900.0), SERIES),
+        lambda: classes(attention(), SERIES),
+    ),
+    "wrong-time-step": (
+        lambda: classes(recurrent(place=0), SERIES),
+        lambda: classes(recurrent(), SERIES),
+    ),
+    "inputs-without-effect": (
+        lambda: classes(Of(lambda me, x: me.f(torch.ones_like(x)), f=mlp())),
+        lambda: classes(mlp()),
+    ),
+    "grows-over-steps": (lambda: looped(4.0), lambda: looped(1.0)),
+    "embedding-too-large": (lambda: embedded(100.0), lambda: embedded(1.0)),
+    "level-removed": (lambda: shifted(True), lambda: shifted(False)),
+    "rate-too-large": (lambda: classes(mlp(), rate=300.0), lambda: classes(mlp())),
+    "nothing-moves": (lambda: classes(mlp(), rate=1e-8), lambda: classes(mlp())),
+}
+
+
+def fired(make):
+    torch.manual_seed(0)
+    model, batch, loss, optimizer = make()
+    before = copy.deepcopy(model.state_dict())
+    result = survey(
+        model,
+        batch,
+        loss=loss,
+        optimizer=optimizer,
+        measures=["checks"],
+        progress=False,
+    )
+    torch.testing.assert_close(
+        model.state_dict(), before, rtol=0, atol=0, equal_nan=True
+    )
+    assert not optimizer.state
+    return {finding.rule: finding for finding in find(result)}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_check_fires_on_the_broken_one_and_is_silent_on_the_twin(name):
+    broken, twin = PAIRS[name]
+    assert name in fired(broken)
+    alarms = {f.rule for f in fired(twin).values() if f.severity in ("sick", "warning")}
+    assert not alarms
+
+
+def test_nearly_every_check_has_a_pair():
+    missing = {each.name for each in ORDER} - set(PAIRS)
+    # These are held against set-ups by other authors alone.
+    assert missing == {
+        "frozen-at-random",
+        "labels-shifted-twice",
+        "loss-does-not-fall",
+        "not-finite-in-training",
+        "target-is-input",
+        "training-fails",
+    }
+
+
+def test_a_network_that_learns_is_not_sick():
+    found = fired(lambda: classes(mlp(nn.ReLU())))
+    assert {f.severity for f in found.values()} == {"warning"}
+
+
+def test_repairs_of_checks_run_and_are_known_as_ours():
+    from theodolite.survey import apply_advice
+    from theodolite.survey.advising.applying import copied
+
+    torch.manual_seed(0)
+    model, batch, loss, optimizer = groups(0.0)
+    result = survey(
+        model,
+        batch,
+        loss=loss,
+        optimizer=optimizer,
+        measures=["checks"],
+        progress=False,
+    )
+    (advice,) = (a for a in result.advice if a.rule == "rate-zero")
+    treated = apply_advice(advice, copied(model, optimizer), batch[0])
+    assert [g["lr"] for g in treated.optimizer.param_groups] == [0.1, 0.1]
+    assert [g["lr"] for g in optimizer.param_groups] == [0.0, 0.1]

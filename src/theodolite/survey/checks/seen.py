@@ -256,7 +256,7 @@ class Seen:
         if course.error or less.error or not math.isfinite(course.before):
             return False
         if course.gain < -1:
-            return less.gain > course.gain / 2
+            return less.gain > (0.0 if self.guess is None else course.gain / 2)
         return less.gain > 0.1 and course.gain < 0.5 * less.gain - 0.1
 
 

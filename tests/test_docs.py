@@ -63,6 +63,7 @@ def code_of(page):
 RUN_BY = {
     "README.md": "test_readme.py",
     "everyday.md": "test_everyday.py",
+    "operators.md": "instruments/test_peer_cases.py",
     "scale_out.md": "runs/ray_checks.py",
     "tutorial.md": "test_docs.py",
     "your_study.md": "studies/test_plugins.py",

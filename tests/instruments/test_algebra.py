@@ -107,7 +107,7 @@ def test_scipy_takes_operators_without_a_conversion(operators, matrices):
     near(solved, np.linalg.solve(g + 0.5 * np.eye(len(g)), start), rtol=1e-9)
     wrapped = aslinearoperator(J)
     near(wrapped.rmatmat(np.eye(len(j))), j.T)
-    near(wrapped.matvec(start[:, None]), j @ start[:, None])
+    near(wrapped.matmat(start[:, None]), j @ start[:, None])
     assert wrapped.dtype == H.dtype == np.float64
     assert H.torch_dtype is torch.float64
 

@@ -315,3 +315,15 @@ def test_the_page_says_how_many_there_are():
     found = re.search(r"\*\*(\d+) cases\*\*", PAGE.read_text(encoding="utf-8"))
     assert found is not None
     assert int(found[1]) == len(CASES) == len({case.name for case in CASES})
+
+
+def test_the_page_uses_both_libraries_on_one_model():
+    pytest.importorskip("curvlinops")
+    (block,) = re.findall(
+        r"^```python\n(from curv.*?)^```", PAGE.read_text(), re.M | re.S
+    )
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double()
+    batch = torch.randn(16, 3, dtype=torch.float64), torch.randint(0, 2, (16,))
+    given = {"model": model, "batch": batch, "b": np.ones(26), "nn": nn, "np": np}
+    exec(block, given)
+    assert given["failed"] == 0

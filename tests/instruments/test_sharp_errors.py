@@ -125,7 +125,8 @@ def rounding_over_bounds(name, state, seed):
 def test_one_float64_product_bounds_what_rounding_does():
     nets = [(name, STATES[n % 3], n) for n, name in enumerate(BUILDERS)]
     ratios = np.concatenate([rounding_over_bounds(*net) for net in nets], axis=1)
-    assert np.all(np.mean(ratios <= 1, axis=1) >= 0.95)
+    few = 2 * np.sqrt(0.95 * 0.05 / ratios.shape[1])  # of so many the share varies
+    assert np.all(np.mean(ratios <= 1, axis=1) >= 0.95 - few)
     assert np.all(np.median(ratios, axis=1) > 0.01)
 
 

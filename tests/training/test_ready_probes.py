@@ -122,7 +122,7 @@ def test_what_is_missing_is_said():
     watcher = Watcher([probes.gradient_norm()])
     with pytest.warns(ProbeWarning, match="no parameter has a gradient at step 0"):
         watcher.step(network())
-    with pytest.raises(ConfigError, match="schedule such as Every"):
+    with pytest.raises(ConfigError, match="when is 10: pass Schedule"):
         probes.norms(10)
 
 

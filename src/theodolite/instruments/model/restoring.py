@@ -117,7 +117,9 @@ class SavedState:
         self._buffers = [(m, dict(m._buffers)) for m in reach.modules if m._buffers]
         self._containers = [(kept, _entries(kept)) for kept in reach.containers]
         self._parameters = [_ParameterState(p, careful) for p in _parameters(reach)]
-        self._values = [(t, _copy(t)) for t in _plain_tensors(reach)] if careful else []
+        self._values = (
+            [_SavedTensor(t) for t in _plain_tensors(reach)] if careful else []
+        )
         arrays = [array for array in reach.arrays if array.flags.writeable]
         self._arrays = [(array, array.copy()) for array in arrays] if careful else []
         self._generators = [(g, generator_state(g)) for g in reach.generators]
@@ -155,8 +157,8 @@ class SavedState:
             _refill(container, saved)
         for state in self._parameters:
             state.restore()
-        for tensor, value in self._values:
-            _put_back(tensor, value)
+        for value in self._values:
+            value.put_back()
         for array, copy in self._arrays:
             array[...] = copy
         for generator, state in self._generators:
@@ -185,10 +187,11 @@ class _ParameterState:
         self.parameter = parameter
         self._flag, self._grad = parameter.requires_grad, parameter.grad
         self._hooks = dict(_gradient_hooks(parameter) or {})
-        self._values = []
+        self._late_hooks, self._values = {}, []
         if careful:
+            self._late_hooks = dict(parameter._post_accumulate_grad_hooks or {})
             held = [parameter] if self._grad is None else [parameter, self._grad]
-            self._values = [(tensor, _copy(tensor)) for tensor in held]
+            self._values = [_SavedTensor(tensor) for tensor in held]
 
     def set_leaf(self, required: bool) -> None:
         self.parameter.requires_grad_(required)
@@ -200,8 +203,10 @@ class _ParameterState:
         self.parameter.requires_grad_(self._flag)
         if self._values:
             self.parameter.grad = None  # it may not fit the restored values
-        for tensor, value in self._values:
-            _put_back(tensor, value)
+            if (hooks := self.parameter._post_accumulate_grad_hooks) is not None:
+                _refill(hooks, self._late_hooks)
+        for value in self._values:
+            value.put_back()
         if self.parameter.grad is not self._grad:
             self.parameter.grad = self._grad
         if (hooks := _gradient_hooks(self.parameter)) is not None:
@@ -212,26 +217,34 @@ def _gradient_hooks(parameter: nn.Parameter) -> Any:
     return parameter._backward_hooks
 
 
-def _copy(tensor: Tensor) -> Tensor:
-    with torch.inference_mode(False):
-        return tensor.detach().clone()
+class _SavedTensor:
+    """Memory and values of a tensor."""
 
+    def __init__(self, tensor: Tensor) -> None:
+        with torch.inference_mode(False):
+            self._tensor, self._memory = tensor, tensor.detach()
+            self._copy = self._memory.clone()
 
-def _put_back(tensor: Tensor, copy: Tensor) -> None:
-    """Write a saved value only where it changed, to leave autograd versions alone."""
-    kept = _form(tensor) == _form(copy)
-    if kept and all(map(_same_bits, dense_parts(tensor), dense_parts(copy))):
-        return
-    if kept:
+    def put_back(self) -> None:
+        """Write only where something changed, to leave autograd versions alone."""
+        tensor, copy = self._tensor, self._copy
+        if _place(tensor) != _place(self._memory):
+            tensor.data = self._memory
+        if all(map(_same_bits, dense_parts(tensor), dense_parts(copy))):
+            return
         with torch.no_grad():
             tensor.copy_(copy)
-    else:
-        tensor.data = copy
 
 
-def _form(tensor: Tensor) -> tuple[Any, ...]:
+def _place(tensor: Tensor) -> tuple[Any, ...]:
+    """Return the form of a tensor and, of a plain one, where its memory is."""
     shapes = [part.shape for part in dense_parts(tensor)]
-    return tensor.dtype, tensor.device, tensor.layout, tensor.is_nested, shapes
+    plain = type(tensor) in (Tensor, nn.Parameter) and tensor.layout is torch.strided
+    memory = (
+        (tensor.data_ptr(), tensor.stride()) if plain and not tensor.is_nested else None
+    )
+    form = tensor.dtype, tensor.device, tensor.layout, tensor.is_nested, shapes
+    return *form, memory
 
 
 def _same_bits(tensor: Tensor, copy: Tensor) -> bool:
@@ -285,8 +298,10 @@ def _same_entries(container: Any, saved: Any) -> bool:
     if not container and not saved:
         return True
     if isinstance(container, dict):
-        return list(container) == list(saved) and all(
-            container[key] is value for key, value in saved.items()
+        # By identity: tensors as keys, as in an optimiser's state, have no plain ==.
+        return len(container) == len(saved) and all(
+            key is kept and container[key] is value
+            for key, (kept, value) in zip(container, saved.items(), strict=True)
         )
     return len(container) == len(saved) and all(
         now is then for now, then in zip(container, saved, strict=True)

@@ -2,6 +2,6 @@
 
 Start at ``first_aid.py``, which runs all checks. ``check.py`` says what a check is;
 ``seen.py`` holds what checks look at: one traced pass with its gradients
-(``trace.py``) and a few training steps on a copy (``trial_steps.py``). Each other file
-holds checks of one kind.
+(``trace.py``) and a few training steps, undone after (``trial_steps.py``). Each other
+file holds checks of one kind.
 """

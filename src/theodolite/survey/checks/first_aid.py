@@ -4,14 +4,16 @@ import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from theodolite.instruments import preserve
+import torch
+
+from theodolite.instruments import measuring, preserve
 
 from ..measures.contract import Found, Measure, number
 from ..measures.site import FOREIGN, Site, error_text
 from . import inputs, reach, settings, targets, training, wiring
 from .check import CHECKS, WRITTEN, Check, Sign
 from .seen import Seen
-from .trial_steps import STEPS
+from .trial_steps import STEPS, all_trained
 
 # Checks in the order in which causes are named: the files in this order.
 FILES = (inputs, reach, settings, targets, wiring, training)
@@ -35,7 +37,8 @@ class FirstAid(Measure):
 
     def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield the trials, then a row for every check that fired."""
-        with preserve(site.model):
+        whole = all_trained(site.model, site.optimizer, site.loss)
+        with measuring(), preserve(whole), torch.enable_grad():
             for name, module in site.model.named_modules():
                 module.training = site.modes.get(name, module.training)
             seen = Seen(
@@ -49,7 +52,8 @@ class FirstAid(Measure):
                 labels_known=site.labels_known,
                 inputs_known=site.labels_known,
             )
-            yield from _looked(seen, site)
+            found = list(_looked(seen, site))
+        yield from found
 
 
 def _looked(seen: Seen, site: Site) -> Iterator[Found]:

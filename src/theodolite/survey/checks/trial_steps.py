@@ -4,12 +4,10 @@ The model and the optimiser are used in place, so that a step of the user's own 
 clipping, accumulation or a scaler runs as written; both are put back after each trial.
 """
 
-import copy
+import inspect
 import math
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,14 +128,19 @@ class Trainer:
         """
         course = Course(factor=factor)
         batches = self.batches[:1] if repeated else self.batches
-        with preserve(self.model), _borrowed(self.optimizer) as optimizer:
-            if optimizer is None:
+        whole = all_trained(self.model, self.optimizer, self.loss, self.step)
+        with preserve(whole):
+            for parameter in whole.parameters():  # which may step other optimisers
+                (parameter._post_accumulate_grad_hooks or {}).clear()
+            if (optimizer := self.optimizer) is None:
                 learned = [p for p in self.model.parameters() if p.requires_grad]
                 if not learned:
                     course.error = "no parameter requires a gradient"
                     return course
                 optimizer = torch.optim.Adam(learned, lr=_DEFAULT_RATE)
             for group in optimizer.param_groups:
+                if group.get("lr") is None:  # an optimiser that finds its rate itself
+                    continue
                 rate = max(float(group["lr"]), float(group.get("initial_lr") or 0.0))
                 group["lr"] = rate * factor
             try:
@@ -174,17 +177,25 @@ class Trainer:
             if isinstance(value, torch.Tensor | float):
                 course.losses.append(float(value))
             return
-        optimizer.zero_grad()
-        value = loss_of(self.model, batch, self.loss)
-        value.backward()
-        course.losses.append(float(value.detach()))
+
+        def closure() -> float:
+            optimizer.zero_grad()
+            value = loss_of(self.model, batch, self.loss)
+            value.backward()
+            return float(value.detach())
+
+        if _needs_closure(optimizer):
+            course.losses.append(float(optimizer.step(closure)))  # pyright: ignore
+            return
+        course.losses.append(closure())
         optimizer.step()
 
     def _note(self, course: Course) -> None:
         largest = 0.0
         for name, parameter in self.model.named_parameters():
-            if parameter.grad is not None and parameter.grad.numel():
-                size = float(parameter.grad.detach().abs().max())
+            if parameter.grad is not None:
+                entries = _entries(parameter.grad.detach())
+                size = float(entries.abs().max()) if entries.numel() else 0.0
                 largest = max(largest, size)
                 if size:
                     course.reached.add(name)
@@ -230,19 +241,40 @@ class Trainer:
         return mean if math.isfinite(mean) else math.inf
 
 
-@contextmanager
-def _borrowed(optimizer: Optimizer | None) -> Iterator[Optimizer | None]:
-    """Give an optimiser copies of its state and groups, and put its own back after."""
-    if optimizer is None:
-        yield None
-        return
-    state, groups, settings = optimizer.state, optimizer.param_groups, []
-    optimizer.state = defaultdict(dict, {p: copy.deepcopy(s) for p, s in state.items()})
-    settings = [dict(group) for group in groups]
-    try:
-        yield optimizer
-    finally:
-        optimizer.state = state
-        for group, kept in zip(groups, settings, strict=False):
-            group.clear()
-            group.update(kept)
+def all_trained(
+    model: nn.Module, optimizer: Optimizer | None, *others: Any
+) -> nn.Module:
+    """Return a module that holds all that training changes, to be preserved.
+
+    That is the model, the optimiser with its groups, state and parameters, which may be
+    those of another model, and what the loss and the user's step hold.
+    """
+    whole, optimizers = nn.Module(), _with_inner(optimizer)
+    whole.model = model
+    vars(whole)["others"] = [*optimizers, *others]
+    for each in optimizers:
+        for group in each.param_groups:
+            for parameter in group["params"]:
+                whole._parameters[str(id(parameter))] = parameter
+    return whole
+
+
+def _with_inner(optimizer: Optimizer | None) -> list[Optimizer]:
+    """List an optimiser and those that it steps, as SAM and Lookahead do."""
+    found = [] if optimizer is None else [optimizer]
+    for each in found:
+        for value in vars(each).values():
+            if isinstance(value, Optimizer) and all(value is not o for o in found):
+                found.append(value)
+    return found
+
+
+def _needs_closure(optimizer: Optimizer) -> bool:
+    """Return whether a step computes losses itself, as those of L-BFGS do."""
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    return closure is not None and closure.default is closure.empty
+
+
+def _entries(gradient: Tensor) -> Tensor:
+    """Return the entries of a gradient, of a sparse one those that are kept."""
+    return gradient.coalesce().values() if gradient.is_sparse else gradient

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from theodolite.core import Row
 
-from ..records.finding import Finding, Severity
+from ..records.finding import CHECK, Finding, Severity
 from ..records.whole_survey import Survey
 
 _ORDER: dict[Severity, int] = {"sick": 0, "warning": 1, "note": 2, "good": 3}
@@ -13,7 +13,7 @@ _ORDER: dict[Severity, int] = {"sick": 0, "warning": 1, "note": 2, "good": 3}
 
 def checked(survey: Survey) -> list[tuple[Finding, bool]]:
     """Return the findings of the checks, and whether each is only a symptom."""
-    return [(_finding(row), bool(row["symptom"])) for row in survey.find("check")]
+    return [(_finding(row), bool(row["symptom"])) for row in survey.find(CHECK)]
 
 
 def ranked(survey: Survey, others: list[Finding]) -> tuple[Finding, ...]:
@@ -54,7 +54,7 @@ def _finding(row: Row) -> Finding:
         severity=row["severity"],
         title=row["title"],
         says=row["says"],
-        quantity="check",
+        quantity=CHECK,
         value=math.inf if value is None else float(value),
         error=0.0,
         threshold=float(row["threshold"]),

@@ -19,7 +19,7 @@ from theodolite.pages import (
     render_page,
 )
 
-from ..records.finding import Finding
+from ..records.finding import CHECK, Finding
 from ..records.telling import batches_of
 from ..records.whole_survey import Survey
 from .cross_section import draw_section, section_of
@@ -165,7 +165,8 @@ def _findings(
 def _gauge(finding: Finding, shared: SharedSvg) -> str | None:
     """Draw the number behind a finding, over the region in which its rule fires."""
     value, threshold = finding.value, finding.threshold
-    if not (math.isfinite(value) and math.isfinite(threshold)):
+    known = math.isfinite(value) and math.isfinite(threshold)
+    if finding.quantity == CHECK or not known:
         return None
     error = finding.error if finding.error and math.isfinite(finding.error) else 0.0
     number = GaugeNumber(

@@ -6,6 +6,7 @@ from typing import Literal
 
 from .outcomes import on_samples
 
+CHECK = "check"  # quantity of findings of first aid, which are no measured numbers
 Severity = Literal["sick", "warning", "note", "good"]
 Confidence = Literal["proved", "measured", "rule of thumb"]
 AdviceKind = Literal[

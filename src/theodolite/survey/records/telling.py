@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from theodolite.core import norm_words
 
+from .finding import CHECK
 from .headlines import headlines
 
 if TYPE_CHECKING:
@@ -102,19 +103,20 @@ def _findings(survey: "Survey") -> Iterator[str]:
 
 def _finding(finding: "Finding") -> str:
     """Return a line that fits; the name of the quantity is cut, not its number."""
-    head, number = f"{_MARKS[finding.severity]} {finding.title}", _number(finding)
+    head = f"{_MARKS[finding.severity]} {finding.title}"
+    if finding.quantity == CHECK:
+        return f"{head}: {', '.join(finding.where)}" if finding.where else head
+    number, quantity = _number(finding), finding.quantity
     room = COLUMNS - len(head) - len(number) - 4
-    quantity = finding.quantity
     if len(quantity) > room:
         quantity = f"{quantity[: max(room - 1, 0)]}…"
-    line = f"{head} ({quantity} {number})"
-    if finding.rule == "zero-gradient":
-        line += f": {', '.join(finding.where)}"
-    return line
+    return f"{head} ({quantity} {number})"
 
 
 def number_of(finding: "Finding") -> str:
-    """Return the number behind a finding, against its threshold."""
+    """Return the number behind a finding, against its threshold; a check's name."""
+    if finding.quantity == CHECK:
+        return finding.rule
     return f"{finding.quantity} {_number(finding)}"
 
 

@@ -236,7 +236,7 @@ class Trainer:
         """Return the mean loss in the mode of training, with fixed random numbers."""
         with preserve(self.model), torch.enable_grad():  # which some losses want
             reseed(self.seed)
-            values = [float(loss_of(self.model, b, self.loss)) for b in batches]
+            values = [loss_of(self.model, b, self.loss).item() for b in batches]
         mean = sum(values) / len(values)
         return mean if math.isfinite(mean) else math.inf
 

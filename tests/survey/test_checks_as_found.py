@@ -299,3 +299,11 @@ def test_odd_models_give_findings_and_no_foreign_error(kind, optimized):
     assert result.unsupported == ()
     if kind == "sparse gradients" and optimized:
         assert "training-fails" not in fired(result)
+
+
+def test_a_graph_made_before_can_be_differentiated_after():
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    value = nn.functional.cross_entropy(model(X), Y)
+    checked(model, optimizer)
+    value.backward()

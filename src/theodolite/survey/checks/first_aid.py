@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
+from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
 from theodolite.instruments import measuring, preserve
 
@@ -38,7 +39,12 @@ class FirstAid(Measure):
     def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield the trials, then a row for every check that fired."""
         whole = all_trained(site.model, site.optimizer, site.loss)
-        with measuring(), preserve(whole), torch.enable_grad():
+        tensors = (*whole.parameters(), *whole.buffers())
+        # Values come back bit for bit, so graphs of the user that hold them stay valid.
+        versions = _unsafe_preserve_version_counter(
+            tuple(t for t in tensors if not t.is_inference())
+        )
+        with measuring(), versions, preserve(whole), torch.enable_grad():
             for name, module in site.model.named_modules():
                 module.training = site.modes.get(name, module.training)
             seen = Seen(

@@ -61,9 +61,7 @@ def test_running_statistics_are_read_as_they_were_found(passes):
     inputs = 5 + 2 * torch.randn(40, 4)
     for _ in range(passes):
         model(inputs)
-    (tracked,) = rows(model, inputs, "batches_tracked")
     (distance,) = rows(model, inputs, "running_mean_distance")
-    assert tracked["value"] == passes
     by_hand = (model[0].running_mean - inputs.mean(0)) / inputs.std(0, correction=0)
     wanted = float(by_hand.square().mean().sqrt())
     assert distance["value"] == pytest.approx(wanted, abs=1e-4)

@@ -157,18 +157,12 @@ def test_one_seed_has_no_interval():
         try_advice((rate(0.1),), patient(), seeds=1)
 
 
-def test_batches_of_another_size_and_schedules_are_followed():
+def test_batches_of_another_size_are_drawn():
     seen = []
     subject = patient(0.1)
     subject.model.register_forward_hook(lambda m, a, out: seen.append(len(out)))
-    code = (
-        "batch_size = 5\n"
-        "import torch\n"
-        "scheduler = torch.optim.lr_scheduler.ConstantLR(optimizer, 0.0, 100)\n"
-    )
-    (tried,) = try_advice((written(code),), subject, seeds=2, steps=3)
+    try_advice((written("batch_size = 5\n"),), subject, seeds=2, steps=3)
     assert seen.count(5) == 6  # 2 seeds of 3 steps
-    assert tried.trial.helped == "no"  # at a rate of zero nothing is learnt
 
 
 @pytest.mark.parametrize(("bend", "gain"), [("tanh", "tanh"), ("relu", "relu")])

@@ -25,13 +25,11 @@ class Treated:
     Attributes:
         model: The copy, altered or not.
         optimizer: The optimiser of its parameters.
-        scheduler: The learning-rate scheduler, if the advice made one.
         batch_size: Samples per step; None keeps the size of the given batches.
     """
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
-    scheduler: Any = None
     batch_size: int | None = None
 
 
@@ -82,7 +80,6 @@ def apply_advice(advice: Advice, patient: Treated, inputs: Any) -> Treated:
     return Treated(
         model=names["model"],
         optimizer=names["optimizer"],
-        scheduler=names.get("scheduler"),
         batch_size=names.get("batch_size"),
     )
 

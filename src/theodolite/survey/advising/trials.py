@@ -229,7 +229,5 @@ def _loss_after(
                 return math.inf
             value.backward()
             patient.optimizer.step()
-            if patient.scheduler is not None:
-                patient.scheduler.step()
         with torch.no_grad():
             return pool.mean_loss(patient.model, loss)

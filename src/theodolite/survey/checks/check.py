@@ -48,7 +48,6 @@ class Check:
         kind: What the repair changes.
         confidence: How strong the evidence for the check is.
         about: What must be real, not made up, for the check to apply.
-        hides: Checks and rules that tell only symptoms where this one fires.
     """
 
     name: str
@@ -61,7 +60,6 @@ class Check:
     kind: AdviceKind = "optimizer"
     confidence: Confidence = "proved"
     about: str = "network"
-    hides: tuple[str, ...] = ()
 
 
 CHECKS: list[Check] = []

@@ -55,8 +55,7 @@ class FirstAid(Measure):
                 loss=site.loss,
                 optimizer=site.optimizer,
                 seed=site.seed,
-                labels_known=site.labels_known,
-                inputs_known=site.labels_known,
+                data_known=site.labels_known,
             )
             found = list(_looked(seen, site))
         yield from found
@@ -68,7 +67,7 @@ def _looked(seen: Seen, site: Site) -> Iterator[Found]:
     for each in ORDER:
         if not runs and each.look is not inputs.inputs_not_finite:
             continue
-        if each.about != "network" and not seen.labels_known:
+        if each.about != "network" and not seen.data_known:
             continue
         try:
             sign = each.look(seen)

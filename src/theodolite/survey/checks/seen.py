@@ -1,10 +1,9 @@
 """What checks look at: one traced pass, its gradients, and trial steps."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -61,20 +60,16 @@ class Seen:
         batches: Its batches.
         loss: Its loss.
         optimizer: Its optimiser, if one was given.
-        step: The user's own step, if one was given.
         seed: Seed of random numbers.
-        inputs_known: Whether inputs are real, not made up.
-        labels_known: Whether targets are real.
+        data_known: Whether inputs and targets are real, not made up.
     """
 
     model: nn.Module
     batches: Sequence[Batch]
     loss: Loss
     optimizer: Optimizer | None = None
-    step: Callable[[Batch], Any] | None = None
     seed: int = 0
-    inputs_known: bool = True
-    labels_known: bool = True
+    data_known: bool = True
     value: float = math.nan
 
     @property
@@ -206,7 +201,6 @@ class Seen:
             batches=self.batches,
             loss=self.loss,
             optimizer=self.optimizer,
-            step=self.step,
             seed=self.seed,
         )
 

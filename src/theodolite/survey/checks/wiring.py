@@ -416,7 +416,7 @@ def inputs_without_effect(seen: Seen) -> Sign | None:
     inputs is lost on the way, or overwritten.
     """
     spread = seen.repeated.spread
-    if not seen.inputs_known or seen.samples < 4 or spread is None or seen.learns:
+    if not seen.data_known or seen.samples < 4 or spread is None or seen.learns:
         return None
     if spread > 1e-4 or not math.isfinite(seen.value):
         return None

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from ..records.finding import Confidence, Finding, Severity
 from ..records.whole_survey import Survey
@@ -24,8 +23,6 @@ class Rule:
         study: ``paper/study`` in this project that supports it, or ``""``.
         confidence: How strong the evidence for the rule is.
         read: Returns the number, or None if the survey did not measure it.
-        about: What the number depends on besides the network. If it depends on
-            ``"inputs"`` or ``"labels"`` that were made up, the rule does not apply.
     """
 
     name: str
@@ -38,11 +35,10 @@ class Rule:
     confidence: Confidence
     read: Callable[[Survey], Evidence | None]
     study: str = ""
-    about: Literal["network", "inputs", "labels"] = "network"
 
     def judge(self, survey: Survey) -> Finding | None:
         """Return the finding, or None if the number is not beyond its threshold."""
-        evidence = None if self._made_up(survey) else self.read(survey)
+        evidence = self.read(survey)
         if evidence is None or not evidence.beyond:
             return None
         samples = evidence.figure.samples
@@ -63,9 +59,3 @@ class Rule:
             n_samples=samples[0] if samples else None,
             of_samples=samples[1] if samples else None,
         )
-
-    def _made_up(self, survey: Survey) -> bool:
-        """Return whether the labels were made up, so that the rule does not apply."""
-        if self.about == "labels":
-            return "made up" in survey.inputs
-        return self.about == "inputs" and survey.inputs.startswith("made up")

@@ -18,7 +18,7 @@ _ALIKE = 1e-3
 CONSTANT = (nn.MSELoss, HalfSquareLoss)
 
 
-def takes_softmax(site: Site, logits: Tensor, targets: Any) -> bool:
+def _takes_softmax(site: Site, logits: Tensor, targets: Any) -> bool:
     """Return whether the loss is the cross-entropy of scores, by its kind or value."""
     if isinstance(site.loss, nn.CrossEntropyLoss):
         return True
@@ -37,7 +37,7 @@ def loss_of_a_guess(site: Site, logits: Tensor, targets: Any) -> float | None:
 
     Return None for an unknown loss, such as a sum of two.
     """
-    if takes_softmax(site, logits, targets):
+    if _takes_softmax(site, logits, targets):
         if not isinstance(site.loss, nn.CrossEntropyLoss):
             return math.log(_classes_last(logits, targets).shape[-1])
         return _valued(site.loss, torch.zeros_like(logits), targets)

@@ -22,8 +22,7 @@ class NormsMeasure(Measure):
     $(\mu_{\text{run}} - \mu)/\sigma$, and ``running_var_ratio`` of
     $\ln(\sigma^2_{\text{run}}/\sigma^2)$, with the batch's $\mu$ and $\sigma$; their
     errors are what statistics of $m$ numbers are off by chance, $1/\sqrt m$ and
-    $\sqrt{2/m}$. ``batches_tracked`` is 0 where running statistics are still those
-    that torch starts with.
+    $\sqrt{2/m}$.
     """
 
     name: ClassVar = "norms"
@@ -73,8 +72,6 @@ def _running(
     yield number("running_mean_distance", distance, error, **facts)
     log_ratio = float(ratio.square().mean().sqrt())
     yield number("running_var_ratio", log_ratio, math.sqrt(2) * error, **facts)
-    if module.num_batches_tracked is not None:
-        yield number("batches_tracked", int(module.num_batches_tracked), 0.0, **labels)
 
 
 def _plain(tensor: Tensor) -> Tensor:

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from torch.optim import Optimizer
-
 from theodolite.anatomy import Call, Recording
 from theodolite.core import NormMode
 
@@ -41,7 +39,6 @@ class OptimizerMeasure(Measure):
         groups = site.optimizer.param_groups
         yield number("weight_decay", _largest(groups, "weight_decay"), 0.0)
         yield number("momentum", momentum_of(groups), 0.0)
-        yield number("steps_made", _steps(site.optimizer), 0.0)
         held = {id(p) for group in groups for p in group["params"]}
         frozen = missing = 0
         for name, parameter in site.model.named_parameters():
@@ -64,12 +61,6 @@ def momentum_of(groups: list[dict[str, Any]]) -> float:
     """Return the momentum of an optimiser; for Adam and variants, the first beta."""
     betas = [group["betas"][0] for group in groups if group.get("betas")]
     return float(max(betas)) if betas else _largest(groups, "momentum")
-
-
-def _steps(optimizer: Optimizer) -> float:
-    """Return the steps that an optimiser counted; plain descent counts none."""
-    counts = [state.get("step", 0) for state in optimizer.state.values()]
-    return float(max(counts, default=0))
 
 
 def _decay(site: Site, groups: list[dict[str, Any]]) -> Iterator[Found]:

@@ -22,7 +22,6 @@ from .in_use import InUse, bound_of, in_use, kind_of
 from .metered import Counted, Preconditioned
 from .noise_scale import PARTS, noise_scale, parts_of, products_of
 from .preconditioner import scales_of
-from .signal_by_depth import zero_gradient_rows
 from .site import PRODUCT, Site
 
 
@@ -52,7 +51,6 @@ class RatesMeasure(Measure):
 
     def rows(self, site: Site, gradients: float) -> Iterator[Found]:
         """Yield the noise scale, plain rates, adaptive rates, and the rate in use."""
-        yield from zero_gradient_rows(site)
         parts = parts_of(site, 0.25 * gradients)
         yield from _noise_rows(site, parts)
         gradients -= sum(site.gradients(samples_in(part) or 1) for part in parts)
@@ -143,7 +141,7 @@ def _use_rows(
 ) -> Iterator[Found]:
     """Yield the rate in use, and its ratio to the stable rate."""
     used = max(use.rates)
-    facts = {"optimizer": use.name, "n_rates": len(use.rates)}
+    facts = {"optimizer": use.name}
     yield number("rate_in_use", used, 0.0, **facts)
     ratio, error = float(top.eigenvalues[0]), error_of(top)
     first = use.treatments[0]

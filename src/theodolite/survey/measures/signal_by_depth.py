@@ -10,7 +10,7 @@ from theodolite.core import TheodoliteError
 from theodolite.instruments import tensors_in
 
 from .contract import Found, Measure, number
-from .guessing import CONSTANT, loss_of_a_guess, takes_softmax
+from .guessing import CONSTANT, loss_of_a_guess
 from .site import Site, logits_in, targets_in
 
 
@@ -20,10 +20,9 @@ class SignalMeasure(Measure):
     ``forward_rms`` and ``forward_correlation`` describe the output of each block,
     ``backward_rms`` the loss's derivative by it; errors are standard errors over
     samples. ``input_condition`` is the largest variance of an input feature over the
-    median one. ``loss_at_chance`` is the loss of a guess that ignores the inputs,
-    ``simplex_distance`` how far outputs are from probabilities, if the loss applies
-    a softmax to them. ``n_zero_gradients`` counts trained parameters whose gradient is
-    all zero, and ``zero_gradient`` names them.
+    median one. ``loss_at_chance`` is the loss of a guess that ignores the inputs.
+    ``n_zero_gradients`` counts trained parameters whose gradient is all zero, and
+    ``zero_gradient`` names them.
     """
 
     name: ClassVar = "signal"
@@ -33,7 +32,7 @@ class SignalMeasure(Measure):
         yield from _loss_rows(site)
         yield from _depth_rows(site)
         yield from _module_rows(site)
-        yield from zero_gradient_rows(site)
+        yield from _zero_gradient_rows(site)
 
 
 def _depth_rows(site: Site) -> Iterator[Found]:
@@ -82,14 +81,8 @@ def _module_rows(site: Site) -> Iterator[Found]:
             yield number("gradient_rms", value, site.rounding * value, **labels)
 
 
-def zero_gradient_rows(site: Site) -> Iterator[Found]:
-    """Yield the trained parameters that get no gradient, and their number.
-
-    Only the first measure that calls this gets rows, so that no row is repeated.
-    """
-    if site.gradients_listed:
-        return
-    site.gradients_listed = True
+def _zero_gradient_rows(site: Site) -> Iterator[Found]:
+    """Yield the trained parameters that get no gradient, and their number."""
     gradients, seen = site.sounding.gradients, {"n_samples": site.sounding.samples}
     names = [n for n, g in gradients.items() if g.numel() and not bool(g.any())]
     of = {"n_parameters": len(gradients), **seen}
@@ -133,10 +126,6 @@ def _loss_rows(site: Site) -> Iterator[Found]:
         wide = spread.reshape(-1)
         error = float(wide.std()) / math.sqrt(len(wide)) if len(wide) > 1 else math.nan
         yield number("logit_spread", float(wide.mean()), error, **seen)
-        if not takes_softmax(site, logits, targets):
-            return
-        away = (flat.sum(axis) - 1).abs().max() + flat.clamp(max=0).abs().max()
-        yield number("simplex_distance", float(away), site.rounding, **seen)
 
 
 def _input_rows(site: Site) -> Iterator[Found]:
@@ -177,8 +166,7 @@ def _input_condition(site: Site, inputs: Tensor) -> Iterator[Found]:
     ratio = float(variances.max() / variances.median())
     # Two variances of n normal numbers, each with relative error sqrt(2/n).
     error = 2 * ratio / math.sqrt(len(rows))
-    labels = {"n_features": len(variances), "n_samples": site.sounding.samples}
-    yield number("input_condition", ratio, error, **labels)
+    yield number("input_condition", ratio, error, n_samples=site.sounding.samples)
 
 
 def _class_axis(loss: Any, logits: Tensor) -> int:

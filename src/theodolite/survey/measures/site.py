@@ -66,7 +66,6 @@ class Site:
         unmapped: Why no map could be made, if that failed.
         passes: Backward passes made so far.
         leading: Ends of the Hessian's spectrum, once measured.
-        gradients_listed: Whether a measure has listed parameters without a gradient.
     """
 
     problem: Problem
@@ -80,7 +79,6 @@ class Site:
     unmapped: str = ""
     passes: int = 0
     leading: ExtremeEigenvalues | None = None
-    gradients_listed: bool = False
 
     @property
     def model(self) -> nn.Module:

@@ -104,10 +104,6 @@ WORDS: dict[str, Word] = {
         "Unlike features", "largest variance of an input feature over the median one"
     ),
     "twin_share": Word("Twin units", "share that do what another unit does"),
-    "simplex_distance": Word(
-        "Distance from probabilities", "of the outputs; 0 behind a softmax"
-    ),
-    "batches_tracked": Word("Batches seen by running statistics"),
     "decays_invariant": Word("Decay on a scale-invariant weight"),
     "left_out": Word("Parameters left out", "of the optimiser"),
     "sharpness": Word("Sharpness", "largest eigenvalue of the loss Hessian"),

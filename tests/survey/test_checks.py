@@ -237,7 +237,7 @@ PAIRS = {
     ),
     "weights-all-equal": (
         lambda: classes(changed(mlp(), lambda m: nn.init.constant_(m[0].weight, 0.1))),
-        lambda: classes(mlp()),
+        lambda: classes(changed(mlp(), lambda m: nn.init.constant_(m[2].weight, 0.1))),
     ),
     "loss-term-without-gradient": (
         lambda: numbers(
@@ -436,6 +436,19 @@ def test_nearly_every_check_has_a_pair():
         "target-is-input",
         "training-fails",
     }
+
+
+def test_equal_weights_of_a_single_layer_are_sound():
+    linear = nn.Linear(WIDTH, 3)
+    assert not fired(
+        lambda: classes(changed(linear, lambda m: nn.init.constant_(m.weight, 0.1)))
+    )
+
+
+def test_an_optimizer_may_leave_out_a_network_that_the_loss_does_not_reach():
+    model = Of(lambda me, x: me.f(x), f=mlp(), other=mlp())
+    optimizer = torch.optim.SGD(model.f.parameters(), lr=0.1)
+    assert not fired(lambda: classes(model, optimizer=optimizer))
 
 
 def test_a_network_that_learns_is_not_sick():

@@ -358,26 +358,20 @@ def weights_all_equal(seen: Seen) -> Sign | None:
     """
     layers = (nn.Linear, nn.modules.conv._ConvNd, nn.RNNBase, nn.RNNCellBase)
     kinds = dict(seen.model.named_modules())
-    wanted = {
-        name: p
+    owners = [
+        owner
         for name, p in _wanted(seen).items()
-        if isinstance(kinds.get(name.rpartition(".")[0]), layers)
-    }
-    equal = [
-        name
-        for name, p in wanted.items()
+        if isinstance(layer := kinds.get(owner := name.rpartition(".")[0]), layers)
         if p.ndim > 1 and min(p.shape[:2]) > 1 and p.numel() > 8
-        if bool(p.isfinite().all())
-        if bool(p.detach().any())
-        and bool((p.detach() == p.detach().flatten()[0]).all())
+        if bool((p != 0).all()) and bool((p == p.detach().flatten()[0]).all())
+        if bool(p.isfinite().all()) and not seen.is_last(layer)
     ]
-    if not equal:
+    if not owners:
         return None
-    owners = [name.rpartition(".")[0] for name in equal]
     repair = (
         f"for path in {owners!r}:\n    model.get_submodule(path).reset_parameters()\n"
     )
-    return Sign(value=float(len(equal)), where=tuple(owners), repair=repair)
+    return Sign(value=float(len(owners)), where=tuple(owners), repair=repair)
 
 
 @check(

@@ -164,6 +164,14 @@ class Seen:
             index = self.trace.calls[index].sources[0]
         return self.trace.calls[index] if index >= 0 else None
 
+    def is_last(self, layer: nn.Module) -> bool:
+        """Return whether no other layer reads what this layer computes."""
+        own = {id(p) for p in layer.parameters()}
+        others = {id(p) for p in self.model.parameters() if p.ndim > 1} - own
+        calls = [c for c in self.trace.calls if any(id(t) in own for t in c.inputs)]
+        later = [c for call in calls for c in self.trace.after(call)]
+        return bool(calls) and not any(id(t) in others for c in later for t in c.inputs)
+
     @cached_property
     def samples(self) -> int:
         """Samples of the first batch."""

@@ -160,6 +160,14 @@ class Trace(Listener):
         """Return the calls that read what a call computed."""
         return [each for each in self.calls if call.index in each.sources]
 
+    def after(self, call: Call) -> list[Call]:
+        """Return the calls that depend on what a call computed."""
+        reached = {call.index}
+        for each in self.calls[call.index + 1 :]:
+            if not reached.isdisjoint(each.sources):
+                reached.add(each.index)
+        return [self.calls[index] for index in sorted(reached - {call.index})]
+
     def named(self, *names: str) -> list[Call]:
         """Return the calls of functions of these names."""
         return [call for call in self.calls if call.name in names]

@@ -9,7 +9,7 @@ from .seen import Seen
 # Multiples of the loss that trial steps may reach, and shares that count as falling and
 # as moving: our choice.
 RISEN, FALLEN, MOVED = 1.5, 0.003, 1e-4
-_TRIED = "ten steps on a copy at the rate in use, a tenth and ten times of it"
+_TRIED = "ten steps, undone afterwards, at the rate in use, a tenth and ten times of it"
 
 
 def _rate(seen: Seen) -> float:
@@ -128,7 +128,7 @@ def loss_does_not_fall(seen: Seen) -> Sign | None:
     "training-fails",
     "sick",
     "A training step raises an error",
-    source="a step on a copy",
+    source="a step that is undone",
     confidence="measured",
 )
 def training_fails(seen: Seen) -> Sign | None:

@@ -45,5 +45,6 @@ def test_the_first_layer_in_closed_form():
 
 @pytest.mark.parametrize("depth", [0, -1, True])
 def test_a_bad_depth_is_refused(depth):
-    with pytest.raises(ConfigError, match="whole number"):
+    wanted = "pass a whole number" if depth is True else "whole number from 1 up"
+    with pytest.raises(ConfigError, match=wanted):
         scalar_norm_sizes(depth)

@@ -19,7 +19,7 @@ from bench.cuda_networks import LARGE, Subject
 from bench.gpu_rows import write_rows
 from bench.networks import Data
 from theodolite.instruments import GaussNewton, Hessian
-from theodolite.instruments.passes.forecast import GraphMemory
+from theodolite.instruments.passes.set_up import GraphMemory
 
 LOSS = nn.CrossEntropyLoss()
 GIB = 2**30

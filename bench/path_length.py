@@ -3,7 +3,7 @@
 ``python -m bench.path_length`` prints the table of ARCHITECTURE.md. ``--write`` puts it
 there; ``--why`` adds the files, the deepest stack and the calls of each pair.
 
-What is counted, by ``sys.setprofile`` in the calling thread of a new process:
+What is counted, by ``sys.settrace`` in the calling thread of a new process:
 
 - A *frame of ours* is a call of a function, method, lambda or generator of
   ``theodolite`` or ``theodolite_papers``, also one made by torch or by Python: methods
@@ -38,49 +38,61 @@ class PathLength:
 
     Attributes:
         source: Folder of our code.
-        entered: Files with a frame of ours.
-        calls: How often one file calls another, by both and the names of functions.
+        edges: How often one code object calls another; the first may be None.
         stack: The deepest stack, outermost first.
     """
 
     source: Path = SOURCE
-    entered: set[str] = field(default_factory=set)
-    calls: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    edges: Counter[tuple[CodeType | None, CodeType]] = field(default_factory=Counter)
     stack: list[str] = field(default_factory=list)
     _files: dict[CodeType, str | None] = field(default_factory=dict)
     _open: list[FrameType] = field(default_factory=list)
     _importing: int = 0
 
-    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        """Look at one event of the profiler."""
-        if event == "call" and (file := self._file(frame.f_code)):
-            self._open.append(frame)
-            self._importing += frame.f_code.co_name == "<module>"
-            if not self._importing:
-                self._enter(file)
-        elif event == "return" and self._open and self._open[-1] is frame:
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        """See a call; a frame of ours is followed until it returns."""
+        code = frame.f_code
+        if code not in self._files:
+            self._files[code] = self._file(code)
+        if self._files[code] is None:
+            return None
+        frame.f_trace_lines = False
+        self._importing += code.co_name == "<module>"
+        if not self._importing:
+            self.edges[self._open[-1].f_code if self._open else None, code] += 1
+        self._open.append(frame)
+        if len(self._open) > len(self.stack) and not self._importing:
+            codes = [one.f_code for one in self._open]
+            self.stack = [f"{self._files[one]}: {one.co_qualname}" for one in codes]
+        return self._leave
+
+    def _leave(self, frame: FrameType, event: str, _: Any) -> Any:
+        if event == "return" and self._open and self._open[-1] is frame:
             self._open.pop()
             self._importing -= frame.f_code.co_name == "<module>"
-
-    def _enter(self, file: str) -> None:
-        codes = [frame.f_code for frame in self._open[-2:]]
-        self.entered.add(file)
-        if len(self._open) > len(self.stack):
-            open_codes = [frame.f_code for frame in self._open]
-            self.stack = [f"{self._file(c)}: {c.co_qualname}" for c in open_codes]
-        caller = self._file(codes[0])
-        if caller and caller != file:
-            names = " → ".join(code.co_qualname for code in codes)
-            self.calls[caller, file, names] += 1
+        return self._leave
 
     def _file(self, code: CodeType) -> str | None:
         """Return the file of code of ours, None for other code."""
-        if code not in self._files:
-            path = Path(code.co_filename)
-            ours = path.is_relative_to(self.source) and code.co_name not in _INLINE
-            name = path.relative_to(self.source).as_posix() if ours else None
-            self._files[code] = name
-        return self._files[code]
+        path = Path(code.co_filename)
+        ours = path.is_relative_to(self.source) and code.co_name not in _INLINE
+        return path.relative_to(self.source).as_posix() if ours else None
+
+    @property
+    def entered(self) -> set[str]:
+        """Files with a frame of ours."""
+        return {self._files[called] or "" for _, called in self.edges}
+
+    @property
+    def calls(self) -> Counter[tuple[str, str, str]]:
+        """How often one file calls another, by both and the names of functions."""
+        calls: Counter[tuple[str, str, str]] = Counter()
+        for (caller, called), number in self.edges.items():
+            first, second = caller and self._files[caller], self._files[called]
+            if caller and first and second and first != second:
+                names = f"{caller.co_qualname} → {called.co_qualname}"
+                calls[first, second, names] += number
+        return calls
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -109,11 +121,11 @@ class PathLength:
 def count(call: Callable[[], object], source: Path = SOURCE) -> PathLength:
     """Return the length of the path that a call takes through files of a folder."""
     length = PathLength(source)
-    sys.setprofile(length)
+    sys.settrace(length)
     try:
         call()
     finally:
-        sys.setprofile(None)
+        sys.settrace(None)
     return length
 
 

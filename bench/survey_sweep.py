@@ -29,7 +29,7 @@ import torch
 
 import theodolite
 from theodolite.core import TheodoliteError
-from theodolite.survey import ZOO, dress, subject_of
+from theodolite.survey import ZOO, make_subject, subject_of
 
 # What small variants of a family are called, the smallest first.
 SMALL = ("atto", "femto", "pico", "nano", "xxs", "xx_small", "tiny", "_t_", "mini",
@@ -114,7 +114,7 @@ def warm_up(device):
     """Load whatever loads on first use, so that no network pays for it."""
     layers = torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten()
     net = torch.nn.Sequential(*layers).to(device)
-    theodolite.survey(dress(net, shape=(3, 8, 8), batch_size=4), progress=False)
+    theodolite.survey(make_subject(net, shape=(3, 8, 8), batch_size=4), progress=False)
 
 
 def sweep(given, start):
@@ -197,7 +197,7 @@ def surveyed(name, make, given, effort, limit_s):
             model, shape, samples = built(make)
             model = model.to(given.device)
             before = state_of(model)
-            subject = dress(
+            subject = make_subject(
                 model, shape=shape or None, batch_size=samples, n_batches=2, title=name
             )
             ready = time.perf_counter()

@@ -5,14 +5,12 @@ from torch import nn
 
 from theodolite.data import load
 from theodolite.instruments import ExtremeEigenvalues, extreme_eigenvalues
-from theodolite.training import Every, Probe, Snapshot, Watcher
+from theodolite.training import Attached, Every, Probe, Snapshot, Watcher
 
 
 def sharpness(at: Snapshot) -> ExtremeEigenvalues:
     """Measure the largest Hessian eigenvalue on the batch of the step."""
-    return extreme_eigenvalues(
-        at.model, at.data, loss=at.criterion, norm_mode="batch", ends="largest"
-    )
+    return extreme_eigenvalues(at.problem, norm_mode="batch", ends="largest")
 
 
 digits = load("digits")
@@ -25,12 +23,11 @@ criterion = nn.CrossEntropyLoss()
 optim = torch.optim.SGD(model.parameters(), lr=0.5)
 watcher = Watcher([Probe("sharpness", sharpness, Every(20))])
 
-for _ in range(61):
-    optim.zero_grad()
-    loss = criterion(model(x), y)
-    loss.backward()
-    watcher.step(model, loss=loss, batch=(x, y), criterion=criterion)
-    optim.step()
+with Attached(watcher, model, optim):  # which sees the batch and the loss
+    for _ in range(61):
+        optim.zero_grad()
+        criterion(model(x), y).backward()
+        optim.step()
 
 for row in watcher.rows().where(quantity="theodolite/sharpness/eigenvalues"):
     print(

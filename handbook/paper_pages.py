@@ -2,7 +2,8 @@
 
 Verdicts are of a run of all studies at the quick scale, kept in ``verdicts.json``.
 ``python -m handbook.paper_pages OUT`` writes them from the results in a folder, and the
-``README.md`` of each paper's package from them; without OUT, the READMEs alone.
+``README.md`` of each paper's package from them, and the tally of the main one; without
+OUT, the READMEs of the packages alone.
 """
 
 import argparse
@@ -13,10 +14,12 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from handbook.settings import HERE, Nav
-from theodolite.core import Claim
+from theodolite.core import Claim, Grade, Kind, Outcome, count_verdicts
 from theodolite.studies import Entry, Paper, catalogue
 
 KEPT = HERE / "verdicts.json"
+README = HERE.parent / "README.md"
+TALLY = re.compile(r"^\d+ claims: .*$", re.MULTILINE)
 
 
 def write(pages: Path, nav: Nav) -> None:
@@ -36,13 +39,22 @@ def write(pages: Path, nav: Nav) -> None:
 
 _LEGEND = """Verdicts are of a run at the quick scale;
 [how they are reached](../verdicts.md). What is marked *erratum* is
-wrong as printed: its verdict is of the print, then of what is right.
+wrong as printed: its verdict is of the print, then of what is right. *Shortened*: the
+run is smaller than the paper's. *Depends on the reading*: natural readings differ.
 """
 
 
 def kept_verdicts() -> dict[str, list[str]]:
-    """Return verdicts by ``study/claim``; of an erratum, as printed and corrected."""
+    """Return verdicts by ``study/claim``; of an erratum, as printed and corrected.
+
+    A verdict is its outcome and the words beside it, as in "HOLDS, shortened".
+    """
     return json.loads(KEPT.read_text())
+
+
+def outcome_of(verdict: str) -> str:
+    """Return the outcome alone."""
+    return verdict.partition(",")[0]
 
 
 def _study(entry: Entry, verdicts: dict[str, list[str]]) -> str:
@@ -55,7 +67,7 @@ def _study(entry: Entry, verdicts: dict[str, list[str]]) -> str:
     ]
     for claim in study.claims:
         ends = verdicts[f"{entry.name}/{claim.name}"]
-        kind = "" if str(claim.kind) == "claim" else f" *{claim.kind}*"
+        kind = "" if str(claim.kind) == "claim" else f" *{_kind(claim)}*"
         said = " → ".join(_marked(verdict) for verdict in ends)
         cells = (said, f"`{claim.name}`{kind}", claim.place, claim.statement)
         lines.append("| " + " | ".join(_in_a_cell(str(cell)) for cell in cells) + " |")
@@ -79,13 +91,18 @@ def readme(paper: Paper) -> str:
     of_paper = [(s, c) for s, c in claims if own or str(c.kind) == "claim"]
     for title, outcome in _OUTCOMES.items():
         chosen = [
-            (s, c) for s, c in of_paper if verdicts[f"{s}/{c.name}"][0] == outcome
+            (s, c)
+            for s, c in of_paper
+            if outcome_of(verdicts[f"{s}/{c.name}"][0]) == outcome
         ]
-        parts += [f"## {title} ({len(chosen)})", _bullets(chosen)]
-    wrong = [(s, c) for s, c in claims if str(c.kind) == "erratum"]
-    if wrong:
-        head = f"## What is wrong in print ({len(wrong)})"
-        parts += [head, _errata_rows(wrong, verdicts)]
+        if chosen or outcome != Outcome.NOT_RUN:
+            head = f"## {title} ({len(chosen)})"
+            parts += [head, _bullets(chosen, verdicts)]
+    errata = [(s, c) for s, c in claims if str(c.kind) == "erratum"]
+    for title, grades in _GRADES.items():
+        wrong = [(s, c) for s, c in errata if c.grade in grades]
+        if wrong:
+            parts += [f"## {title} ({len(wrong)})", _errata_rows(wrong, verdicts)]
     parts += ["## Index", "| place | claim | verdict | file |\n|---|---|---|---|\n"]
     folder = _folder(paper)
     rows = []
@@ -108,6 +125,11 @@ _OUTCOMES = {
     "What holds": "HOLDS",
     "What fails": "FAILS",
     "What is undecided": "UNDECIDED",
+    "What was not run": "NOT RUN",
+}
+_GRADES = {
+    "What is wrong in print": (Grade.FALSE, Grade.LOOSE),
+    "What is wrong only as we read it": (Grade.READING,),
 }
 
 
@@ -121,20 +143,28 @@ def _folder(paper: Paper) -> Path:
     return Path(import_module(paper.package).__file__ or "").parent
 
 
-def _bullets(claims: list[tuple[str, Claim]]) -> str:
-    return "\n".join(
-        f"- {claim.place}: {' '.join(claim.statement.split())} (`{study}/{claim.name}`)"
-        for study, claim in claims
-    )
+def _bullets(claims: list[tuple[str, Claim]], verdicts: dict) -> str:
+    lines = []
+    for study, claim in claims:
+        _, _, words = verdicts[f"{study}/{claim.name}"][0].partition(", ")
+        text = " ".join(claim.statement.split())
+        name = f"`{study}/{claim.name}`{f', {words}' if words else ''}"
+        lines.append(f"- {claim.place}: {text} ({name})")
+    return "\n".join(lines)
 
 
 def _errata_rows(claims: list[tuple[str, Claim]], verdicts: dict) -> str:
-    lines = ["| place | printed | right | verdicts |", "|---|---|---|---|"]
+    lines = ["| place | grade | printed | right | verdicts |", "|---|---|---|---|---|"]
     for study, claim in claims:
         said = " → ".join(verdicts[f"{study}/{claim.name}"])
-        cells = (claim.place, claim.printed, claim.corrected, said)
+        cells = (claim.place, claim.grade, claim.printed, claim.corrected, said)
         lines.append("| " + " | ".join(map(_in_a_cell, cells)) + " |")
     return "\n".join(lines)
+
+
+def _kind(claim: Claim) -> str:
+    erratum = claim.kind is Kind.ERRATUM
+    return f"{claim.kind}, {claim.grade}" if erratum else str(claim.kind)
 
 
 def _natural(text: str) -> list:
@@ -143,7 +173,8 @@ def _natural(text: str) -> list:
 
 
 def _marked(verdict: str) -> str:
-    return f'<span class="verdict-{verdict}">{verdict}</span>'
+    look = outcome_of(verdict).replace(" ", "-")
+    return f'<span class="verdict-{look}">{verdict}</span>'
 
 
 def _in_a_cell(text: str) -> str:
@@ -175,17 +206,22 @@ def main() -> None:
     if out is None:
         write_readmes()
         return
-    kept = {}
+    kept, verdicts = {}, []
     for entry in catalogue():
         latest = last_summary(out, entry)
         if latest is None or latest[1].scale != "quick":
             parser.error(f"{entry.full_name} was not run at the quick scale in {out}")
         for claim in latest[1].claims:
             right = claim.ruling.corrected
-            said = [claim.verdict, *([] if right is None else [str(right.outcome)])]
+            said = [", ".join([claim.verdict, *claim.words])]
+            said += [] if right is None else [str(right.outcome)]
             kept[f"{entry.name}/{claim.claim}"] = said
+            verdicts.append(claim)
     lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in kept.items())
     KEPT.write_text(f"{{\n{lines}\n}}\n")
+    README.write_text(
+        TALLY.sub(lambda _: str(count_verdicts(verdicts)), README.read_text())
+    )
     write_readmes()
 
 

@@ -123,7 +123,7 @@ def watched(model, mode):
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.0)
     context = survey.watch(
         model, optimizer, 1, loss=LOSS, batches=[(X, Y)], norm_mode=mode,
-        quantities=["loss", "gradient_norm"], live=False,
+        measures=["signal"], live=False,
     )  # fmt: skip
     with context as watch:
         optimizer.step()
@@ -242,7 +242,7 @@ NET = {
     probes.norms: partial(probed, lambda norm_mode: probes.norms()),
     probes.sharpness: partial(probed, partial(probes.sharpness, max_matvecs=12)),
     probes.trace: partial(probed, partial(probes.trace, max_matvecs=9)),
-    survey.dress: lambda m, mode: survey.dress(m, None),
+    survey.make_subject: lambda m, mode: survey.make_subject(m, None),
     survey.survey: surveyed,
     survey.try_advice: tried,
     survey.watch: watched,

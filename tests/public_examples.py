@@ -1,8 +1,8 @@
 """Valid calls of public names that no docstring example calls."""
 
 import json
-import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from torch import nn
 
 from tests.studies import tiny
 from theodolite import (
+    anatomy,
     core,
     data,
     figures,
@@ -167,14 +168,7 @@ def page_parts(folder):
     series = pages.Series(name="a", points=((1.0, 2.0, None), (2.0, 3.0, 0.1)))
     pages.draw_chart(pages.Chart(label="a", x="b", y="c", series=(series,)))
     pages.draw_bars([pages.Bar(name="a", value=1.0)], label="a", axis="b")
-    pages.HeatCells([1.0, 2.0])
     pages.draw_heat_map({(0, 0): 1.0}, names=["a"], label="b")
-    pages.draw_heat_key(1.0)
-    pages.group(["a"])
-    pages.path("look", "M0 0")
-    pages.text_element("a", 1.0, 2.0)
-    pages.scale_of([1.0, 2.0], 0.0, 1.0)
-    pages.Scale(low=0.0, high=1.0)
     svg = "<svg xmlns='http://www.w3.org/2000/svg' width='1' height='1'/>"
     pages.parse_svg(svg, "a")
     pages.inline_svg(svg, shared=shared, label="a")
@@ -193,14 +187,20 @@ def a_study(folder):
         studies.evidence_of(entry, plan.config, done.folder)
         studies.with_committed(entry.study, plan.config, BOTH)
         studies.Repaired(done.folder.path)
-        runs.write_summary(done.folder, runs.read_summary(done.folder))
+        runs.read_summary(done.folder)
         core.check_summary(core.to_json_values(done.summary), source="a")
+        core.parse_summary(done.summary.to_text(), source="a")
+        runs.results_in(folder)
+        runs.runs_in(folder)
+        runs.execute(done.folder, entry.study.cells(plan.config), plan.work, jobs=0)
+        studies.catalogue()
+        studies.papers()
+        studies.plugin_problems()
         report.write_report(folder, folder / "page.html")
         report.write_errata(folder, folder / "errata.md")
     runs.write_text(folder / "text.txt", "a")
     runs.Pool(1)
     runs.check_executor("pool", jobs=1, address=None, gpus=None)
-    runs.progress_for(sys.stderr)
     runs.LiveProgress()
 
 
@@ -212,11 +212,43 @@ def surveys(folder):
     survey.advise(first, survey.find(first))
     before = torch.optim.SGD(model.parameters(), lr=0.1)
     survey.refit(before, model, model)
-    survey.Trial(n_seeds=2, steps=1, helped="open")
+    survey.Trial(n_seeds=2, steps=1, helped="no")
     training.AtLosses([0.1])
+
+
+def parts_of_studies(folder):
+    studies.Paper("a", "b", "c", 2020, ("d",), studies.Explorer("e"))
+    studies.Chapter("a", "b", (studies.Finding("c/d"),))
+    studies.Drawing("a", "b", lambda both: both.measured, lambda rows: None)
+    studies.Exhibit("a", lambda both: both.measured)
+    studies.Committed(studies.CommittedRun("theodolite", "none"), ("trial",))
+
+
+def used_by_the_library(folder):
+    model, loss = nn.Linear(3, 1), nn.MSELoss()
+    batch = (X, X[:, :1])
+    core.near(0.0, 1.0)
+    core.share("a", 1, 2)
+    core.stream(0, "a")
+    core.to_strict_json({"a": 1.0})
+    core.safe_point()
+    core.convert_fields(SimpleNamespace(a=[1.0, 2.0]), a=(2,))
+    anatomy.returned_tensors([X])
+    instruments.apply_norm_mode(model, core.NormMode.EVAL, lambda: None)
+    instruments.checked_outputs(X)
+    instruments.counted(1)
+    instruments.evaluate(model, batch, loss)
+    instruments.norm_layers_as_is(model, core.NormMode.EVAL)
+    instruments.run_model(model, batch)
+    instruments.slice_batch(batch, 0, 2)
+    instruments.tensors_in(batch)
+    with instruments.show_progress("a"), instruments.full_precision():
+        pass
+    with instruments.preserve_process():
+        instruments.reseed(0)
 
 
 EXAMPLES = [
     verdicts, readings, drawings, nets, closed_forms, datasets, page_parts, a_study,
-    surveys,
+    surveys, parts_of_studies, used_by_the_library,
 ]  # fmt: skip

@@ -1,15 +1,14 @@
 """Valid calls of public functions and constructors, recorded while examples run.
 
-Every checked call passes through one function of ``theodolite.core.arguments``, so a
-profile sees its arguments. What runs: the short calls of ``public_calls``, a study, a
-survey page, and the docstring examples of names that were not called by then.
+Every checked function calls its check first, for which a recorder stands in here. What
+runs: the short calls of ``public_calls``, a study, a survey page, and the docstring
+examples of names that were not called by then.
 """
 
 import contextlib
 import doctest
 import inspect
 import io
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -38,52 +37,57 @@ def public():
     return found
 
 
-def raw(value):
-    """Return the function behind a check."""
-    return (value.__init__ if inspect.isclass(value) else value).__wrapped__
-
-
 class Recorder:
     """The first call of each public name."""
 
     def __init__(self):
-        self.names = {raw(value): name for name, value in public().items()}
         self.calls = {}
+        self.names = {}
+        for name, value in public().items():
+            call = value.__init__ if inspect.isclass(value) else value
+            self.names.setdefault(call, []).append((name, value))
 
-    def __call__(self, frame, event, arg):
-        """See a call, for ``sys.setprofile``."""
-        if event == "call" and frame.f_code is CHECKED:
-            given = frame.f_locals
-            name = self.names.get(given["function"])
-            if name and name not in self.calls:
-                own = name.rsplit(".", 1)[1] in given["public"].__name__
-                first = given["function"].__name__ == "__init__"
-                args = given["args"][1:] if first else given["args"]
-                if own:
-                    self.calls[name] = (args, dict(given["kwargs"]))
+    def stand_in(self, names):
+        """Return a check that records its arguments and accepts them."""
 
-    def run(self, call):
-        """Run something and record the calls in it."""
-        sys.setprofile(self)
+        def record(*args, **kwargs):
+            for name, value in names:
+                if not inspect.isclass(value):
+                    self.calls.setdefault(name, (args, kwargs))
+                elif type(args[0]) is value:
+                    self.calls.setdefault(name, (args[1:], kwargs))
+
+        return record
+
+    @contextlib.contextmanager
+    def recording(self):
+        """Record the calls that are made meanwhile."""
+        place = CHECKED.co_freevars.index("check")
+        checks = [call.__closure__[place] for call in self.names]
+        before = [check.cell_contents for check in checks]
+        for check, names in zip(checks, self.names.values(), strict=True):
+            check.cell_contents = self.stand_in(names)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                call()
+                yield
         finally:
-            sys.setprofile(None)
+            for check, content in zip(checks, before, strict=True):
+                check.cell_contents = content
 
 
 def recorded(folder):
     """Return valid arguments by public name."""
     recorder = Recorder()
-    for build, call in public_calls.CALLS.values():
-        recorder.run(lambda b=build, c=call: c(public_calls.made(b), "eval"))
-    for call in public_calls.TRAINING.values():
-        recorder.run(lambda c=call: c(public_calls.made(public_calls.Net), lambda: 0))
-    for example in EXAMPLES:
-        recorder.run(lambda e=example: e(folder))
-    for name, value in public().items():
-        if name not in recorder.calls:
-            recorder.run(lambda v=value: run_example(v))
+    with recorder.recording():
+        for build, call in public_calls.CALLS.values():
+            call(public_calls.made(build), "eval")
+        for call in public_calls.TRAINING.values():
+            call(public_calls.made(public_calls.Net), lambda: 0)
+        for example in EXAMPLES:
+            example(folder)
+        for name, value in public().items():
+            if name not in recorder.calls:
+                run_example(value)
     return recorder.calls
 
 

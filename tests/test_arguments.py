@@ -36,8 +36,8 @@ NOT_CALLED = {
 }  # fmt: skip
 # A call that takes longer is stopped; one that never ends would show here.
 SECONDS = 0.3
-# An argument is spoilt in every fifth way, and its neighbours in the others.
-TURNS = 5
+# An argument is spoilt in every sixth way, and its neighbours in the others.
+TURNS = 6
 
 
 class Endless(BaseException):

@@ -37,12 +37,6 @@ ON_RAY = "run hessian_at_zero --scale smoke --executor ray".split()
             [*ON_RAY, "--address", "127.0.0.1:9"],
             "no Ray cluster answers at '127.0.0.1:9'",
         ),
-        (["run", "all", "--cell", "depth=4"], "--cell chooses cells of one study"),
-        (["run", "hessian_at_zero", "--cell", "depth"], "is not LABEL=VALUE"),
-        (
-            ["run", "final_losses_linear", "--scale", "smoke", "--cell", "depth=7"],
-            "its cells have network xavier, orthogonal, one_shortcut, two_shortcut, ",
-        ),
         (["run", "all", "--track", "tensorbord:x"], "did you mean 'tensorboard'"),
         (["run", "all", "--track", "wandb"], "use wandb:PROJECT"),
         (["survey", "mlp", "--batches", "9" * 400], "made-up samples take"),

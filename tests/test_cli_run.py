@@ -1,7 +1,6 @@
-"""`theodolite run`: some studies, some of their cells, and what they rest on."""
+"""`theodolite run`: studies that fail, that are tracked, and what they rest on."""
 
 import json
-import os
 import re
 
 import pytest
@@ -47,31 +46,6 @@ def test_a_run_is_tracked_where_asked(tmp_path):
         assert text.decode() == row["verdict"]
 
 
-CELL = ["--cell", "network=xavier", "--cell", "depth=6"]
-
-
-def test_chosen_cells_count_towards_the_full_run(tmp_path):
-    run = ["run", "final_losses_linear", "--scale", "smoke", "--jobs", 0]
-    run += ["--out", tmp_path, "--json"]
-    first = json.loads(theodolite(*run, *CELL).stdout)
-    assert first["cells"] == [{"network": "xavier", "depth": 6}]
-    assert first["computed"] == 1
-    assert {(row["network"], row["depth"]) for row in first["rows"]} == {("xavier", 6)}
-    # The committed rows were made with other settings: nothing to set beside.
-    assert first["largest_relative_difference"] is None
-    assert not any("committed" in row for row in first["rows"])
-    (folder,) = (tmp_path / "runs").glob("*/final_losses_linear/*")
-    assert str(folder) == first["folder"]
-    (file,) = (folder / "cells").iterdir()
-    before = file.stat().st_mtime_ns
-    assert theodolite(*run).returncode == 0
-    assert len(list((folder / "cells").iterdir())) > 1
-    assert file.stat().st_mtime_ns == before
-    again = json.loads(theodolite(*run, *CELL).stdout)
-    assert again["computed"] == 0
-    assert again["rows"] == first["rows"]
-
-
 def test_verdicts_that_rest_on_committed_runs_are_marked(tmp_path):
     run = ["run", "shortcut_depth_cifar", "--scale", "quick", "--seeds", 1]
     done = theodolite(*run, "--jobs", 0, "--out", tmp_path)
@@ -85,34 +59,3 @@ def test_verdicts_that_rest_on_committed_runs_are_marked(tmp_path):
     assert all(row["deciding"] for row in resting)
     shown = theodolite("show", "shortcut_depth_cifar", "--out", tmp_path).stdout
     assert shown.count("this run, UNDECIDED") == 4, "what the run itself says"
-
-
-def test_a_label_may_have_several_values(tmp_path):
-    run = ["run", "final_losses_linear", "--scale", "smoke", "--jobs", 0]
-    done = theodolite(*run, *CELL, "--cell", "depth=12.0", "--out", tmp_path)
-    assert done.returncode == 0, done.stderr
-    head, *lines = done.stdout.splitlines()
-    assert head.split()[0] == "quantity"
-    assert any(line.startswith("log10_rate") for line in lines)
-    assert "2 cells (0 known before)" in done.stdout
-    assert "no committed rows" in done.stdout
-
-
-@pytest.mark.skipif(
-    not os.path.isdir(os.path.join(os.environ.get("THEODOLITE_DATA", ""), "mnist")),
-    reason="THEODOLITE_DATA names no folder with mnist in it",
-)
-def test_a_cell_of_the_committed_run_is_reproduced(tmp_path):
-    run = ["run", "final_losses_linear", "--scale", "paper", "--jobs", 0]
-    # No rate of this cell is so large that rounding grows along the way: processors
-    # round differently.
-    cell = ["--cell", "network=xavier", "--cell", "depth=4"]
-    data = ["--data", os.environ["THEODOLITE_DATA"]]
-    done = theodolite(*run, *cell, *data, "--out", tmp_path, "--json")
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    assert all(row["committed"] is not None for row in result["rows"])
-    assert result["largest_relative_difference"] < 1e-5  # they have six digits
-    text = theodolite(*run, *cell, *data, "--out", tmp_path).stdout
-    assert "1 cell (1 known before)" in text
-    assert "have a committed value; the largest relative difference is" in text

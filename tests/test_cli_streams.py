@@ -51,6 +51,12 @@ def shell(line, **more):
     return done
 
 
+def test_a_reader_that_closes_the_pipe_early_is_no_error():
+    done = shell(f"{COMMAND} survey --list | head -1; exit ${{PIPESTATUS[0]}}")
+    assert (done.returncode, done.stderr) == (141, b"")
+    assert done.stdout.startswith(b"resnet18 ")
+
+
 @pytest.mark.parametrize(
     ("redirection", "code"),
     [

@@ -19,6 +19,7 @@ from theodolite.cli.survey import _why_not_writable
 ROOT = Path(__file__).parents[1]
 FEW = ("--measures", "map,signal", "--effort", "thorough")
 MAP = ("--measures", "map", "--effort", "thorough")
+OTHER = ("--ignore", "dead-units,twin-units")
 NET = """
 from torch import nn
 def make(n=3):
@@ -140,6 +141,8 @@ def test_a_file_asks_at_a_terminal_and_is_refused_without_one(net, tmp_path):
         (["mlp", "--batches", "9" * 11], "GiB are free: make smaller batches"),
         (["mlp", "--seed", "9" * 20], "from 0 to below 2**62"),
         (["mlp", "--measures", ","], "--measures ',' names none"),
+        (["mlp", "--ignore", "dead-unit"], "'dead-unit': did you mean 'dead-units'?"),
+        (["mlp", "--fail-on", "warn"], "did you mean 'warning'? known: note, sick"),
         (["mlp", "--optimizer", ""], "unknown optimizer ''"),
         (["mlp", "--html", "same", "--json", "same"], "both name same"),
         (["mlp", "--data", "text.npz"], "text.npz are no archive of arrays"),
@@ -232,12 +235,33 @@ def test_weights_of_nan_are_found_on_made_up_inputs(net):
         (("--fail-on", "warning"), 3),
         (("--fail-on", "sick"), 3),
         (("--fail-on", "warning", "--ignore", "not-finite"), 0),
+        (("--fail-on", "warning", "--ignore", "not-finite", *OTHER), 0),
+        (("--fail-on", "warning", *OTHER), 3),
         (("--fail-on", "bad"), 1),
         (("--ignore", "not-finit"), 1),
     ],
 )
 def test_findings_set_the_exit_status_if_wanted(net, options, status):
     assert run_command(["survey", f"{net}:sick", "--trust", *FEW, *options]) == status
+
+
+def test_what_is_ignored_is_said(net, capsys):
+    command = ["survey", f"{net}:sick", "--trust", *FEW, "--ignore", "not-finite"]
+    assert run_command(command) == 0
+    assert (
+        "nothing wrong found; ignored: not-finite; checked" in capsys.readouterr().out
+    )
+
+
+def test_everything_is_printed_on_demand(net, capsys):
+    command = ["survey", f"{net}:sick", "--trust", *FEW]
+    told = []
+    for option in ((), ("--full",)):
+        assert run_command([*command, *option]) == 0
+        told.append(capsys.readouterr().out)
+    assert "[not-finite]" in told[0]
+    assert "source:" not in told[0]
+    assert "source:" in told[1]
 
 
 def test_a_time_limit_ends_with_the_status_of_timeout(net, capsys):
@@ -259,4 +283,5 @@ def test_what_is_not_asked_for_has_a_default(command):
         "seed": 0,
     }
     assert wanted.items() <= given.items()
-    assert not any(given.get(flag) for flag in ("trust", "tries", "names"))
+    assert given.get("tries", True)
+    assert not any(given.get(flag) for flag in ("trust", "names"))

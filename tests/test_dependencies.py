@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from theodolite.core import SubjectError
-from theodolite.survey.subjects.weights import load_weights
+from theodolite.survey.subject.weights import load_weights
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -27,7 +27,6 @@ from theodolite.core import (
 from theodolite.pages import SharedSvg, inline_svg
 from theodolite.runs.executors.ray.connection import checked_address
 from theodolite.runs.folder.checked import write_checked
-from theodolite.studies.chosen_cells import parse_filters
 
 PLACE = ("tiny2020paper", "line")
 
@@ -110,7 +109,6 @@ OPTIONS = {
     "--address": ADDRESSES,
     "--gpus": NUMBERS,
     "--track": ["tensorbord:x", "wandb", "wandb:", ":", *ODD],
-    "--cell": ["trial=1", "trial", "=", "trial=", "a=b=c", "trial=nan", *ODD],
     "--json": None,
     "--redraw": None,
     "--version": None,
@@ -123,7 +121,7 @@ COMMANDS = {
     "repair": ["--out", "--json"],
     "data": ["--data", "--json"],
     "run": ["--out", "--scale", "--seeds", "--device", "--executor", "--address",
-            "--gpus", "--track", "--cell", "--data", "--json"],
+            "--gpus", "--track", "--data", "--json"],
 }  # fmt: skip
 NAMES = ["line", "tiny2020paper", "tiny2020paper/line", "all", "lien", *ODD]
 
@@ -301,7 +299,6 @@ def test_texts_of_all_kinds_are_read_or_refused_in_a_sentence(text):
         from_lines: (),
         lambda one: parse_summary(one, source="there"): Summary,
         lambda one: inline_svg(one, shared=SharedSvg(), label="l"): str,
-        lambda one: parse_filters([one]): dict,
         studies.find: studies.Entry,
         runs.tracker_for: (),
     }

@@ -1,6 +1,7 @@
 """The path to a number is as long as ARCHITECTURE.md says, and is counted correctly."""
 
 import os
+import re
 import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -54,3 +55,12 @@ def test_table_of_architecture_is_what_the_counter_counts():
     assert printed.stdout.strip() in (ROOT / "ARCHITECTURE.md").read_text(), (
         f"run python -m bench.path_length --write, for this table:\n{printed.stdout}"
     )
+
+
+def test_the_path_to_eigenvalues_stays_short():
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    (row,) = re.findall(r"extreme_eigenvalues\(.*?\| (\d+) \| (\d+) \| (\d+) \|", page)
+    files, deep, pairs = map(int, row)
+    assert files <= 32
+    assert deep <= 15
+    assert pairs <= 4

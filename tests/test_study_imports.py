@@ -251,7 +251,7 @@ LI = f"{PREFIX}li2016demystifying"
         ("claims", f"from {PREFIX}littwin2016loss.shared import anything"),
         ("__init__", f"from {PREFIX}littwin2016loss import PAPER"),
         ("measure", "from theodolite.studies import run_study"),
-        ("measure", "from theodolite.studies.running import run_study"),
+        ("measure", "from theodolite.studies.judging import run_study"),
     ],
 )
 def test_a_forbidden_import_is_seen(stem, source):

@@ -20,7 +20,7 @@ from theodolite.cli.options import require_trust
 from theodolite.core import TheodoliteError
 from theodolite.runs import LiveProgress, RunFolder, RunSpec
 from theodolite.survey import optimizer_of, subject_of
-from theodolite.survey.watching.telling import drawn
+from theodolite.survey.watching.live_table import drawn
 
 SOURCES = Path(theodolite_package.__file__).parent
 CODE = """
@@ -263,7 +263,7 @@ def test_logs_and_warnings_of_libraries_cannot_act_on_a_terminal(tmp_path):
     assert told.returncode == 1
     assert r"\u001b[2J\u009b31m\u202eb\u2066\u007f" in told.stderr
     assert not acting(told.stderr)
-    program = "import warnings, theodolite.cli.streams as s; s.open_streams()"
+    program = "import warnings, theodolite.cli.output as s; s.open_streams()"
     done = subprocess.run(
         [sys.executable, "-c", f"{program}; warnings.warn({HOSTILE!r})"],
         capture_output=True, text=True, check=True,
@@ -302,6 +302,6 @@ def test_the_command_line_prints_in_one_place_alone():
             name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
             if name in ("print", "typer.echo", "typer.secho", "sys.stdout.write"):
                 calls.add((path.name, ast.unparse(node.args[0])))
-    assert {call for call in calls if call[0] != "streams.py"} == {
-        ("commands.py", "context.get_help()")
+    assert {call for call in calls if call[0] != "output.py"} == {
+        ("options.py", "context.get_help()")
     }

@@ -20,7 +20,6 @@ ORDER = (
     "critical_points",
     "collapse",
     "classifier_norms",
-    "interpolation",
     "path_ensemble",
     "lesion",
     "unravel",

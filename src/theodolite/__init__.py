@@ -18,3 +18,8 @@ def __getattr__(name: str) -> Any:
     if name in ("compare", "watch"):
         return getattr(import_module("theodolite.survey"), name)
     raise AttributeError(f"module 'theodolite' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List what completion offers, also before it is imported."""
+    return sorted({*globals(), "survey", "compare", "watch"})

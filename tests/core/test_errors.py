@@ -46,6 +46,14 @@ def test_a_name_that_begins_alike_is_nearest():
     assert "did you mean" not in str(unknown_name("paper", "", names))
 
 
+def test_of_many_names_the_similar_ones_are_listed():
+    names = [*(f"other-{n}" for n in range(50)), "dead-units", "twin-units"]
+    told = str(unknown_name("rule", "dead-unit", names))
+    assert told.startswith("unknown rule 'dead-unit': did you mean 'dead-units'? known")
+    assert "known: 52 names, most similar: dead-units, twin-units, other-" in told
+    assert told.count(",") == 5
+
+
 def test_a_name_far_from_all_lists_them():
     assert str(unknown_name("study", "zzz", ["b", "a"])) == (
         "unknown study 'zzz': known: a, b"

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -173,14 +174,22 @@ def test_a_margin_of_ours_says_where_it_turns(summary):
 
 def test_the_tally_counts_kinds_apart(summary):
     counts = count_verdicts(summary.claims, not_run=2)
-    assert counts.claims == {Outcome.HOLDS: 2, Outcome.FAILS: 0, Outcome.UNDECIDED: 0}
+    assert counts.claims == dict(zip(Outcome, (2, 0, 0, 2), strict=True))
     assert (counts.total, counts.hanging, counts.errata, counts.confirmed) == (
         4, 1, 1, 1,
     )  # fmt: skip
     assert str(counts) == (
-        "4 claims: 2 hold, 0 fail, 0 undecided, 2 not run (1 of them by a margin or "
-        "choice of ours); 1 of 1 errata confirmed; 1 beyond the paper: 1 hold, 0 fail, "
-        "0 undecided"
+        "4 claims: 2 decided (2 hold, 0 fail, 0 undecided, 2 not run); of them 1 by a "
+        "margin or choice of ours; 1 of 1 errata confirmed; 1 beyond the paper: 1 "
+        "hold, 0 fail, 0 undecided"
+    )
+    short = replace(summary.claims[0], shortened="epochs 2 of 200")
+    assert short.words == ["shortened"]
+    loose = replace(summary.claims[2], grade="loose")
+    read = replace(summary.claims[2], grade="reading")
+    assert str(count_verdicts([short, loose, read])) == (
+        "1 claim: 1 decided (1 hold, 0 fail, 0 undecided); of them 1 shortened; 1 of 1 "
+        "errata confirmed (1 of them loose); 1 wrong only as we read them"
     )
 
 

@@ -16,17 +16,17 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from theodolite.figures import BACKGROUND, GRID, KINDS, PALETTE, house_style
-from theodolite.figures.legends import lay_out
-from theodolite.figures.marks import NEUTRAL, is_hollow, meaning
-from theodolite.figures.overlap import (
+from theodolite.figures.export import (
     colour_of,
     has_marker,
     hidden,
     is_joined,
+    lay_out,
     marks_in,
     points_of,
     series_of,
 )
+from theodolite.figures.marks import NEUTRAL, is_hollow, meaning
 from theodolite.figures.style import WIDEST, ramp_colour
 
 # Colours that the eye keeps apart in one panel, besides a ramp.

@@ -16,8 +16,7 @@ from theodolite.figures import (
     save,
     shared_legend,
 )
-from theodolite.figures.legends import lay_out
-from theodolite.figures.overlap import marks_in, series_of
+from theodolite.figures.export import lay_out, marks_in, series_of
 
 STYLE = kind_style("plain")
 

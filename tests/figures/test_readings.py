@@ -276,19 +276,6 @@ def test_rows_become_frames():
         assert table["value"][0] == 1.5
 
 
-def test_rates_searched_fit_a_screen():
-    rng = np.random.default_rng(0)
-    data = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
-    axes = {"seed": range(2), "lr": [0.01, 0.1, 0.2], "depth": [2, 4]}
-    blueprint = ShortcutBlueprint(width=2, depth=2)
-    search = training.search_rates(
-        blueprint, data, axes, steps=10, rounds=1, strategy="plain"
-    )
-    lines = repr(search).splitlines()
-    assert lines[0] == f"RateSearch over {len(search.rows)} runs, 2 settings"
-    assert "depth 4, lr" in lines[2]
-
-
 def well_formed(page):
     """Refuse HTML whose tags do not close in order."""
     parser = Balanced()

@@ -29,8 +29,7 @@ ON_MATRICES = {
 # Readings, types, bases, and what takes models, readings or batches as they are.
 OTHERS = {
     "Batch", "Batches", "Blocks", "ClassifierNorms", "Collapse", "CollapseMeter",
-    "Condition", "DenseHessian", "DenseTangentKernel", "InterpolationMeter",
-    "TerminalPhase", "interpolation",
+    "Condition", "DenseHessian", "DenseTangentKernel",
     "Diagonal", "ExtremeEigenvalues", "HalfSquareLoss", "Index", "Loss",
     "MatrixOperator", "Operator", "ParameterOperator", "Reduction", "SharpnessAlong",
     "SharpnessProbe", "SingularValues", "SpectralDensity", "Spectrum", "Trace",

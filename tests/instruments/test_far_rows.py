@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from theodolite.instruments.operators import long_vectors as sums
-from theodolite.instruments.operators.long_vectors import normal_vector, sign_vector
+from theodolite.instruments.operators import vectors as sums
+from theodolite.instruments.operators.vectors import normal_vector, sign_vector
 
 
 @pytest.fixture

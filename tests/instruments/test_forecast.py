@@ -11,15 +11,14 @@ from theodolite.instruments import EmpiricalFisher, GaussNewton, Hessian, Jacobi
 from theodolite.instruments.differentiate.derivatives import Curve
 from theodolite.instruments.norms.coupling import MemoryBudget
 from theodolite.instruments.passes.forecast import (
-    GraphMemory,
     available_bytes,
     budget,
     few_samples,
-    live_bytes,
     predict_bytes,
-    predict_peak,
     saved_tensors,
 )
+from theodolite.instruments.passes.live_memory import live_bytes, predict_peak
+from theodolite.instruments.passes.set_up import GraphMemory
 
 
 def tower():

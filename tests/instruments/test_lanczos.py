@@ -7,14 +7,15 @@ import torch
 from tests.instruments.spectra import Failing, operator_with
 from theodolite.core import MeasurementError, stream
 from theodolite.instruments import MatrixOperator, extreme_eigenvalues
-from theodolite.instruments.solvers.lanczos import Krylov, gaussian
+from theodolite.instruments.operators.vectors import normal_vector
+from theodolite.instruments.solvers.lanczos import Krylov
 
 # One outlier far out: without re-orthogonalisation it comes back as a ghost.
 SPECTRUM = np.r_[1000.0, 50.0, np.linspace(-1, 1, 98)]
 
 
 def grown(operator, steps, **settings):
-    krylov = Krylov(operator, gaussian(operator, stream(0)), **settings)
+    krylov = Krylov(operator, normal_vector(operator, stream(0)), **settings)
     while krylov.size < steps and not krylov.invariant:
         krylov.step()
     return krylov
@@ -80,7 +81,7 @@ def test_locked_vectors_are_kept_out():
 
 def test_a_product_that_fails_is_not_used():
     operator = Failing(operator_with(SPECTRUM), good=5)
-    krylov = Krylov(operator, gaussian(operator, stream(0)), capacity=10)
+    krylov = Krylov(operator, normal_vector(operator, stream(0)), capacity=10)
     while krylov.finite:
         krylov.step()
     assert krylov.size == 5

@@ -25,6 +25,7 @@ from theodolite.instruments import (
     tangent_kernel,
     trace,
 )
+from theodolite.instruments.passes.set_up import GraphMemory
 
 LIMITS = ("graph_bytes", "basis_bytes", "matrix_bytes")
 PRODUCTS = {"method": "products"}
@@ -141,3 +142,14 @@ def test_a_spectrum_that_no_limit_admits_advises_a_density():
     with pytest.raises(MeasurementError, match="ask for a density"):
         spectrum(Twice())
     assert spectral_density(Twice(), steps=4).nodes.size
+
+
+def test_a_known_peak_is_taken_in_place_of_a_forecast(monkeypatch):
+    monkeypatch.delattr(GraphMemory, "saved")
+    model, batch, settings = mlp()
+    operator = Hessian(model, batch, **settings, pass_bytes=2**20)
+    assert operator.forecast_bytes == 2**20
+    with pytest.raises(MeasurementError, match="raise graph_bytes"):
+        Hessian(model, batch, **settings, pass_bytes=2**30, graph_bytes=2**20)
+    with pytest.raises(ConfigError, match="pass_bytes is -1"):
+        Hessian(model, batch, **settings, pass_bytes=-1)

@@ -23,7 +23,6 @@ from theodolite.instruments import (
     extreme_eigenvalues,
     hessian,
     index,
-    interpolation,
     sharpness_along,
     singular_values,
     spectral_density,
@@ -81,7 +80,6 @@ READINGS = {
     "norms": lambda: classifier_norms(
         model(), (X, CLASSES), norm_mode="eval", directions=True
     ),
-    "phase": lambda: interpolation({0: [-1.0, 2.0], 5: [1.0, 2.0]}),
     "blocks": lambda: by_block(trace, model(40), (X, CLASSES), **GIVEN, max_matvecs=6),
     "blocks of lists": lambda: by_block(
         extreme_eigenvalues, model(), (X, CLASSES), **GIVEN, k=2

@@ -380,9 +380,9 @@ def test_a_rank_that_is_lost_is_no_model_without_a_twin(monkeypatch):
     x = torch.randn(4, 4), torch.arange(4) % 3
     operator = Hessian(nn.Linear(4, 3), [x], loss=LOSS, norm_mode="eval")
 
-    def lost(_):
+    def lost(*_):
         raise DistributedError("rank 1 of 2 was lost")
 
-    monkeypatch.setattr(operator, "remade", lost)
+    monkeypatch.setattr(operator, "remaking", lost)
     with pytest.raises(DistributedError, match="rank 1 of 2 was lost"):
         rounding_noise(operator)

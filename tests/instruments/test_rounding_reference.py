@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+from theodolite.core import MeasurementError
 from theodolite.instruments import Hessian
 from theodolite.instruments.operators import (
     loss_hessian,
@@ -15,6 +16,7 @@ from theodolite.instruments.operators import (
     rounding_reference,
 )
 from theodolite.instruments.passes.forecast import float64_bytes
+from theodolite.instruments.passes.set_up import GraphMemory
 
 SAMPLES = 64
 
@@ -107,12 +109,14 @@ def test_bounds_stay_where_there_is_a_reference_for_a_single_product_only(
     # Two that will do with any bound, and two that are to be measured.
     values, enough = np.zeros(4), np.array([np.inf, np.inf, 0.0, 0.0])
     wanted = rounding_noise.eigenvalue_noise(operator, values, vectors, enough)
-    make = operator.remade
+    make = operator.remaking
 
-    def cut_only(change, *samples, **settings):
-        return make(change, *samples, **settings) if samples else None
+    def cut_only(model, batches, loss, graph_bytes, pass_bytes):
+        if graph_bytes is None:
+            raise MeasurementError("the whole does not fit")
+        return make(model, batches, loss, graph_bytes, pass_bytes)
 
-    monkeypatch.setattr(operator, "remade", cut_only)
+    monkeypatch.setattr(operator, "remaking", cut_only)
     before = operator.passes
     found = rounding_noise.eigenvalue_noise(operator, values, vectors, enough)
     assert found is not None
@@ -121,3 +125,34 @@ def test_bounds_stay_where_there_is_a_reference_for_a_single_product_only(
     # Of parts the twin's own rounding differs, far below what is measured.
     np.testing.assert_allclose(found.norms, wanted.norms, rtol=1e-5)
     np.testing.assert_allclose(found.shifts, wanted.shifts, rtol=1e-5)
+
+
+class Cube(torch.autograd.Function):
+    """Somebody's function, whose backward could be in any precision."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return 3 * grad * x**2
+
+
+@pytest.mark.parametrize(("apply", "forecasts"), [(torch.tanh, 0), (Cube.apply, 1)])
+def test_a_graph_is_built_beside_only_to_see_what_others_derive(
+    monkeypatch, apply, forecasts
+):
+    model, batch = nn.Linear(3, 2), (torch.randn(4, 3), torch.randn(4, 2))
+    operator = Hessian(model, batch, loss=lambda m, b: apply(m(b[0]) - b[1]).mean())
+    operator @ torch.ones(operator.shape[1])
+    calls, predict = [], GraphMemory.predict
+    monkeypatch.setattr(
+        GraphMemory, "predict", lambda *given: calls.append(1) or predict(*given)
+    )
+    reference = rounding_reference.rounding_reference(operator)
+    assert reference is not None
+    assert reference.finer
+    assert len(calls) == forecasts

@@ -8,12 +8,13 @@ from scipy.stats import binom
 from tests.instruments.spectra import operator_with
 from theodolite.core import Status, stream
 from theodolite.instruments import MatrixOperator, extreme_eigenvalues
+from theodolite.instruments.operators.vectors import normal_vector
 from theodolite.instruments.solvers.certified import (
     excluded,
     least_share,
     undetected_bound,
 )
-from theodolite.instruments.solvers.lanczos import Krylov, gaussian
+from theodolite.instruments.solvers.lanczos import Krylov
 
 # One eigenvalue stands alone above a bulk.
 VALUES = np.r_[np.linspace(-1, 1, 199), 1.6]
@@ -29,7 +30,7 @@ def test_a_random_start_has_less_than_the_least_share_as_often_as_stated():
 def test_the_bound_falls_short_as_seldom_as_stated_and_not_much_less_often():
     chance, misses, operator = 0.2, 0, operator_with(VALUES)
     for seed in range(200):
-        krylov = Krylov(operator, gaussian(operator, stream(seed)), capacity=4)
+        krylov = Krylov(operator, normal_vector(operator, stream(seed)), capacity=4)
         for _ in range(4):
             krylov.step()
         top = float(krylov.ritz().values[-1])
@@ -43,7 +44,7 @@ def test_the_bound_falls_short_as_seldom_as_stated_and_not_much_less_often():
 
 def test_more_steps_exclude_more():
     operator = operator_with(VALUES[:-1])
-    krylov = Krylov(operator, gaussian(operator, stream(1)), capacity=60)
+    krylov = Krylov(operator, normal_vector(operator, stream(1)), capacity=60)
     bounds = []
     for step in range(60):
         krylov.step()

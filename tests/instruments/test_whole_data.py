@@ -12,7 +12,6 @@ from theodolite.instruments import GaussNewton, Hessian, Problem
 from theodolite.instruments.differentiate.derivatives import Curve
 from theodolite.instruments.norms.lockstep import LockstepChunks
 from theodolite.instruments.norms.tensor_store import offloaded
-from theodolite.instruments.passes.forecast import GraphMemory
 from theodolite.instruments.passes.prepared_model import PreparedModel
 from theodolite.instruments.passes.problem import Measurement
 from theodolite.instruments.passes.product_strategy import (
@@ -21,6 +20,7 @@ from theodolite.instruments.passes.product_strategy import (
     StrategyChoice,
     measured_rate,
 )
+from theodolite.instruments.passes.set_up import GraphMemory
 
 GIB = 2**30
 

@@ -11,7 +11,7 @@ from tests.known_failures.sound_networks import STANDARDS
 from theodolite.survey.checks.first_aid import SYMPTOMS
 from theodolite.survey.findings.rulebook import RULES, find
 from theodolite.survey.records.whole_survey import Survey
-from theodolite.survey.whole.surveying import survey
+from theodolite.survey.run.surveying import survey
 
 # What severities ask somebody to act; notes only tell.
 ALARMS = ("sick", "warning")
@@ -68,8 +68,8 @@ def examined(patient: Case, *, measures: Sequence[str] | None = None) -> Survey:
     Jacobians are read of projecting blocks alone, and left out where there are none.
     """
     if measures is None:
-        chart = examined(patient, measures=("map",))
-        projecting = any(block.skip == "projection" for block in chart.blocks)
+        block_map = examined(patient, measures=("map",))
+        projecting = any(block.skip == "projection" for block in block_map.blocks)
         measures = measures_of([rule.name for rule in RULES])
         measures = [m for m in measures if m != "jacobian" or projecting]
     return survey(
@@ -78,6 +78,7 @@ def examined(patient: Case, *, measures: Sequence[str] | None = None) -> Survey:
         loss=patient.loss,
         optimizer=patient.optimizer,
         measures=measures,
+        tries=False,  # since findings are judged one by one
         progress=False,
     )
 

@@ -15,8 +15,8 @@ from theodolite.pages import (
     draw_strip,
     format_interval,
     gauge_scale,
-    scale_of,
 )
+from theodolite.pages.scales import scale_of
 
 
 def number(value, low, high, region, look="holds"):

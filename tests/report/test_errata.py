@@ -67,9 +67,23 @@ def test_the_page_tells_each_erratum_with_its_numbers(runs):
     )
     assert "- As corrected HOLDS: gap of the corrected block = " in first
     assert "- Computed by `initial_condition` at scale quick" in first
-    assert second.startswith("`sign_of_overlap` (not confirmed)")
-    assert "1 of 1 errata are confirmed" in text
+    assert second.startswith("`sign_of_overlap` (false, not confirmed)")
+    assert "1 of 1 errata are confirmed (1 false, 0 loose).\n" in text
     assert "0 of 1 errata are confirmed" in text
+    (one,) = [c for c in runs[0].summary.claims if c.kind is Kind.ERRATUM]
+    for grade, count in (("loose", "(0 false, 1 loose)"), ("reading", "; 1 are wrong")):
+        claims = (replace(one, grade=grade),)
+        run = replace(runs[0], summary=replace(runs[0].summary, claims=claims))
+        assert f"`transposed_block` ({grade})" in errata_page([run])
+        assert count in errata_page([run])
+    assert "0 of 0 errata" in errata_page([run])
+
+
+def test_a_loose_erratum_may_be_true_as_printed(runs):
+    (one,) = [c for c in runs[0].summary.claims if c.kind is Kind.ERRATUM]
+    own = replace(one.own, confirmed=False, outcome="HOLDS")
+    for grade, wanted in (("loose", True), ("false", False)):
+        assert replace(one, own=own, grade=grade).confirmed is wanted
 
 
 def test_a_committed_run_is_named(runs):

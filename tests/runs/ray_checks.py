@@ -32,7 +32,7 @@ from theodolite.studies import (
     run_study,
     studies_in_file,
 )
-from theodolite.studies.work import StudyWork
+from theodolite.studies.planning import StudyWork
 from theodolite.training import Every, Probe, train_grid
 
 pytestmark = ray_nodes.MARKS

@@ -13,8 +13,7 @@ from tests.studies import tiny
 from theodolite.core import derive
 from theodolite.data import load, pack_dataset
 from theodolite.runs import RayCluster, RunFolder, execute
-from theodolite.runs.progress.display import QuietProgress
-from theodolite.studies.work import StudyWork
+from theodolite.studies.planning import StudyWork
 
 prepared = []
 
@@ -149,12 +148,18 @@ def one_row(cell):
     return [{"quantity": "x", "value": float(cell["trial"])}]
 
 
-class CountedLocks(QuietProgress):
+class CountedLocks:
     """Count the cells in flight, which are locked, whenever one is done."""
 
     def __init__(self, folder):
         self.place = folder.path / "locks"
         self.counts = []
+
+    def start(self, total, done, label):
+        pass
+
+    def finish(self):
+        pass
 
     def advance(self, cell, cost):
         self.counts.append(len(list(self.place.iterdir())))

@@ -1,9 +1,11 @@
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,9 +27,10 @@ from tests.runs.work import (
     spec,
     started,
 )
+from theodolite import core
 from theodolite.core import ConfigError, Cost, RunError
 from theodolite.runs import Pool, RunFolder, execute
-from theodolite.runs.progress.display import QuietProgress
+from theodolite.runs.executors.pool import pickled
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -43,7 +46,7 @@ def folder(tmp_path):
     return RunFolder.create(tmp_path, spec(width=8))
 
 
-class RecordedProgress(QuietProgress):
+class RecordedProgress:
     """Keep every call."""
 
     def __init__(self):
@@ -292,3 +295,8 @@ def test_nothing_pending_starts_no_worker(folder):
         done = execute(folder, [], environment, pool=idle)
         assert done.n_computed == 0
         assert idle._workers == []
+
+
+def test_public_functions_can_be_sent_to_workers():
+    sent = pickle.loads(pickled(partial(core.stream, 3), "work function"))
+    assert sent("a").integers(10**9) == core.stream(3, "a").integers(10**9)

@@ -1,9 +1,9 @@
 import io
 
 from tests.runs.work import CELLS, Failing, spec
+from theodolite.cli.output import progress_bars
 from theodolite.core import Cost
-from theodolite.runs import LiveProgress, RunFolder, execute, progress_for
-from theodolite.runs.progress.display import QuietProgress
+from theodolite.runs import LiveProgress, RunFolder, execute
 
 
 class File(io.StringIO):
@@ -19,17 +19,22 @@ class Terminal(File):
 
 def test_a_terminal_gets_a_display_and_a_file_gets_none(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
-    assert isinstance(progress_for(Terminal()), LiveProgress)
-    assert isinstance(progress_for(File()), QuietProgress)
+    monkeypatch.setattr("sys.stderr", Terminal())
+    assert isinstance(progress_bars(), LiveProgress)
     monkeypatch.setenv("TERM", "dumb")
-    assert isinstance(progress_for(Terminal()), QuietProgress)
+    with progress_bars() as progress:
+        assert progress is None
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr", File())
+    with progress_bars() as progress:
+        assert progress is None
 
 
 def test_one_display_holds_several_studies(tmp_path, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     terminal = Terminal()
-    with progress_for(terminal) as progress:
+    with LiveProgress(terminal) as progress:
         for name in ("first [study]", "second"):
             folder = RunFolder.create(tmp_path / name[:3], spec(width=8))
             folder.save(CELLS[0], [], Cost())

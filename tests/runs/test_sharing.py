@@ -10,7 +10,7 @@ from tests.runs.processes import launch, python, until
 from tests.runs.work import CELLS, Logged, spec, started
 from theodolite.core import Cost
 from theodolite.runs import RunFolder, execute
-from theodolite.runs.folder.cells import decode
+from theodolite.runs.folder.spec import decode
 
 WRITER = """
 import sys

@@ -3,8 +3,9 @@
 ``numbers.json`` holds, of each study, its settings, means over the rows of each
 quantity, each claim (its numbers, and the ends of their regions), each table of a
 figure, how that looks, and the comparison. ``python -m tests.studies.numbers`` writes
-it again: each study runs twice, the second time on other instructions of the processor
-and without compiled code, and what does not come out the same is not kept.
+it again, or only the studies named as ``paper/study``: each runs twice, the second time
+on other instructions of the processor and without compiled code, and what does not come
+out the same is not kept.
 """
 
 import json
@@ -107,12 +108,14 @@ def _noise(number, key, place):
     return values and isinstance(number, float) and 0 < abs(number) < 1e-9
 
 
-def _all():
+def _all(names):
     from tests.studies.counterfactuals import rows_of
     from theodolite.studies import catalogue
 
     with tempfile.TemporaryDirectory() as folder:
-        pairs = ((e.full_name, rows_of(Path(folder), e.full_name)) for e in catalogue())
+        known = [entry.full_name for entry in catalogue()]
+        chosen = [name for name in known if not names or name in names]
+        pairs = ((name, rows_of(Path(folder), name)) for name in chosen)
         return {name: digest(*result) | _figures(*result) for name, result in pairs}
 
 
@@ -127,19 +130,21 @@ def _figures(study, both):
 
 def main():
     """Write what comes out the same twice, or print what comes out once."""
-    if sys.argv[1:] == ["once"]:
-        print(json.dumps(_all()))
+    names = sys.argv[1:]
+    if names[:1] == ["once"]:
+        print(json.dumps(_all(names[1:])))
         return
     first, other = (
         json.loads(
             subprocess.run(
-                [sys.executable, "-m", "tests.studies.numbers", "once"],
+                [sys.executable, "-m", "tests.studies.numbers", "once", *names],
                 env={**os.environ, **more}, check=True, stdout=subprocess.PIPE,
             ).stdout
         )
         for more in ({}, OTHERWISE)
     )  # fmt: skip
-    kept = {
+    kept = json.loads(NUMBERS.read_text()) if names else {}
+    kept |= {
         name: {
             key: [
                 a if _same([a], [b], 1e-5) and not _noise(a, key, place) else "differs"

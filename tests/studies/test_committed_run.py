@@ -56,6 +56,9 @@ class Study:
     def __init__(self, run):
         self.committed = Committed(run, ("quantity",), on="images")
 
+    def smaller(self, config):
+        return {"steps": "steps 3 of 9"} if config.get("steps") == 3 else {}
+
 
 def test_files_keep_rows_and_config():
     rows = [{"quantity": "norm", "depth": 38, "value": 1 / 3, "error": None},
@@ -123,6 +126,7 @@ def test_committed_rows_are_evidence_where_a_config_asks(run):
     assert evidence.committed.predicted.value(quantity="least") == 1.0
     assert list(evidence.committed.measured.values()) == [2.0, 3.0]
     assert evidence.first is evidence.committed
+    assert evidence.smaller == ({"steps": "steps 3 of 9"},) * 2
 
 
 def test_theory_stands_in_where_the_committed_run_brings_none(run, monkeypatch):

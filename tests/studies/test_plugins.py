@@ -23,7 +23,7 @@ from theodolite.studies import (
     select,
     studies_in_file,
 )
-from theodolite.studies.plugins import plugins
+from theodolite.studies.known_studies import plugins
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "your_study.md").read_text()
@@ -112,7 +112,7 @@ def test_a_package_is_listed_run_resumed_shown_and_reported(environment, tmp_pat
         ],
     )
     assert before[0] == ran[0] == again[0] == shown[0] == report[0] == 0
-    assert f"{FULL}\n  not run   size-is-kept" in before[1]
+    assert f"{FULL}\n  NOT RUN   size-is-kept" in before[1]
     assert "li2016demystifying/hessian_at_zero" in before[1]
     # The broken one is told in a sentence, and is in nobody's way.
     assert before[2].count("\n") == 1

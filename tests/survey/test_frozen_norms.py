@@ -70,13 +70,13 @@ def test_a_survey_measures_the_network_that_is_trained(drawing, tmp_path):
     assert result.norm_mode == top["norm_mode"] == "as_is"
     assert result.norm_layers == {"train": ("4",), "eval": ("1",)}
     assert top["norm_layers"] == "1 in train, 1 in eval"
-    assert "norms as_is (1 in train, 1 in eval)" in str(result)
+    assert "norms: 1 in train, 1 in eval mode" in str(result)
     assert ("random_layers" in result.settings) == bool(drawing)
     result.to_json(tmp_path / "found.json")
     assert Survey.from_json(tmp_path / "found.json").to_dict() == result.to_dict()
     result.to_html(tmp_path / "found.html")
     page = (tmp_path / "found.html").read_text(encoding="utf-8")
-    assert "norms as_is (1 in train, 1 in eval)" in page
+    assert "norms: 1 in train, 1 in eval mode" in page
     assert "<dt>norms in eval mode</dt><dd>1</dd>" in page
 
 
@@ -86,8 +86,8 @@ def test_surveys_in_different_modes_say_so():
     other = network()
     other[1].train()
     (said,) = compare(first, survey(other, (X, Y), **given)).caveats
-    assert "(1 in train, 1 in eval)" in said
-    assert "(2 in train)" in said
+    assert "(norms: 1 in train, 1 in eval mode;" in said
+    assert "; norms: 2 in train mode)" in said
     assert compare(first, survey(network(), (X, Y), **given)).caveats == ()
     assert (
         "norm mode"
@@ -100,20 +100,21 @@ def test_surveys_in_different_modes_say_so():
 def test_a_watch_measures_the_network_that_is_trained():
     model = network(nn.Dropout(0.5), Noise())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    given = {"loss": LOSS, "batches": (X, Y), "quantities": ["loss", "sharpness"]}
+    given = {"loss": LOSS, "batches": (X, Y), "measures": ["signal", "curvature"]}
     with watch(model, optimizer, every=10, live=False, **given) as watched:
         wanted = mixed_loss(model), top_of(model, "as_is"), top_of(model, "batch")
         optimizer.step()
         before = modes(model)
     course = watched.course()
     assert course.failures == {}
-    loss, sharp = (watched.rows().where(quantity=q)[0] for q in given["quantities"])
+    names = ("loss", "largest_eigenvalue")
+    loss, sharp = (watched.rows().where(quantity=name)[0] for name in names)
     assert loss["value"] == pytest.approx(wanted[0], rel=1e-12)
     assert sharp["value"] == pytest.approx(wanted[1], abs=sharp["error"])
     assert abs(wanted[2] - sharp["value"]) > sharp["error"]
     assert sharp["norm_layers"] == "1 in train, 1 in eval"
     assert course.to_dict()["norm_layers"] == {"train": ["4"], "eval": ["1"]}
-    assert "as_is (1 in train, 1 in eval)" in str(course)
+    assert "norms: 1 in train, 1 in eval mode" in str(course)
     assert modes(model) == before
 
 

@@ -70,7 +70,9 @@ def test_infinite_inputs_are_told_and_no_weights_are_redrawn(batch):
     inputs = batch[0].clone()
     inputs[3, 2] = math.inf
     result = survey(scores(), (inputs, batch[1]), **QUICK)
-    (told,) = (f for f in result.findings if f.rule == "not-finite")
+    (cause,) = result.findings
+    assert cause.rule == "inputs-not-finite"
+    (told,) = (f for f in cause.symptoms if f.rule == "not-finite")
     assert told.where == ("0",)
     assert not [advice for advice in result.advice if advice.rule == "not-finite"]
 

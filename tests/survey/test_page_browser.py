@@ -105,47 +105,6 @@ def downloaded(page, kind):
         return file.read()
 
 
-def test_a_page_without_blocks_has_none_to_move_along(visit):
-    page = visit("blank", fragment="#block-0")
-    assert page.locator("[data-move]").count() == 0
-    page.evaluate("location.hash = '#block-1'")
-    assert page.locator("details.block").count() == 0
-
-
-def test_a_click_on_a_column_shows_its_block(wide):
-    page = wide["survey"]
-    page.locator("a.column[data-column='2']").click()
-    block = page.locator("details.block:visible")
-    assert block.count() == 1
-    assert block.locator("summary").inner_text() == "layers.1"
-    assert "projection" in block.inner_text()
-    assert "1.1" in block.locator("tr", has_text="Branch gain").inner_text()
-    curve = block.locator("svg.chart .stroke")
-    assert curve.bounding_box()["width"] > 200
-    assert page.locator("a.column.chosen").get_attribute("data-column") == "2"
-
-
-def test_all_columns_fit_a_wide_screen(wide):
-    boxes = wide["pair"].locator(".cut .scroll")
-    hidden = boxes.evaluate_all("all => all.map(o => o.scrollWidth - o.clientWidth)")
-    assert hidden == [0, 0]
-
-
-def test_arrows_walk_along_the_depth_in_one_stop(wide):
-    page = wide["survey"]
-    page.locator("a.column[data-column='1']").click()
-    assert page.locator("a.column[tabindex='0']").count() == 1
-    page.locator("a.column[tabindex='0']").focus()
-    for key, wanted in (("ArrowRight", "layers.1"), ("End", "head"), ("Home", "stem")):
-        page.keyboard.press(key)
-        assert page.locator("details.block.chosen summary").inner_text() == wanted
-        assert page.evaluate("document.activeElement.dataset.column") == (
-            page.locator("a.column.chosen").get_attribute("data-column")
-        )
-    page.keyboard.press("ArrowLeft")
-    assert page.locator("details.block.chosen summary").inner_text() == "stem"
-
-
 def test_the_number_behind_a_finding_shows_on_hover_and_focus(wide):
     page = wide["survey"]
     number = page.locator(".finding .number").first
@@ -164,15 +123,12 @@ def test_the_number_behind_a_finding_shows_on_hover_and_focus(wide):
 def test_a_finding_leads_to_its_block(wide):
     page = wide["survey"]
     page.locator(".finding a", has_text="layers.0").click()
-    # Browsers report a new address after the click has returned.
-    page.locator("details.block.chosen summary", has_text="layers.0").wait_for()
+    assert page.locator("tr:target th").inner_text() == "layers.0"
+    assert "identity" in page.locator("tr:target").inner_text()
 
 
 def test_before_and_after_switch(wide):
     page = wide["pair"]
-    before, after = page.locator("figure.side-a"), page.locator("figure.side-b")
-    assert before.is_visible()
-    assert after.is_visible()
     for view, pair in (
         ("a", (True, False)),
         ("b", (False, True)),
@@ -180,23 +136,11 @@ def test_before_and_after_switch(wide):
     ):
         button = page.locator(f".views [data-view='{view}']")
         button.click()
-        assert (before.is_visible(), after.is_visible()) == pair
-        curves = page.locator("#pictures .series.a .stroke, #pictures .series.a path")
-        assert curves.first.is_visible() == pair[0]
+        for place in ("#depth", "#pictures"):
+            lines = (page.locator(f"{place} .series.{side} .stroke") for side in "ab")
+            assert tuple(line.first.is_visible() for line in lines) == pair
         assert button.get_attribute("aria-pressed") == "true"
         assert page.locator(".views [aria-pressed='true']").count() == 1
-
-
-def test_both_sides_choose_the_same_column(wide):
-    page = wide["pair"]
-    page.locator("figure.side-b a.column[data-column='3']").click()
-    assert page.locator("a.column.chosen").count() == 2
-    block = page.locator("details.block:visible")
-    assert block.locator("svg .series.a .stroke").count() == 1
-    assert block.locator("svg .series.b .stroke").count() == 1
-    assert block.locator("thead").inner_text().split() == (
-        ["Quantity", "Of", "Before", "After"]
-    )
 
 
 def test_csv_holds_every_row(wide, shown):
@@ -219,13 +163,6 @@ def test_json_is_what_to_json_writes(wide, visit, shown):
     page = visit("deep")
     assert page.locator("#data[data-packed]").count() == 1
     assert json.loads(downloaded(page, "json")) == shown["deep"].to_dict()
-
-
-def test_a_column_of_200_can_be_hit_and_walked(visit):
-    page = visit("deep", fragment="#block-150")
-    assert "layer" in page.locator("details.block.chosen summary").inner_text()
-    page.locator("figure.side-a a.column[data-column='120']").click()
-    assert page.locator("details.block.chosen").get_attribute("id") == "block-120"
 
 
 @pytest.mark.parametrize("name", ["survey", "pair", "course"])
@@ -258,13 +195,12 @@ def test_dark_and_light_differ_and_paper_is_white(wide):
     page.locator(".toolbar .theme").click()
 
 
-def test_without_scripts_blocks_are_there_to_open(visit):
+def test_without_scripts_nothing_is_lost_except_downloads(visit):
     page = visit("survey", java_script_enabled=False)
-    assert page.locator("details.block").count() == 4
-    assert page.locator("details.block:visible").count() == 4
+    assert page.locator("#depth tbody tr:visible").count() == 4
     assert not page.locator("[data-save]").first.is_visible()
-    page.locator("details.block summary").nth(1).click()
-    assert page.locator("details.block").nth(1).locator("svg.chart").is_visible()
+    page.locator("#numbers details summary").first.click()
+    assert page.locator("#numbers details table").first.is_visible()
 
 
 def test_a_training_is_drawn_and_downloaded(visit, shown):

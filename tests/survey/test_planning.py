@@ -1,6 +1,7 @@
 """Efforts, interrupts and failures: a report always comes, the model as found."""
 
 import inspect
+import io
 import math
 import re
 import time
@@ -21,9 +22,8 @@ from theodolite.core import (
 from theodolite.instruments import extreme_eigenvalues, opened
 from theodolite.survey import Measured, survey
 from theodolite.survey.measures.contract import OutOfTimeError, deadline
-from theodolite.survey.planning.catalogue import MEASURES
 from theodolite.survey.planning.effort import gradients_of, seconds_of
-from theodolite.survey.planning.telling import Progress
+from theodolite.survey.planning.running import MEASURES, Progress
 
 LOSS = nn.CrossEntropyLoss()
 CHEAP = ("map", "signal", "units", "norms")
@@ -89,13 +89,13 @@ class Interrupted(nn.Module):
 
 
 def test_an_interrupt_reports_what_is_done():
-    model = Interrupted(normed(), 9, KeyboardInterrupt())
+    model = Interrupted(normed(), 2, KeyboardInterrupt())
     before = state_of(model)
     measures = [each.name for each in MEASURES if each.name != "checks"]
     given = {"effort": "thorough", "measures": measures, "progress": False}
     result = survey(model, data(), loss=LOSS, **given)
     assert_as_found(model, before)
-    assert model.left == 9
+    assert model.left == 2
     statuses = {m.measure: m.status for m in result.measured}
     assert statuses["map"] == statuses["signal"] == "done"
     assert statuses["density"] == "interrupted"
@@ -116,7 +116,7 @@ def test_an_interrupt_before_the_first_measure_gives_a_survey_of_nothing(loss):
 
 
 def test_what_a_model_raises_is_a_failure_of_one_measure_in_a_sentence():
-    model = Interrupted(normed(), 9, RuntimeError("no such thing\nmore"))
+    model = Interrupted(normed(), 1, RuntimeError("no such thing\nmore"))
     before = state_of(model)
     result = survey(model, data(), loss=LOSS, effort="thorough", progress=False)
     assert_as_found(model, before)
@@ -341,13 +341,20 @@ def test_progress_is_silent_where_there_is_no_terminal(capfd):
     assert not err
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_time_that_is_told_counts_the_checks(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    survey(functional(), data(), loss=LOSS, measures=["checks", "curvature"])
+    # One for all, 60 of the checks, and 34 % of 400.
+    assert ": 197 gradients of " in stream.getvalue()
+
+
 def test_progress_says_what_runs_and_what_is_next():
-    import io
-
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
     stream = Terminal()
     line = Progress(wanted=True, stream=stream)
     with line.open():

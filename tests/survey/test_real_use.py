@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from tests.survey import others
-from theodolite.survey import dress, subject_of, survey
+from theodolite.survey import make_subject, subject_of, survey
 
 QUICK = {"measures": ("map", "signal"), "progress": False}
 
@@ -64,20 +64,20 @@ def both(model, batch):
 def by_name():
     torch.manual_seed(1)
     batch = {"image": torch.randn(6, 6), "text": torch.randint(9, (6, 3))}
-    return dress(others.Named(), batch, both)
+    return make_subject(others.Named(), batch, both)
 
 
 def compiled():
-    return dress(torch.compile(others.Several(), backend="eager"), batch_size=6)
+    return make_subject(torch.compile(others.Several(), backend="eager"), batch_size=6)
 
 
 MADE = {
     "by name, two losses": by_name,
-    "several outputs": lambda: dress(others.Several(), batch_size=6),
+    "several outputs": lambda: make_subject(others.Several(), batch_size=6),
     "compiled": compiled,
-    "autograd by hand": lambda: dress(others.ByHand(), batch_size=6),
-    "its own loss": lambda: dress(others.OwnLoss(), batch_size=6),
-    "tokens": lambda: dress(others.Tokens(), batch_size=6),
+    "autograd by hand": lambda: make_subject(others.ByHand(), batch_size=6),
+    "its own loss": lambda: make_subject(others.OwnLoss(), batch_size=6),
+    "tokens": lambda: make_subject(others.Tokens(), batch_size=6),
 }
 
 
@@ -149,7 +149,7 @@ def test_an_interrupt_gives_what_is_done_and_leaves_the_model_as_found(
     after, monkeypatch
 ):
     model = Interrupted()
-    subject = dress(model, batch_size=8, n_batches=2)
+    subject = make_subject(model, batch_size=8, n_batches=2)
     before = others.state(model)
     monkeypatch.setitem(PASSES, "made", 0)
     monkeypatch.setitem(PASSES, "pressed", after)

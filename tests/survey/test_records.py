@@ -99,32 +99,138 @@ def test_rows_are_found_by_labels():
 
 PRINTED = """\
 ResidualNetwork: 19,994 parameters in 4 blocks, norms in batch mode on MADE-UP inputs
-✗ The learning rate is above what this landscape bears (rate_over_stable 2.5 ± 0.2 > 1)
-✓ The signal keeps its size through the depth (forward_rms 1.8 < 10)
+✗ The learning rate is above what this landscape bears [rate-too-large]: \
+rate over stable rate
+  2.5 ± 0.2, above 1
+✓ The signal keeps its size through the depth [signal-kept]: \
+forward signal 1.8, below 10
+→ Lower the rate to 0.3 (tried: it helped)
   loss               2.41 ± 0.05
-  forward rms        1 → 0.6 over 4 (0.6 to 1.8)
-  backward rms       0.002 → 0.004 over 4 (0.001 to 0.004)
+  stable rate        gradient descent 0.4 ± 0.04; momentum 0.76 ± 0.076; \
+Adam 0.008 ± 0.0008;
+                     RMSprop 0.004 ± 0.0004
+  forward rms        1 → 0.6 over 4 blocks (0.6 to 1.8)
+  backward rms       0.002 → 0.004 over 4 blocks (0.001 to 0.004)
   branch/skip gain   0.8 to 1.1
-  dead units         0.02 to 0.02
+  dead units         2 %
   largest curvature  5 ± 0.05, smallest -0.3 ± 0.02
-  stable rate        gd 0.4 ± 0.04, momentum 0.76 ± 0.08, adam 0.008 ± 0.0008, \
-rmsprop 0.004 ± 0.00…
-  effective depth    0.9 ± 0.02
-→ Lower the rate to 0.3 (tried: helped yes)
-  UNSUPPORTED layers.1.pool: jacobian cannot differentiate it
+  effective depth    0.9 ± 0.02 branches
+  unsupported: layers.1.pool: jacobian cannot differentiate it
   not measured: rates (partial), tangent (skipped), classifier (refused)
   effort 400, 15 s, 120 passes, seed 0"""
 
 
-def test_a_terminal_shows_findings_before_numbers_in_25_lines():
+def test_a_terminal_shows_findings_before_numbers():
     assert str(by_hand()) == PRINTED
-    assert len(PRINTED.splitlines()) <= 25
-    assert max(map(len, PRINTED.splitlines())) == 100
+
+
+def crowded():
+    """Return a survey with more findings, advice and unsupported layers than fit."""
+    one = by_hand()
+    finding = replace(one.findings[0], title="A long title, " * 6 + "with a number")
+    return replace(
+        one,
+        title="a.very.long.name" * 9,
+        findings=tuple(replace(finding, rule=f"rule-{n}") for n in range(30)),
+        advice=one.advice * 12,
+        unsupported=tuple(f"part {n} of the network" for n in range(9)),
+        settings={"n_batches": 7},
+    )
+
+
+def test_a_crowded_survey_fits_a_screen_and_cuts_no_number():
+    lines = str(crowded()).splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 100
+    assert "2.5 ± 0.2, above 1" in str(crowded())
+    assert "more findings: .print(full=True)" in str(crowded())
+    assert "more pieces of advice: .print(full=True)" in str(crowded())
+    assert "part 0 of the network; and 8 more, see .unsupported" in str(crowded())
+    shown = sum(line.startswith("✗") for line in lines)
+    assert f"… and {30 - shown} more findings" in str(crowded())
+
+
+def test_everything_is_printed_in_full(capsys):
+    crowded().print(full=True)
+    told = capsys.readouterr().out
+    assert all(f"[rule-{n}]" in told for n in range(30))
+    assert all(f"part {n} of" in told for n in range(9))
+    for words in (
+        "group['lr'] = 0.3",
+        "Steps overshoot where it is steepest.",
+        "source: classical: a quadratic diverges above 2/λmax (proved)",
+        "tangent skipped: it takes 24 gradients or more: give effort=400",
+    ):
+        assert words in told
+    by_hand().print()
+    assert capsys.readouterr().out == f"{PRINTED}\n"
+
+
+def test_a_number_whose_error_bar_includes_zero_is_not_resolved():
+    rows = [
+        {"quantity": "effective_depth", "value": -6.3e-15, "error": 3e-6},
+        {"quantity": "largest_eigenvalue", "value": 84.0, "error": 49.0, "rank": 0},
+    ]
+    for row in rows:
+        row |= {"n_samples": 16, "of_samples": 128}
+    shown = str(with_rows("paths", rows))
+    assert "not resolved (0 ± 3e-06 branches) on 16 of 128 samples" in shown
+    assert "84 ± 49 on 16 of 128 samples" in shown
+
+
+def with_rows(measure, rows, **settings):
+    outcome = Measured(measure=measure, status="done", rows=Rows(rows))
+    return Survey(
+        title="net", n_parameters=1, blocks=(), measured=(outcome,), settings=settings
+    )
+
+
+TRIALS = [
+    {"quantity": "trial_loss", "value": loss, "error": 0.0, "rate": 0.5 * factor,
+     "factor": factor, "step": step}
+    for factor, after in ((1.0, 0.9), (0.1, 1.5), (10.0, math.inf))
+    for step, loss in ((0, 2.25), (10, after))
+]  # fmt: skip
+
+
+def test_trial_losses_and_the_rate_in_use_are_told_beside_the_stable_one():
+    shown = str(with_rows("checks", TRIALS, optimizer="SGD"))
+    assert (
+        "loss 2.25 → 1.5 (rate 0.05), 0.9 (rate 0.5, in use), inf (rate 5)\n" in shown
+    )
+    assert "in use" not in str(with_rows("checks", TRIALS))
+    rows = [
+        {"quantity": "stable_rate", "value": 0.2, "error": 0.01, "optimizer": "gd"},
+        {"quantity": "stable_rate", "value": 9.0, "error": 0.01, "optimizer": "adam"},
+        {"quantity": "rate_in_use", "value": 0.5, "error": 0.0, "optimizer": "gd"},
+        {"quantity": "rate_over_stable", "value": 2.5, "error": 0.1, "optimizer": "gd"},
+    ]
+    told = "gradient descent 0.2 ± 0.01 (in use 0.5, 2.5 times the stable one)"
+    assert f"stable rate  {told}\n" in str(with_rows("rates", rows))
+    full = with_rows("rates", rows).text(full=True)
+    assert f"stable rate: {told}; Adam 9 ± 0.01\n" in full
+
+
+def test_symptoms_are_told_under_their_cause():
+    cause, symptom = by_hand().findings
+    text = str(replace(by_hand(), findings=(replace(cause, symptoms=(symptom,)),)))
+    assert f"above 1\n    symptoms: {symptom.title}\n" in text
+    assert symptom.title not in str(replace(by_hand(), findings=(cause,)))
+
+
+@pytest.mark.parametrize("status", ["interrupted", "out of time"])
+def test_an_aborted_survey_says_so_first_and_names_what_did_not_run(status):
+    survey = by_hand()
+    late = tuple(replace(one, status=status) for one in survey.measured[-2:])
+    aborted = replace(survey, measured=(*survey.measured[:-2], *late), findings=())
+    lines = str(aborted).splitlines()
+    assert lines[1] == "! INCOMPLETE: it was aborted before tangent, classifier"
+    assert lines[2].startswith("✓ nothing wrong found so far; checked: map, signal")
+    assert repr(aborted).endswith("no finding, incomplete; print it>")
 
 
 def test_a_survey_is_short_in_a_list_and_says_what_was_checked():
-    assert repr(by_hand()).startswith("<Survey of ResidualNetwork: ")
-    assert len(repr(by_hand())) < 100
+    assert repr(by_hand()) == "<Survey of ResidualNetwork: 1 sick, 1 good; print it>"
     sound = replace(by_hand(), findings=())
     assert "\n✓ nothing wrong found; checked: map, signal, " in str(sound)
     assert "nothing wrong" not in str(by_hand())
@@ -150,10 +256,19 @@ def test_the_room_is_a_function_at_the_root_and_loads_no_torch():
         _ = theodolite.nothing
 
 
-@pytest.mark.parametrize("extra", [0, 1, 2])
-def test_a_screen_counts_the_unsupported_parts_that_it_leaves_out(extra):
-    shown = 2
-    survey = replace(by_hand(), unsupported=[f"part {n}" for n in range(shown + extra)])
-    text = str(survey)
-    assert text.count("UNSUPPORTED part") == shown
-    assert (f"… and {extra} more" in text) == (extra > 0)
+def test_the_package_has_the_signature_and_the_help_of_its_function():
+    code = (
+        "import inspect, pydoc, theodolite\n"
+        "assert {'survey', 'compare', 'watch'} <= set(dir(theodolite))\n"
+        "assert 'Survey' in dir(theodolite.survey)\n"
+        "told = pydoc.plain(pydoc.render_doc(theodolite.survey))\n"
+        "own = inspect.signature(theodolite.survey.survey)\n"
+        "assert inspect.signature(theodolite.survey) == own\n"
+        "print(told)"
+    )
+    run = [sys.executable, "-c", code]
+    told = subprocess.run(run, check=True, capture_output=True, text=True).stdout
+    assert "theodolite.survey - Say what is wrong with a network" in told
+    first = told.partition("PACKAGE CONTENTS")[0]
+    assert "effort: str | float = 'normal'" in first
+    assert "ignore: Names of rules whose findings are left out." in first

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from theodolite.survey import survey
-from theodolite.survey.measures.gauges import unit_counts
+from theodolite.survey.measures.tensor_statistics import unit_counts
 
 
 def rows(model, inputs, quantity, *, measures=("map", "signal", "units", "norms")):
@@ -55,19 +55,6 @@ def test_the_layer_before_an_activation_is_named():
     assert row["layer"] == "0"
 
 
-@pytest.mark.parametrize("passes", [0, 2])
-def test_running_statistics_are_read_as_they_were_found(passes):
-    model = nn.Sequential(nn.BatchNorm1d(4, momentum=1.0), nn.Linear(4, 3))
-    inputs = 5 + 2 * torch.randn(40, 4)
-    for _ in range(passes):
-        model(inputs)
-    (distance,) = rows(model, inputs, "running_mean_distance")
-    by_hand = (model[0].running_mean - inputs.mean(0)) / inputs.std(0, correction=0)
-    wanted = float(by_hand.square().mean().sqrt())
-    assert distance["value"] == pytest.approx(wanted, abs=1e-4)
-    assert model[0].num_batches_tracked == passes
-
-
 def test_blocks_that_keep_their_shape():
     model = nn.Sequential(
         nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 3)
@@ -104,40 +91,6 @@ def test_a_skip_beside_a_norm_makes_the_size_of_weights_matter(skip):
     )
     named = [row["module"] for row in result.find("decays_invariant")]
     assert named == ([] if skip else ["layer"])
-
-
-class Packed(nn.Module):
-    """A layer whose matrix is not called its weight, as those of attention are."""
-
-    def __init__(self):
-        super().__init__()
-        self.in_proj_weight = nn.Parameter(torch.randn(6, 4))
-        self.norm, self.head = nn.BatchNorm1d(6), nn.Linear(6, 3)
-
-    def forward(self, x):
-        x = nn.functional.linear(x, self.in_proj_weight)
-        return self.head(torch.relu(self.norm(x)))
-
-
-def test_weights_of_any_name_are_exempt_from_decay_by_the_advice():
-    model = Packed()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
-    given = {"loss": nn.CrossEntropyLoss(), "optimizer": optimizer, "progress": False}
-    given["measures"] = ("map", "signal", "optimizer")
-    batch = torch.randn(30, 4), torch.arange(30) % 3
-    result = survey(model, batch, **given)
-    (advice,) = [a for a in result.advice if a.rule == "decay-on-invariant-weights"]
-    exec(advice.code, {"model": model, "optimizer": optimizer})
-    decays = {
-        id(p): group["weight_decay"]
-        for group in optimizer.param_groups
-        for p in group["params"]
-    }
-    free = [name for name, p in model.named_parameters() if not decays[id(p)]]
-    assert free == ["in_proj_weight"]
-    assert "decay-on-invariant-weights" not in {
-        finding.rule for finding in survey(model, batch, **given).findings
-    }
 
 
 def small():

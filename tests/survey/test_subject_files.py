@@ -16,8 +16,8 @@ from torch import nn
 from tests.survey import others
 from theodolite.core import TheodoliteError
 from theodolite.survey import subject_of
-from theodolite.survey.subjects.weights import load_weights
-from theodolite.survey.subjects.zoo import inhabitant
+from theodolite.survey.subject.weights import load_weights
+from theodolite.survey.subject.zoo import inhabitant
 
 
 def test_a_file_is_run_when_trusted_alone(tmp_path):

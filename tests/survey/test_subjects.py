@@ -11,12 +11,12 @@ from torch import nn
 from tests.survey import others
 from theodolite.core import TheodoliteError
 from theodolite.instruments import HalfSquareLoss
-from theodolite.survey import ZOO, dress, optimizer_of, subject_of
-from theodolite.survey.subjects.first_layer import candidates
-from theodolite.survey.subjects.hugging_face import _without_code
-from theodolite.survey.subjects.specs import parse_spec
-from theodolite.survey.subjects.zoo import inhabitant
-from theodolite.survey.subjects.zoo_networks import ClassicResnet
+from theodolite.survey import ZOO, make_subject, optimizer_of, subject_of
+from theodolite.survey.subject.first_layer import candidates
+from theodolite.survey.subject.hugging_face import _without_code
+from theodolite.survey.subject.specs import parse_spec
+from theodolite.survey.subject.zoo import inhabitant
+from theodolite.survey.subject.zoo_networks import ClassicResnet
 
 
 def loss_of(subject, place=0):
@@ -66,7 +66,7 @@ FOUND = {
 def test_what_is_not_given_is_found_from_the_model(model):
     model.train()
     before = others.state(model)
-    subject = dress(model, batch_size=6, n_batches=2, seed=3)
+    subject = make_subject(model, batch_size=6, n_batches=2, seed=3)
     kind, loss = FOUND[model]
     assert subject.inputs == f"made up: {kind}, random labels, {loss}"
     assert not subject.labels_known
@@ -74,16 +74,18 @@ def test_what_is_not_given_is_found_from_the_model(model):
     assert len(subject.batches) == 2
     assert np.isfinite([loss_of(subject, 0), loss_of(subject, 1)]).all()
     assert loss_of(subject, 0) != loss_of(subject, 1)
-    again = dress(model, batch_size=6, n_batches=2, seed=3)
+    again = make_subject(model, batch_size=6, n_batches=2, seed=3)
     assert loss_of(again) == loss_of(subject)
-    assert loss_of(dress(model, batch_size=6, n_batches=2, seed=4)) != loss_of(subject)
+    assert loss_of(make_subject(model, batch_size=6, n_batches=2, seed=4)) != loss_of(
+        subject
+    )
     assert others.same(before, others.state(model))
 
 
 def test_a_declared_size_is_believed():
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     model.default_cfg = {"input_size": (3, 20, 24)}
-    assert dress(model, n_batches=1).batches[0][0].shape == (32, 3, 20, 24)
+    assert make_subject(model, n_batches=1).batches[0][0].shape == (32, 3, 20, 24)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_a_declared_size_is_believed():
 )
 def test_what_cannot_be_found_is_asked_for_in_a_sentence(model, words):
     with pytest.raises(TheodoliteError, match=words) as caught:
-        dress(model)
+        make_subject(model)
     assert "\n" not in str(caught.value)
 
 
@@ -110,11 +112,11 @@ def test_batches_by_name_and_several_losses_are_taken_as_they_are():
         scores = model(**batch)
         return scores.logsumexp(1).mean() + 0.1 * scores.square().mean()
 
-    subject = dress(model, batch, both)
+    subject = make_subject(model, batch, both)
     assert subject.inputs == "as given, loss as given"
     assert subject.loss is both
     # Without a loss, labels are made up for what the model puts out.
-    subject = dress(model, batch)
+    subject = make_subject(model, batch)
     assert subject.inputs == "inputs as given; labels made up, cross-entropy"
     assert subject.batches[0][0] is batch
     assert not subject.labels_known
@@ -124,24 +126,24 @@ def test_targets_choose_the_loss():
     model = nn.Linear(3, 4)
     x = torch.randn(5, 3)
     labels, numbers = torch.randint(4, (5,)), torch.randn(5, 4)
-    assert isinstance(dress(model, (x, labels)).loss, nn.CrossEntropyLoss)
-    assert isinstance(dress(model, [(x, numbers)] * 2).loss, nn.MSELoss)
+    assert isinstance(make_subject(model, (x, labels)).loss, nn.CrossEntropyLoss)
+    assert isinstance(make_subject(model, [(x, numbers)] * 2).loss, nn.MSELoss)
     # A square loss of classes wants rows of 0 and 1.
-    squared = dress(model, (x, labels), "half-square")
+    squared = make_subject(model, (x, labels), "half-square")
     assert isinstance(squared.loss, HalfSquareLoss)
     assert torch.equal(squared.batches[0][1].argmax(1), labels)
     assert squared.labels_known
     with pytest.raises(TheodoliteError, match="labels run up to 4 and the model has 4"):
-        dress(model, (x, torch.tensor([0, 1, 2, 3, 4])))
+        make_subject(model, (x, torch.tensor([0, 1, 2, 3, 4])))
     with pytest.raises(TheodoliteError, match="suggest no loss"):
-        dress(model, (x, torch.randn(5, 3)))
+        make_subject(model, (x, torch.randn(5, 3)))
     with pytest.raises(TheodoliteError, match="did you mean 'mse'"):
-        dress(model, (x, labels), "mes")
+        make_subject(model, (x, labels), "mes")
 
 
 def test_square_losses_want_a_number_an_output():
     for model in (others.Tokens(), nn.Conv2d(3, 5, 3), others.Several()):
-        subject = dress(model, loss="half-square", batch_size=4, n_batches=1)
+        subject = make_subject(model, loss="half-square", batch_size=4, n_batches=1)
         assert np.isfinite(loss_of(subject))
         outputs = subject.model(subject.batches[0][0])
         scores = outputs["logits"] if isinstance(outputs, dict) else outputs
@@ -151,9 +153,9 @@ def test_square_losses_want_a_number_an_output():
         assert torch.equal(targets.sum(axis), torch.ones_like(targets.sum(axis)))
     x, digits = torch.randn(6, 3), torch.arange(6)
     with pytest.raises(TheodoliteError, match="bce of one output wants 0 and 1"):
-        dress(nn.Linear(3, 1), (x, digits), "bce")
+        make_subject(nn.Linear(3, 1), (x, digits), "bce")
     with pytest.raises(TheodoliteError, match="do not go with outputs"):
-        dress(nn.Linear(3, 4), (x, torch.zeros(6, 3, dtype=torch.int64)), "mse")
+        make_subject(nn.Linear(3, 4), (x, torch.zeros(6, 3, dtype=torch.int64)), "mse")
 
 
 @pytest.mark.parametrize("seed", [-1, 2**70, 0.5, True])
@@ -161,7 +163,7 @@ def test_a_seed_that_cannot_be_drawn_from_is_one_sentence(seed):
     with pytest.raises(TheodoliteError, match="seed is"):
         subject_of("mlp", seed=seed)
     with pytest.raises(TheodoliteError, match="seed is"):
-        dress(nn.Linear(2, 2), seed=seed)
+        make_subject(nn.Linear(2, 2), seed=seed)
 
 
 def test_the_zoo_has_the_networks_that_it_names():
@@ -265,7 +267,7 @@ def test_models_of_transformers_come_from_a_config(kind, config):
     inputs, labels = subject.batches[0]
     assert list(inputs) == [subject.model.main_input_name]
     # The same batch by keyword arguments, as a loader of theirs would give it.
-    given = dress(subject.model, {**inputs, "labels": labels})
+    given = make_subject(subject.model, {**inputs, "labels": labels})
     assert given.inputs == "as given, the model's own loss"
     assert loss_of(given) == loss_of(subject)
 

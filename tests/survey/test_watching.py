@@ -1,18 +1,19 @@
 """A plain loop, watched."""
 
+import copy
 import io
 import json
 
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from theodolite.core import ConfigError, Rows, UnknownNameError
 from theodolite.instruments import extreme_eigenvalues
-from theodolite.paths import path_ensemble
-from theodolite.survey import watch
+from theodolite.survey import survey, watch
 from theodolite.survey.watching.course import Course
-from theodolite.survey.watching.telling import Telling, lines_of, sparkline
+from theodolite.survey.watching.live_table import LiveTable, lines_of, sparkline
 from theodolite.training import ProbeWarning
 
 
@@ -31,6 +32,12 @@ def network():
     return nn.Sequential(*layers).double()
 
 
+def plain(*last):
+    torch.manual_seed(3)
+    layers = [nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(32, 3), *last).double()
+
+
 def data():
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(20, 4, generator=generator, dtype=torch.float64)
@@ -40,11 +47,13 @@ def data():
 class Run:
     """A loop as users write it; the model is kept as it was before each update."""
 
-    def __init__(self, steps=5, watching=True, criterion=None, model=None, **settings):
+    def __init__(self, steps=5, watching=True, model=None, **settings):
         self.model = model or network()
-        self.optim = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
-        self.criterion = criterion or nn.CrossEntropyLoss()
-        self.before, self.grads, self.losses = [], [], []
+        self.loss = settings.pop("by", F.cross_entropy)
+        self.spoil = settings.pop("spoil", {})
+        rate = {"lr": 0.1, "momentum": 0.9, **settings.pop("rate", {})}
+        self.optim = torch.optim.SGD(self.model.parameters(), **rate)
+        self.before, self.losses = [], []
         torch.manual_seed(5)
         if not watching:
             self.loop(steps)
@@ -54,34 +63,28 @@ class Run:
 
     def loop(self, steps):
         x, y = data()
-        for _ in range(steps):
+        for step in range(steps):
             self.optim.zero_grad()
-            loss = self.criterion(self.model(x), y)
+            loss = self.loss(self.model(x), y)
             loss.backward()
             self.losses.append(loss.item())
-            self.keep()
+            self.before.append(copy.deepcopy(self.model.state_dict()))
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
             self.optim.step()
+            if step in self.spoil:
+                self.spoil[step](self.model)
             with torch.no_grad():
                 self.model(x)  # somebody's validation
-        self.keep()
+        self.before.append(copy.deepcopy(self.model.state_dict()))
 
-    def keep(self):
-        state = {k: v.clone() for k, v in self.model.state_dict().items()}
-        self.before.append(state)
-        self.grads.append([p.grad.clone() for p in self.model.parameters()])
-
-
-def at_step(run, step):
-    model = network()
-    model.load_state_dict(run.before[step])
-    return model.eval()
+    def alerts(self):
+        return [(alert.step, alert.finding.rule) for alert in self.w.alerts]
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    loss = nn.CrossEntropyLoss()
     page = tmp_path_factory.mktemp("watched") / "page.html"
-    made = Run(criterion=loss, loss=loss, every=2, html=page)
+    made = Run(every=2, html=page)
     made.page = page
     return made
 
@@ -91,160 +94,161 @@ def values(run, quantity):
     return dict(zip(rows.column("step"), rows.values(), strict=True))
 
 
-def test_numbers_of_a_part_of_the_samples_say_so(run):
-    assert "on 4 of 20 samples" in run.page.read_text()
-    lines = str(run.w.course()).splitlines()
-    (depth,) = (line for line in lines if "effective_depth" in line)
-    assert depth.endswith("on 4 of 20 samples")
-    assert "effective_depth on 4 of 20 samples" in lines_of(run.w.rows())
-    loss, (x, y) = nn.CrossEntropyLoss(), data()
-    split = [(x[:8], y[:8]), (x[8:], y[8:])]
-    other = Run(1, criterion=loss, loss=loss, batches=split, quantities=("loss",))
-    (row,) = other.w.rows().where(step=0)
-    assert (row["n_samples"], row["of_samples"]) == (8, 20)
+COMPARED = ("forward_rms", "branch_gain", "gradient_norm", "loss")
 
 
-def test_a_rate_over_no_curvature_is_not_resolved():
-    model = nn.Linear(4, 3).double()
-    run = Run(1, model=model, criterion=Linear(), loss=Linear(), batches=data())
-    assert not run.w.rows().where(quantity="rate_over_stable")
-    assert "not resolved" in run.w.course().failures["rate_over_stable"]
-
-
-class Linear(nn.Module):
-    """A loss without curvature."""
-
-    def forward(self, scores, targets):
-        return scores.mean() + 0 * targets.sum()
-
-
-def test_numbers_are_those_of_the_instruments_at_each_step(run):
+def test_numbers_are_those_of_a_survey_at_each_step(run):
     assert run.w.course().failures == {}
-    x, y = data()
-    sharp = values(run, "sharpness")
-    assert list(sharp) == [0, 2, 4]
-    for step, row in sharp.items():
-        exact = extreme_eigenvalues(
-            at_step(run, step), (x, y), loss=nn.CrossEntropyLoss(), norm_mode="batch",
-            k=1, ends="largest", tol=1e-8,
-        ).eigenvalues[0]  # fmt: skip
-        assert row == pytest.approx(exact, rel=0.02)
-        ratio = values(run, "rate_over_stable")[step]
-        assert ratio == pytest.approx(0.1 * row / 3.8, rel=1e-12)
-        paths = path_ensemble(at_step(run, step), x[:4], norm_mode="batch")
-        depth = values(run, "effective_depth")[step]
-        assert depth == pytest.approx(paths.effective_depth[0], rel=1e-9)
-
-
-def test_gradients_weights_and_losses_are_those_of_the_loop(run):
+    assert list(values(run, "loss")) == [0, 2, 4]
     for step in (0, 2, 4):
-        gradient = torch.cat([g.flatten() for g in run.grads[step]]).norm()
-        assert values(run, "gradient_norm")[step] == pytest.approx(float(gradient))
-        assert values(run, "loss")[step] == pytest.approx(run.losses[step])
-        owned = [run.before[step][n] for n, _ in network().named_parameters()]
-        weights = torch.cat([w.flatten() for w in owned]).norm()
-        assert values(run, "weight_norm")[step] == pytest.approx(float(weights))
-    assert set(values(run, "rate").values()) == {0.1}
-
-
-def test_branch_gains_are_those_by_hand(run):
-    x, _ = data()
-    rows = run.w.rows().where(quantity="branch_gain", step=2)
-    assert rows.column("block") == ["1", "3"]
-    model = at_step(run, 2)
-    for block in (model[1], model[3]):
-        block.norm.train()
-    with torch.no_grad():
-        h = model[0](x)
-        for name, value in zip(("1", "3"), rows.values(), strict=True):
-            branch = model[int(name)](h) - h
-            by_hand = branch.square().mean().sqrt() / h.square().mean().sqrt()
-            assert value == pytest.approx(float(by_hand), rel=1e-10)
-            h = h + branch
+        model = network()
+        model.load_state_dict(run.before[step])
+        whole = survey(
+            model, data(), loss=nn.CrossEntropyLoss(), effort="quick", progress=False,
+            measures=("map", "signal", "units", "norms"),
+        )  # fmt: skip
+        ours = run.w.rows().where(step=step)
+        for row in whole.rows():
+            if row["quantity"] in COMPARED:
+                labels = {k: row[k] for k in ("quantity", "block") if k in row}
+                assert ours.value(**labels) == pytest.approx(row["value"], rel=1e-10)
+        exact = extreme_eigenvalues(
+            model.eval(), data(), loss=nn.CrossEntropyLoss(), norm_mode="batch", k=1,
+            ends="largest", tol=1e-8,
+        ).eigenvalues[0]  # fmt: skip
+        (top,) = ours.where(quantity="largest_eigenvalue")
+        assert abs(top["value"] - exact) <= top["error"] + 1e-9
+        assert top["error"] < 0.2 * exact
+        assert values(run, "training_loss")[step] == pytest.approx(run.losses[step])
 
 
 def test_the_training_is_the_same_bit_for_bit(run):
-    plain = Run(watching=False)
-    for one, other in zip(run.before, plain.before, strict=True):
+    other = Run(watching=False)
+    for one, same in zip(run.before, other.before, strict=True):
         for name, value in one.items():
-            assert torch.equal(value, other[name]), name
+            assert torch.equal(value, same[name]), name
     assert not run.optim._optimizer_step_pre_hooks
-    for module in (run.model, run.criterion):
-        assert not module._forward_pre_hooks
-        assert not module._forward_hooks
+    assert not run.model._forward_pre_hooks
+    assert not run.model._forward_hooks
     assert run.model.training
 
 
 def test_a_page_and_json_at_the_end(run, tmp_path):
-    shown = run.page.read_text()
-    assert "Sharpness" in shown
-    assert "edge of stability" in shown
+    assert "edge of stability" in run.page.read_text()
     run.w.course().to_json(tmp_path / "course.json")
     kept = json.loads((tmp_path / "course.json").read_text())
     assert kept == run.w.course().to_dict()
     assert kept["steps"] == 5
-    assert {"norm_mode", "seed", "seconds"} <= set(kept["rows"][0])
-    assert "sharpness" in str(run.w.course())
+    assert (
+        kept["settings"] | {"lr": 0.1, "momentum": 0.9, "optimizer": "SGD"}
+        == kept["settings"]
+    )
+    assert "gradient_norm" in str(run.w.course())
 
 
-def test_settings_are_those_of_the_first_group():
-    model = nn.Linear(2, 2)
-    groups = [{"params": [model.weight], "lr": 0.5}, {"params": [model.bias]}]
-    with watch(model, torch.optim.SGD(groups, lr=0.1), live=False) as watched:
-        pass
-    settings = watched.course().settings
-    assert (settings["optimizer"], settings["lr"]) == ("SGD", 0.5)
+def shut(model):
+    model[0].bias.data.fill_(-1e3)
 
 
-def test_without_a_loss_the_rest_is_measured_in_silence():
-    course = Run(steps=1, every=1).w.course()
-    assert set(course.rows().levels("quantity")) == {
-        "branch_gain", "effective_depth", "gradient_norm", "rate", "weight_norm",
-    }  # fmt: skip
-    assert set(course.failures) == {"loss", "sharpness"}
-    assert "pass loss=" in course.failures["sharpness"]
-    # Gradients of the last update are old when the loop is over.
-    assert course.rows().where(quantity="gradient_norm").column("step") == [0]
+def spoil(model):
+    model[2].weight.data[0, 0] = float("nan")
 
 
-def test_what_was_asked_for_and_cannot_be_had_is_reported_once():
-    with pytest.warns(ProbeWarning, match="no loss is known: pass loss=") as caught:
-        run = Run(steps=3, every=1, quantities=("sharpness", "weight_norm"))
-    assert len(caught) == 1
-    assert len(values(run, "weight_norm")) == 4
-    assert "no loss is known" in run.w.course().failures["sharpness"]
+def merge(model):
+    model[2].weight.data.mul_(1e-6)
+
+
+def blow_up(model):
+    for parameter in model.parameters():
+        parameter.data.mul_(30)
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ({"spoil": {6: shut}}, (10, "dead-units")),
+        ({"spoil": {6: spoil}}, (7, "not-finite-in-training")),
+        ({"spoil": {9: merge}}, (10, "signals-collapse")),
+        ({"spoil": {17: blow_up}}, (20, "gradient-jumps")),
+        ({"rate": {"lr": 0.0, "momentum": 0}}, (5, "nothing-moves")),
+        ({"by": F.nll_loss, "last": nn.Softmax(1)}, (0, "loss-below-zero")),
+        ({"by": lambda out, y: (out * 0).sum()}, (0, "every-gradient-zero")),
+        ({"rate": {"lr": 300.0, "momentum": 0}}, (5, "rate-too-large")),
+    ],
+)
+def test_an_alert_comes_at_the_step_where_it_happens(settings, wanted, caplog):
+    settings = dict(settings)
+    last = [settings.pop("last")] if "last" in settings else []
+    heard = []
+    run = Run(22, model=plain(*last), every=5, on_alert=heard.append, **settings)
+    assert wanted in run.alerts()
+    assert tuple(heard) == run.w.alerts == run.w.course().alerts
+    rules = [rule for _, rule in run.alerts()]
+    assert len(set(rules)) == len(rules)  # once while it lasts
+    assert str(run.w.alerts[0]) in caplog.messages
+    assert f"ALERT step {wanted[0]}: " in str(run.w.course())
+
+
+def test_ignored_rules_raise_no_alert():
+    ignored = ("loss-below-zero", "loss-grows")
+    run = Run(7, model=plain(nn.Softmax(1)), by=F.nll_loss, every=3, ignore=ignored)
+    assert not run.alerts()
+
+
+@pytest.mark.parametrize("make", [network, plain])
+def test_a_sound_training_raises_no_alert(make):
+    assert not Run(30, model=make(), every=5).alerts()
+
+
+def test_what_a_network_starts_with_is_alerted_only_if_it_does_not_learn():
+    def half_shut():
+        model = plain()
+        model[0].bias.data[:20] = -1e3
+        return model
+
+    learning = Run(40, model=half_shut(), every=10)
+    assert learning.losses[-1] < 0.8 * learning.losses[0]
+    assert not learning.alerts()
+    still = Run(30, model=half_shut(), every=10, rate={"lr": 1e-9})
+    assert still.alerts() == [(20, "dead-units")]
+
+
+def test_a_loss_with_parts_that_were_not_seen_is_said_not_to_be():
+    before = plain()(data()[0])
+    run = Run(
+        1, model=plain(), by=lambda out, y: (out - before.detach() + before).sum()
+    )
+    assert "pass batches= and loss=" in run.w.course().failures["survey"]
 
 
 def test_given_batches_are_measured_at_every_step():
     x, y = data()
     run = Run(
-        steps=2, every=1, loss=nn.functional.cross_entropy, batches=(x[:10], y[:10]),
-        quantities=("loss", "dead_share", "forward_rms"),
+        steps=2, every=1, loss=F.cross_entropy, batches=(x[:10], y[:10]),
+        measures=("signal",),
     )  # fmt: skip
     losses = values(run, "loss")
     assert list(losses) == [0, 1, 2]
-    assert run.w.course().failures == {}
-    model = at_step(run, 2).train()
+    model = network()
+    model.load_state_dict(run.before[2])
     model[2].eval()  # no dropout, and the statistics of the batch
     with torch.no_grad():
-        wanted = nn.functional.cross_entropy(model(x[:10]), y[:10])
+        wanted = F.cross_entropy(model(x[:10]), y[:10])
     assert losses[2] == pytest.approx(float(wanted), rel=1e-12)
-    dead = run.w.rows().where(quantity="dead_share", step=0)
-    assert len(dead) == 2
 
 
 def test_a_page_that_cannot_be_written_ends_no_training(tmp_path):
     (tmp_path / "file").write_text("")
     page = tmp_path / "file" / "page.html"
     with pytest.warns(ProbeWarning, match="pass another destination"):
-        run = Run(steps=1, every=1, quantities=("weight_norm",), html=page)
-    assert len(values(run, "weight_norm")) == 2
+        run = Run(steps=1, every=1, measures=("signal",), html=page)
+    assert len(values(run, "loss")) == 2
 
 
 def test_an_error_of_the_loop_comes_through_and_hooks_go():
     model = network()
     optim = torch.optim.SGD(model.parameters(), lr=0.1)
-    w = watch(model, optim, every=1, quantities=("weight_norm",), live=False)
+    w = watch(model, optim, every=1, measures=("signal",), live=False)
 
     def loop():
         with w:
@@ -254,44 +258,17 @@ def test_an_error_of_the_loop_comes_through_and_hooks_go():
 
     with pytest.raises(ZeroDivisionError):
         loop()
-    assert w.rows().column("step") == [0]
+    assert w.rows().where(quantity="loss").column("step") == [0]
     assert not model._forward_pre_hooks
     assert not optim._optimizer_step_pre_hooks
 
 
-class Named(nn.Module):
-    """A model of two inputs that returns its loss, as transformers do."""
-
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.stem, self.block = nn.Linear(4, 6).double(), Block(6).double()
-
-    def forward(self, x, labels=None, *, scale=1.0):
-        out = self.block(self.stem(x)) * scale
-        return {"logits": out, "loss": (out.sum(1) - labels).square().mean()}
-
-
-def test_a_model_with_named_inputs_and_a_loss_of_its_own():
-    model = Named()
-    optim = torch.optim.Adam(model.parameters(), lr=0.01)
-    x, y = data()
-    with watch(model, optim, every=1, live=False) as w:
-        for _ in range(2):
-            optim.zero_grad()
-            model(x, y.double(), scale=0.5)["loss"].backward()
-            optim.step()
-    assert {"loss", "branch_gain"} <= set(w.rows().levels("quantity"))
-    assert len(w.rows().where(quantity="loss")) == 2
-
-
 def test_a_compiled_model_is_measured_by_its_own():
-    run = Run(
-        steps=2, every=2, model=torch.compile(network(), backend="eager"),
-        quantities=("branch_gain",),
-    )  # fmt: skip
+    compiled = torch.compile(network(), backend="eager")
+    run = Run(steps=2, every=2, model=compiled, measures=("map",))
     assert run.w.course().title == "Sequential"
-    assert run.w.rows().column("block") == ["1", "3", "1", "3"]
+    gains = run.w.rows().where(quantity="branch_gain")
+    assert gains.column("block") == ["1", "3", "1", "3"]
 
 
 class Terminal(io.StringIO):
@@ -303,19 +280,19 @@ class Terminal(io.StringIO):
 def test_a_terminal_is_drawn_on_and_a_file_is_not(kind, drawn, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     stream, ended = kind(), []
-    telling = Telling(live=True, end=lambda: ended.append(1), stream=stream)
-    telling.start({})
+    table = LiveTable(live=True, end=lambda: ended.append(1), stream=stream)
+    table.start({})
     for step in range(3):
-        row = {"quantity": "loss/loss", "value": 3.0 - step, "error": 0.5, "step": step}
-        telling.log([row], step)
-    telling.finish()
+        row = {"quantity": "s/loss", "value": 3.0 - step, "error": 0.5, "step": step}
+        table.log([row], step)
+    table.finish()
     assert ended == [1]
     told = stream.getvalue()
     assert ("step 2" in told) == drawn
     assert (sparkline([3.0, 2.0, 1.0]) in told) == drawn
     assert ("1 ± 0.5" in told) == drawn
     assert bool(told) == drawn
-    assert [row["quantity"] for row in telling.rows] == ["loss"] * 3
+    assert [row["quantity"] for row in table.rows] == ["loss"] * 3
 
 
 class Gone(Terminal):
@@ -325,14 +302,12 @@ class Gone(Terminal):
 
 def test_a_terminal_that_goes_away_costs_no_rows(monkeypatch, caplog):
     monkeypatch.setenv("TERM", "xterm")
-    ended = []
-    telling = Telling(live=True, end=lambda: ended.append(1), stream=Gone())
-    telling.start({})
+    table = LiveTable(live=True, end=lambda: None, stream=Gone())
+    table.start({})
     for step in range(2):
-        telling.log([{"quantity": "q/q", "value": 1.0, "step": step}], step)
-    telling.finish()
-    assert len(telling.rows) == 2
-    assert ended == [1]
+        table.log([{"quantity": "q/q", "value": 1.0, "step": step}], step)
+    table.finish()
+    assert len(table.rows) == 2
     assert [record.getMessage() for record in caplog.records] == [
         "the terminal cannot be drawn on (the terminal is gone): watching goes on "
         "unseen; pass live=False"
@@ -340,46 +315,44 @@ def test_a_terminal_that_goes_away_costs_no_rows(monkeypatch, caplog):
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "error", "says"),
     [
-        ({"every": 0}, "every is 0"),
-        ({"every": True}, "every is True"),
-        ({"optimizer": 3}, "optimizer is 3"),
-        ({"quantities": ()}, "name at least one"),
-        ({"quantities": ("loss", "loss")}, "each once"),
+        ({"every": 0}, ConfigError, "every is 0"),
+        ({"every": True}, ConfigError, "every is True"),
+        ({"optimizer": 3}, ConfigError, "optimizer is 3"),
+        ({"measures": ("signl",)}, UnknownNameError, "did you mean 'signal'"),
+        ({"ignore": ("dead-unit",)}, UnknownNameError, "did you mean 'dead-units'"),
     ],
 )
-def test_misuse_is_refused_before_the_training(change, says):
+def test_misuse_is_refused_before_the_training(change, error, says):
     model = network()
     settings = {"optimizer": torch.optim.SGD(model.parameters(), lr=0.1), **change}
-    with pytest.raises(ConfigError, match=says):
+    with pytest.raises(error, match=says):
         watch(model, **settings)
-
-
-def test_an_unknown_quantity_is_named_with_its_nearest():
-    model = network()
-    optim = torch.optim.SGD(model.parameters(), lr=0.1)
-    with pytest.raises(UnknownNameError, match="did you mean 'sharpness'"):
-        watch(model, optim, quantities=("sharpnes",))
 
 
 def test_a_course_prints_its_ends_within_a_terminal():
     rows = [
-        {"quantity": quantity, "step": step, "value": value + step, **label}
+        {"quantity": quantity, "step": step, "value": value and value + step, **label}
         for step in (0, 7)
         for quantity, value, label in (
-            ("gain", 2.0, {"block": "a"}),
-            ("gain", 0.5, {"block": "b"}),
+            ("branch_gain", 2.0, {"block": "a", "n_samples": 4, "of_samples": 20}),
+            ("branch_gain", 0.5, {"block": "b", "n_samples": 4, "of_samples": 20}),
             ("loss", 1 / 3, {}),
+            ("gradient_norm", None, {"nonfinite": "nan"}),
+            ("trace", 1.0, {}),
         )
     ]
     course = Course(
         title="Net", every=7, steps=8, measured=Rows(rows),
-        failures={"tangent": "x" * 99, "y": "z" * 82},
+        failures={"curvature": "x" * 99, "y": "z" * 82},
     )  # fmt: skip
     assert str(course).split("\n")[1:] == [
-        "  gain (largest of 2)  2 → 9",
         "  loss  0.3333 → 7.333",
-        f"  NOT MEASURED tangent: {'x' * 75}…",
+        "  gradient_norm  not finite → not finite",
+        "  branch_gain (largest of 2)  2 → 9 on 4 of 20 samples",
+        "  1 more quantities: see .rows() and .to_html()",
+        f"  NOT MEASURED curvature: {'x' * 73}…",
         f"  NOT MEASURED y: {'z' * 82}",
     ]
+    assert "branch_gain (largest of 2) on 4 of 20 samples" in lines_of(rows)

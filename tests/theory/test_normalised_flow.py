@@ -113,7 +113,9 @@ def test_a_kink_is_found_where_both_sides_push_towards_it():
     flow = NormalisedFlow(inputs=inputs, labels=[1.0, -1.0], decay=0.05)
     turn = -0.3
     start = [np.array([[np.cos(turn), np.sin(turn)]]), np.ones((1, 1))]
-    path = flow.integrate(0.01, start, [50.0])
+    with pytest.raises(ConfigError, match="slides along a kink of unit 0 from time"):
+        flow.integrate(0.01, start, [50.0])
+    path = flow.integrate(0.01, start, [50.0], until_kink=True)
     assert path.kink is not None
     assert (path.kink.sample, path.kink.unit) == (1, 0)
     z = flow.preactivations(path.weights)[0]

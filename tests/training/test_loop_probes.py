@@ -19,6 +19,7 @@ from tests.training.probe_cases import (
     weight_norm,
 )
 from theodolite.core import ConfigError
+from theodolite.instruments import Problem
 from theodolite.training.loop.loop import train
 from theodolite.training.optimizers.descent import Descent
 from theodolite.training.probes.probe import Probe, ProbeRunner, ProbeWarning, Snapshot
@@ -112,7 +113,7 @@ def test_a_warning_made_an_error_ends_no_training(caplog):
 )
 def test_what_a_probe_may_return(measured, quantities):
     runner = ProbeRunner([Probe("p", lambda at: measured)], {"seed": 5})
-    rows = runner.visit(Snapshot(step=0, loss=1.0, model=network))
+    rows = runner.visit(Snapshot(step=0, loss=1.0, problem=lambda: Problem(network())))
     assert not runner.retired
     assert [row["quantity"] for row in rows] == quantities
     assert {row["value"] for row in rows} == {2.0}
@@ -122,7 +123,7 @@ def test_what_a_probe_may_return(measured, quantities):
 def test_labels_of_the_run_win_over_those_of_a_reading():
     inner = train(network(), data(), optimizer=Descent(lr=0.1), steps=0, seed=9)
     runner = ProbeRunner([Probe("inner", lambda at: inner)], {"seed": 5})
-    rows = runner.visit(Snapshot(step=0, loss=1.0, model=network))
+    rows = runner.visit(Snapshot(step=0, loss=1.0, problem=lambda: Problem(network())))
     assert {row["seed"] for row in rows} == {5}
 
 

@@ -16,7 +16,6 @@ from theodolite.core import ConfigError
 from theodolite.theory import NormalisedFlow
 from theodolite.training import (
     LogisticNorm,
-    RampedNorm,
     SphereSGD,
     sphere_groups,
     train,
@@ -252,7 +251,7 @@ def test_the_plain_loop_takes_it():
         model,
         (x, y[:, None]),
         optimizer=lambda p: SphereSGD(
-            p, lr=0.5, rho=RampedNorm(start=1, end=4, steps=30)
+            p, lr=0.5, rho=lambda step: min(1 + step / 10, 4)
         ),
         steps=60,
     )

@@ -7,119 +7,28 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from theodolite import __version__
-
-from .options import RESULTS, AsJson, DataFolder, Out, Trust, use_data
-from .output import print_claims, print_json, print_summary
-from .run import raise_first, run
-from .streams import (
+from .options import RESULTS, AsJson, DataFolder, Out, app, use_data
+from .output import (
     abandon_output,
     flush_and_exit,
     open_streams,
     print_error,
+    print_json,
     print_text,
 )
+from .studies import list_studies, print_damage, raise_first, run, show
 from .survey import compare, survey
 
 if TYPE_CHECKING:
     from theodolite.data import Listing
     from theodolite.runs import Damage
 
-app = typer.Typer(
-    name="theodolite",
-    help="Survey the loss landscape of deep networks.",
-    add_completion=False,
-    # Plain help keeps `theodolite --help` well under a fifth of a second.
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
-
 app.command("survey")(survey)
 app.command("compare")(compare)
 
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        print_text(f"theodolite {__version__}")
-        raise typer.Exit
-
-
-@app.callback(invoke_without_command=True)
-def common(
-    context: typer.Context,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
-) -> None:
-    """Survey the loss landscape of deep networks."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
-        raise typer.Exit(2)
-
-
-@app.command("list")
-def list_studies(
-    paper: Annotated[
-        str | None, typer.Option(metavar="PAPER|FILE.py", help="Only this paper.")
-    ] = None,
-    statements: Annotated[
-        bool, typer.Option("--statements", help="Print what each claim says, too.")
-    ] = False,
-    trust: Trust = False,
-    out: Out = RESULTS,
-    as_json: AsJson = False,
-) -> None:
-    """List papers, studies and claims with their last verdict."""
-    from .studies import listed
-
-    lines, damages = listed(paper, trust=trust, out=out)
-    print_claims(lines, as_json, statements)
-    _print_damage(damages)
-
-
+app.command("list")(list_studies)
 app.command("run")(run)
-
-
-@app.command()
-def show(
-    study: Annotated[
-        str,
-        typer.Argument(
-            metavar="STUDY|FILE.py", help="A study, as `theodolite list` says."
-        ),
-    ],
-    out: Out = RESULTS,
-    redraw: Annotated[
-        bool, typer.Option("--redraw", help="Draw the figures again from saved rows.")
-    ] = False,
-    trust: Trust = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show a study's last numbers and where its figures are."""
-    from theodolite.studies import redraw as draw_again
-
-    from .studies import last_run
-
-    entry, (folder, summary), damages = last_run(
-        study, trust=trust, out=out, code=redraw
-    )
-    _print_damage(damages)
-    if redraw and entry is not None:
-        draw_again(entry, folder)
-    paths = [
-        str(folder.path / file) for figure in summary.figures for file in figure.files
-    ]
-    if as_json:
-        where = {"folder": str(folder.path), "figure_paths": paths}
-        print_json({**summary.to_dict(), **where})
-        return
-    print_summary(summary)
-    for path in paths:
-        print_text(f"figure {path}")
+app.command("show")(show)
 
 
 @app.command()
@@ -151,7 +60,7 @@ def report(
         print_json({"report" if errata is None else "errata": str(path)})
     else:
         print_text(f"wrote {path}")
-    _print_damage(damages)
+    print_damage(damages)
 
 
 @app.command()
@@ -214,16 +123,6 @@ def _print_datasets(listings: list["Listing"], wrong: list["Listing"]) -> None:
         print_text(f"{'':<14} {detail or listing.advice or 'any size'}")
 
 
-def _print_damage(damages: Sequence["Damage"]) -> None:
-    """Print which damaged files were skipped."""
-    if damages:
-        more = f" and {len(damages) - 1} more files" if len(damages) > 1 else ""
-        print_error(
-            f"{damages[0]}{more}: what is whole is shown, and {damages[0].advice} "
-            "heals the rest from the finished cells"
-        )
-
-
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; known problems are one sentence and a non-zero code.
 
@@ -241,6 +140,9 @@ def _run(arguments: list[str] | None) -> int:
     try:
         code = app(arguments, standalone_mode=False)
     except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # so Typer ends on | head
+            abandon_output()
+            return 141
         # No command of ours ends so; a success that was not reached is none.
         print_error(
             f"code that the command ran called sys.exit({ended.code!r}): remove the "

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the consent to run code of others."""
+"""The application, options that its commands share, and consent to run others' code."""
 
 import os
 import sys
@@ -6,6 +6,41 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from theodolite import __version__
+
+from .output import print_text
+
+app = typer.Typer(
+    name="theodolite",
+    help="Survey the loss landscape of deep networks.",
+    add_completion=False,
+    # Plain help keeps `theodolite --help` well under a fifth of a second.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print_text(f"theodolite {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def common(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Survey the loss landscape of deep networks."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
 def not_a_file(out: Path) -> Path:

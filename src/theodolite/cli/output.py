@@ -1,13 +1,22 @@
-"""How the command line prints claims and studies."""
+"""How the command line prints: text, errors, claims and studies.
+
+Streams may be closed, full or not Unicode. In all cases a command ends with its exit
+code, and after a failure with one sentence if a stream can still be written to.
+"""
 
 import json
+import os
+import sys
+import warnings
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from io import TextIOWrapper
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from .streams import print_text, speaks_unicode
+import typer
 
 if TYPE_CHECKING:
     from theodolite.core import (
@@ -17,9 +26,137 @@ if TYPE_CHECKING:
         SavedVerdict,
         Summary,
     )
+    from theodolite.runs import LiveProgress
 
-_COLOURS = {"HOLDS": "green", "FAILS": "red", "UNDECIDED": "yellow"}
+_COLOURS = {"HOLDS": "green", "FAILS": "red", "UNDECIDED": "yellow", "NOT RUN": "blue"}
 _INDENT = " " * 10
+
+
+def open_streams() -> None:
+    """Make the standard streams safe to write to, before any other file is opened.
+
+    A closed stream becomes the null device: otherwise the next opened file would get
+    its file descriptor, and receive the output. Characters that an encoding lacks are
+    written as escapes.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            with suppress(OSError):
+                os.open(os.devnull, os.O_RDWR)  # which takes the lowest free number
+    sys.stdout = sys.stdout or _null()
+    sys.stderr = sys.stderr or _null()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    warnings.formatwarning = _warning_line
+
+
+def escape_logs() -> None:
+    """Remove terminal escape sequences from the logs of libraries."""
+    import logging
+
+    class SafeRecord(logging.LogRecord):
+        def getMessage(self) -> str:
+            return _safe(super().getMessage())
+
+    logging.setLogRecordFactory(SafeRecord)
+
+
+def speaks_unicode() -> bool:
+    """Return whether standard output can encode every character."""
+    encoding = getattr(sys.stdout, "encoding", None) or ""
+    return encoding.lower().replace("-", "").replace("_", "").startswith("utf")
+
+
+def _coloured() -> bool:
+    """Return whether to print in colour; see https://no-color.org."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def progress_bars() -> AbstractContextManager["LiveProgress | None"]:
+    """Return a live display on a terminal that can draw one, and nothing elsewhere."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        return nullcontext()
+    from theodolite.runs import LiveProgress
+
+    return LiveProgress(sys.stderr)
+
+
+def print_text(text: str, *, mark: str = "", colour: str | None = None) -> None:
+    """Print to standard output; control characters are escaped.
+
+    Args:
+        text: Lines of any origin.
+        mark: Prefix of the text.
+        colour: Colour of the mark, if the terminal shows colours.
+    """
+    mark = _safe(mark)
+    if colour and _coloured():
+        word = mark.lstrip()
+        mark = mark.removesuffix(word) + typer.style(word, fg=colour)
+    typer.echo(mark + _safe(text))
+
+
+def print_error(sentence: str) -> None:
+    """Print one line to standard error."""
+    line = _line(sentence)
+    with suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
+
+
+def _line(sentence: str) -> str:
+    return _safe(" ".join(f"theodolite: {sentence}".split()))
+
+
+def _warning_line(message: Warning | str, category: type[Warning], *_: object) -> str:
+    """Return a warning of a library as it is printed."""
+    return _line(f"{category.__name__}: {message}") + "\n"
+
+
+def _safe(text: str) -> str:
+    if text.isprintable():
+        return text  # the most of them, which need nothing loaded
+    from theodolite.core import printable
+
+    return printable(text)
+
+
+def flush_and_exit(code: int) -> NoReturn:
+    """Flush the output and exit; print a sentence if the output cannot be written."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of the pipe has closed it
+        _abandon(sys.stdout)
+        code = 141
+    except (OSError, ValueError) as error:
+        _abandon(sys.stdout)
+        why = getattr(error, "strerror", None) or error
+        print_error(f"the output could not be written ({why}): write it elsewhere")
+        code = code or 1
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        _abandon(sys.stderr)
+    sys.exit(code)
+
+
+def abandon_output() -> None:
+    """Redirect standard output to the null device after it has failed."""
+    _abandon(sys.stdout)
+
+
+def _null() -> TextIOWrapper:
+    return open(os.devnull, "w", encoding="utf-8")
+
+
+def _abandon(stream: object) -> None:
+    """Redirect a stream to the null device, so that Python exits without an error."""
+    with suppress(OSError, ValueError, AttributeError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())  # pyright: ignore[reportAttributeAccessIssue]
+        os.close(null)
 
 
 @dataclass(frozen=True)
@@ -55,6 +192,11 @@ class Line:
             "deciding": one and _deciding(one.deciding),
             "needed": one and one.ruling.needed,
             "hangs_on_ours": one and one.hangs_on_ours,
+            "depends_on_reading": one and one.depends_on_reading,
+            "shortened": one.shortened if one else "",
+            "departures": list(one.departures) if one else [],
+            "grade": one.grade if one else "",
+            "died": one.ruling.died if one else "",
             "rests_on": one.rests_on if one else "",
             "alone": one and one.alone,
             "numbers": one.numbers if one else {},
@@ -94,7 +236,7 @@ def print_lines(lines: list[Line], *, statements: bool = False) -> None:
         if study != last:
             print_text(f"{study}{f' ({line.scale})' if line.scale else ''}")
             last = study
-        verdict = str(line.verdict.verdict) if line.verdict else "not run"
+        verdict = str(line.verdict.verdict) if line.verdict else "NOT RUN"
         kind = "" if line.claim.kind == "claim" else str(line.claim.kind)
         marks = "".join(f"  [{one}]" for one in _marks(line.verdict))
         print_text(
@@ -144,7 +286,9 @@ def _marks(verdict: "SavedVerdict | None") -> Iterator[str]:
     if verdict is None:
         return
     if verdict.kind == "erratum":
-        yield "confirmed" if verdict.confirmed else "not confirmed"
+        state = "confirmed" if verdict.confirmed else "not confirmed"
+        yield f"{verdict.grade or 'false'}, {state}"
+    yield from verdict.words
     if verdict.hangs_on_ours:
         yield "our margin"
     if verdict.rests_on == "committed":
@@ -162,6 +306,12 @@ def _grounds(verdict: "SavedVerdict") -> Iterator[str]:
         if ruling.corrected is not None:
             prefix = f"{ruling.corrected.outcome} as corrected: "
             yield f"{f'{whose}, ' if both else ''}{prefix}{ruling.corrected_because}"
+        if ruling.died:
+            yield f"{f'{whose}, ' if both else ''}{ruling.died}"
+    yield from (f"reading {line}" for line in verdict.ruling.judged.readings)
+    if verdict.shortened:
+        yield f"shortened: {verdict.shortened}"
+    yield from (f"departs from the paper: {one}" for one in verdict.departures)
     yield from _hanging(verdict)
     for name, number in verdict.numbers.items():
         yield f"{name}: {_number(number)}"

@@ -1,18 +1,233 @@
-"""Find the studies that the command line names."""
+"""The commands that list, run and show studies; heavy imports happen on use."""
 
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from .options import is_file_name, require_trust
-from .output import Line, lines_of
-from .streams import print_error
+import typer
+
+from .options import (
+    RESULTS,
+    AsJson,
+    DataFolder,
+    Out,
+    Trust,
+    is_file_name,
+    require_trust,
+    use_data,
+)
+from .output import (
+    Line,
+    lines_of,
+    print_claims,
+    print_error,
+    print_json,
+    print_summary,
+    print_text,
+    progress_bars,
+)
 
 if TYPE_CHECKING:
     from theodolite.core import Summary
     from theodolite.runs import Damage, RunFolder
-    from theodolite.studies import Entry
+    from theodolite.studies import Entry, Plan
+
+
+def list_studies(
+    paper: Annotated[
+        str | None, typer.Option(metavar="PAPER|FILE.py", help="Only this paper.")
+    ] = None,
+    statements: Annotated[
+        bool, typer.Option("--statements", help="Print what each claim says, too.")
+    ] = False,
+    trust: Trust = False,
+    out: Out = RESULTS,
+    as_json: AsJson = False,
+) -> None:
+    """List papers, studies and claims with their last verdict."""
+    lines, damages = listed(paper, trust=trust, out=out)
+    print_claims(lines, as_json, statements)
+    print_damage(damages)
+
+
+def run(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="STUDY|PAPER|FILE.py|all", help="What to run, one or more."
+        ),
+    ],
+    scale: Annotated[str, typer.Option(help="smoke, quick or paper.")] = "quick",
+    seeds: Annotated[
+        int | None, typer.Option(help="Networks per point; the preset's by default.")
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="Worker processes; one per core by default, 0 for none."),
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0 …")] = None,
+    executor: Annotated[
+        str, typer.Option(help="pool for this machine, ray for a cluster.")
+    ] = "pool",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Ray cluster, HOST:PORT or auto; one is started here by default."
+        ),
+    ] = None,
+    gpus: Annotated[
+        float | None, typer.Option(help="GPUs per cell on Ray, such as 0.25.")
+    ] = None,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(help="Also tell tensorboard:FOLDER, mlflow:URI or wandb:PROJECT."),
+    ] = None,
+    data: DataFolder = None,
+    trust: Trust = False,
+    out: Out = RESULTS,
+    as_json: AsJson = False,
+) -> None:
+    """Run studies to their verdicts; finished work is kept."""
+    from theodolite.runs import (
+        check_executor,
+        executor_for,
+        tracker_for,
+    )
+    from theodolite.studies import plan_study, prepare_worker
+
+    if gpus and device is None:
+        device = "cuda"
+    check_executor(executor, jobs=jobs, address=address, gpus=gpus)
+    use_data(data)
+    trackers = [tracker_for(text) for text in track or ()]
+    entries = named_studies(names, trust=trust)
+    # Whatever is missing for any study is said before the first of them starts.
+    plans = [
+        plan_study(
+            entry,
+            scale=scale,
+            n_seeds=seeds,
+            device=device,
+            elsewhere=address is not None,
+        )
+        for entry in entries
+    ]
+    workers = executor_for(
+        executor,
+        jobs=jobs,
+        address=address,
+        gpus=gpus,
+        device=device,
+        initialise=prepare_worker,
+    )
+    try:
+        with workers as pool, progress_bars() as progress:
+            how = {"pool": pool, "progress": progress, "trackers": trackers}
+            quiet = as_json or progress is not None
+            lines, problems = _run_studies(plans, out, how, quiet=quiet)
+    except KeyboardInterrupt:
+        print_error(f"stopped; {_kept(plans, out)}")
+        raise typer.Exit(130) from None
+    print_claims(lines, as_json)
+    raise_first(problems)
+
+
+def _run_studies(
+    plans: list["Plan"], out: Path, how: dict[str, Any], *, quiet: bool
+) -> tuple[list[Line], list[str]]:
+    """Run studies one after the other; a failure does not stop the others.
+
+    Unless ``quiet``, each prints one line when it is done.
+    """
+    from theodolite.core import Stopwatch, TheodoliteError, count_verdicts
+    from theodolite.studies import run_study
+
+    lines: list[Line] = []
+    problems: list[str] = []
+    for place, plan in enumerate(plans, 1):
+        watch = Stopwatch()
+        try:
+            summary = run_study(plan, root=out, **how).summary
+        except TheodoliteError as error:
+            problems.append(str(error))
+            continue
+        except SystemExit as ended:
+            problems.append(
+                f"{plan.entry.full_name} called sys.exit({ended.code!r}) and has no "
+                "verdicts: remove the call, and a rerun resumes from finished cells"
+            )
+            continue
+        lines += lines_of(summary)
+        if not quiet:
+            took = watch.read().wall_s
+            outcomes = count_verdicts(summary.claims).outcomes
+            name = f"[{place}/{len(plans)}] {plan.entry.full_name}"
+            print_error(f"{name}: done in {took:.1f} s ({outcomes})")
+    return lines, problems
+
+
+def _kept(plans: list["Plan"], out: Path) -> str:
+    counts = [plan.finished(out) for plan in plans]
+    kept, asked = sum(n for n, _ in counts), sum(n for _, n in counts)
+    return (
+        f"{kept} of {asked} cells are kept in {out}, and the same command goes on from "
+        "there"
+    )
+
+
+def raise_first(problems: list[str]) -> None:
+    """Raise the first problem, with the number of the others."""
+    if problems:
+        from theodolite.core import RunError
+
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise RunError(f"{problems[0]}{more}")
+
+
+def show(
+    study: Annotated[
+        str,
+        typer.Argument(
+            metavar="STUDY|FILE.py", help="A study, as `theodolite list` says."
+        ),
+    ],
+    out: Out = RESULTS,
+    redraw: Annotated[
+        bool, typer.Option("--redraw", help="Draw the figures again from saved rows.")
+    ] = False,
+    trust: Trust = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a study's last numbers and where its figures are."""
+    from theodolite.studies import redraw as draw_again
+
+    entry, (folder, summary), damages = last_run(
+        study, trust=trust, out=out, code=redraw
+    )
+    print_damage(damages)
+    if redraw and entry is not None:
+        draw_again(entry, folder)
+    paths = [
+        str(folder.path / file) for figure in summary.figures for file in figure.files
+    ]
+    if as_json:
+        where = {"folder": str(folder.path), "figure_paths": paths}
+        print_json({**summary.to_dict(), **where})
+        return
+    print_summary(summary)
+    for path in paths:
+        print_text(f"figure {path}")
+
+
+def print_damage(damages: Sequence["Damage"]) -> None:
+    """Print which damaged files were skipped."""
+    if damages:
+        more = f" and {len(damages) - 1} more files" if len(damages) > 1 else ""
+        print_error(
+            f"{damages[0]}{more}: what is whole is shown, and {damages[0].advice} "
+            "heals the rest from the finished cells"
+        )
 
 
 def named_studies(names: Iterable[str], *, trust: bool) -> list["Entry"]:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .options import Trust, require_trust
-from .output import print_json
-from .streams import escape_logs, print_error, print_text
+from .output import escape_logs, print_error, print_json, print_text
 
 if TYPE_CHECKING:
     from theodolite.survey import ApprovedSpec, Subject, Survey
@@ -55,7 +54,14 @@ Measures = Annotated[
     str | None, typer.Option(help="Only these measures, by commas; all by default.")
 ]
 Ignore = Annotated[
-    str | None, typer.Option(help="Leave out findings of these rules, by commas.")
+    list[str] | None,
+    typer.Option(
+        metavar="RULE",
+        help="Leave out findings of this rule; repeat it, or name several by commas.",
+    ),
+]
+Full = Annotated[
+    bool, typer.Option("--full", help="Print all that was found, not one screen.")
 ]
 FailOn = Annotated[
     str | None,
@@ -85,13 +91,15 @@ def survey(
     html: Html = None,
     to_json: JsonFile = None,
     tries: Annotated[
-        bool, typer.Option("--try", help="Try each piece of advice on a copy.")
-    ] = False,
+        bool,
+        typer.Option("--try/--no-try", help="Repair copies, and try advice on them."),
+    ] = True,
     optimizer: Optimizer = None,
     norm_mode: NormMode = "as_is",
     measures: Measures = None,
     ignore: Ignore = None,
     fail_on: FailOn = None,
+    full: Full = False,
     shape: Shape = None,
     batch_size: BatchSize = None,
     batches: NBatches = 4,
@@ -114,6 +122,7 @@ def survey(
         )
     _check_files(html, to_json)
     failing = _severities(fail_on)
+    ignored = _names(",".join(ignore), "ignore") if ignore else ()
     escape_logs()
     with _stopped_in_a_sentence():
         from theodolite.survey import subject_of
@@ -127,10 +136,10 @@ def survey(
         result = _surveyed(
             subject, optimizer, effort=effort, time_limit=time_limit,
             norm_mode=norm_mode, seed=seed,
-            measures=_names(measures), ignore=_names(ignore, "ignore") or (),
-            **({"tries": True} if tries else {}),
+            measures=_names(measures), ignore=ignored,
+            **({} if tries else {"tries": False}),
         )  # fmt: skip
-    _write_result(result, html, to_json)
+    _write_result(result, html, to_json, full=full)
     if _is_interrupted(result):
         print_error("stopped; what was measured until then is shown")
         raise typer.Exit(130)
@@ -331,11 +340,13 @@ def _why_not_writable(path: Path) -> str:
     return "its folder may not be written to"
 
 
-def _write_result(result: Any, html: Path | None, to_json: Path | None) -> None:
+def _write_result(
+    result: Any, html: Path | None, to_json: Path | None, *, full: bool = False
+) -> None:
     if str(to_json) == "-":
         print_json(result.to_dict())
     else:
-        print_text(str(result))
+        print_text(result.text(full=True) if full else str(result))
     if to_json is not None and str(to_json) != "-":
         result.to_json(to_json)
         print_error(f"wrote {to_json}")

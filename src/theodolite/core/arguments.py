@@ -1,8 +1,8 @@
 """Check arguments of public functions and constructors against their annotations.
 
 Every package hands out its public names by :func:`attach`. The first call of a function
-compiles its check with beartype, which then takes a microsecond or two. Modules of one
-package import one another directly, and what they call is not checked.
+compiles its check with beartype, which then takes a microsecond or two. Functions that
+this library itself imports are not checked; constructors are, whoever calls them.
 
 Annotations are read as callers mean them: scalars of NumPy and torch are numbers, lists
 do for tuples and arrays, a string is no sequence of strings, and True is no number.
@@ -34,19 +34,29 @@ _WORDS = {int: "a whole number", float: "a number", bool: "True or False"}
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Any, list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package with a stub.
 
-    A name of ``__init__.pyi`` is imported when it is first used. If it is a function
-    or a class, its calls are checked from then on.
+    A name of ``__init__.pyi`` is imported when it is first used. Users get a function
+    that checks its arguments, modules of this library the function itself. A class
+    checks the arguments of its constructor from then on.
     """
     load, names, public = lazy_loader.attach_stub(package, file)
+    checked: dict[str, Any] = {}
 
     def get(name: str) -> Any:
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        ours = caller.startswith("theodolite.")
+        if name in checked and not ours:
+            return checked[name]
         value = load(name)
         if not getattr(value, "__module__", "").startswith("theodolite."):
             return value
         if isinstance(value, types.FunctionType):
-            value = vars(sys.modules[package])[name] = _checked(value, package, value)
-            value.__module__ = package  # where pickle finds it
-        elif isinstance(value, type) and not issubclass(value, BaseException | Enum):
+            if name not in checked:
+                checked[name] = _checked(value, package, value)
+                checked[name].__module__ = package  # where pickle finds it
+            # Not kept in the package, so that the next caller is looked at, too.
+            vars(sys.modules[package]).pop(name, None)
+            return value if ours else checked[name]
+        if isinstance(value, type) and not issubclass(value, BaseException | Enum):
             _check_constructor(value, package)
         return value
 
@@ -58,7 +68,9 @@ def _check_constructor(owner: type, package: str) -> None:
     if getattr(owner, "_is_protocol", False):
         return
     home = next(one for one in owner.__mro__ if "__init__" in vars(one)).__module__
-    if home.startswith("theodolite.") and "__checked__" not in vars(make):
+    if not home.startswith("theodolite.") or "__checked__" in vars(make):
+        return
+    if len(inspect.signature(make).parameters) > 1:  # more than self
         type.__setattr__(owner, "__init__", _checked(make, package, owner))
 
 

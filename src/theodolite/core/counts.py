@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .summary import SavedVerdict
-from .verdicts.claims import Kind
+from .verdicts.claims import Grade, Kind
 from .verdicts.judgement import Outcome
 
 
@@ -16,12 +16,15 @@ class VerdictCounts:
     Attributes:
         claims: Number of the paper's own claims with each outcome.
         hanging: How many of these depend on a margin or choice that we made.
-        errata: Number of statements found wrong or incomplete.
+        errata: Number of statements found false or loose.
         confirmed: Of these, how many are refuted as printed and right as corrected.
         beyond: Number of our own statements with each outcome.
         committed: How many verdicts rest on committed runs.
         alone: Of these, how many the run's own rows judge "same", "open" or "other".
-        not_run: Claims of the paper without a verdict.
+        depends: How many of the paper's claims depend on the reading.
+        shortened: How many verdicts on these are of runs smaller than the paper's.
+        loose: Of the errata, how many are true with other constants or conditions.
+        read_otherwise: Errata that are wrong only as we read them; not among these.
     """
 
     claims: Mapping[Outcome, int]
@@ -31,12 +34,15 @@ class VerdictCounts:
     beyond: Mapping[Outcome, int]
     committed: int
     alone: Mapping[str, int]
-    not_run: int = 0
+    depends: int = 0
+    shortened: int = 0
+    loose: int = 0
+    read_otherwise: int = 0
 
     @property
     def total(self) -> int:
         """All claims of the paper."""
-        return sum(self.claims.values()) + self.not_run
+        return sum(self.claims.values())
 
     @property
     def outcomes(self) -> str:
@@ -44,11 +50,21 @@ class VerdictCounts:
         return _outcomes(self.claims)
 
     def __str__(self) -> str:
-        parts = [f"{_several(self.total, 'claim')}: {self.outcomes}"]
-        parts[0] += f", {self.not_run} not run" if self.not_run else ""
-        if self.hanging:
-            parts[0] += f" ({self.hanging} of them by a margin or choice of ours)"
+        decided = self.claims[Outcome.HOLDS] + self.claims[Outcome.FAILS]
+        parts = [
+            f"{_several(self.total, 'claim')}: {decided} decided ({self.outcomes})"
+        ]
+        beside = {
+            "dependent on the reading": self.depends,
+            "shortened": self.shortened,
+            "by a margin or choice of ours": self.hanging,
+        }
+        words = [f"{count} {word}" for word, count in beside.items() if count]
+        parts += [f"of them {', '.join(words)}"] if words else []
         parts.append(f"{self.confirmed} of {self.errata} errata confirmed")
+        parts[-1] += f" ({self.loose} of them loose)" if self.loose else ""
+        if self.read_otherwise:
+            parts.append(f"{self.read_otherwise} wrong only as we read them")
         if beyond := sum(self.beyond.values()):
             parts.append(f"{beyond} beyond the paper: {_outcomes(self.beyond)}")
         if self.committed:
@@ -69,21 +85,25 @@ def count_verdicts(
     """
     given = list(verdicts)
     claims = [one for one in given if one.kind is Kind.CLAIM]
-    errata = [one for one in given if one.kind is Kind.ERRATUM]
+    errata = [one for one in given if one.error_in_print]
     return VerdictCounts(
-        claims=_counted(claims),
+        claims=_counted(claims, not_run),
         hanging=sum(one.hangs_on_ours for one in claims),
         errata=len(errata),
         confirmed=sum(one.confirmed for one in errata),
         beyond=_counted(one for one in given if one.kind is Kind.BEYOND),
         committed=sum(one.rests_on == "committed" for one in given),
         alone=Counter(_beside(one) for one in given if one.alone is not None),
-        not_run=not_run,
+        depends=sum(one.depends_on_reading for one in claims),
+        shortened=sum(bool(one.shortened) for one in claims),
+        loose=sum(one.grade == Grade.LOOSE for one in errata),
+        read_otherwise=sum(one.grade == Grade.READING for one in given),
     )
 
 
-def _counted(verdicts: Iterable[SavedVerdict]) -> dict[Outcome, int]:
+def _counted(verdicts: Iterable[SavedVerdict], not_run: int = 0) -> dict[Outcome, int]:
     counts = Counter(one.verdict for one in verdicts)
+    counts[Outcome.NOT_RUN] += not_run
     return {outcome: counts[outcome] for outcome in Outcome}
 
 
@@ -95,8 +115,10 @@ def _beside(verdict: SavedVerdict) -> str:
 
 
 def _outcomes(counts: Mapping[Outcome, int]) -> str:
-    words = {"HOLDS": "hold", "FAILS": "fail", "UNDECIDED": "undecided"}
-    return ", ".join(f"{counts[o]} {words[o]}" for o in Outcome)
+    words = ("hold", "fail", "undecided", "not run")
+    told = zip(Outcome, words, strict=True)
+    always = (Outcome.HOLDS, Outcome.FAILS, Outcome.UNDECIDED)
+    return ", ".join(f"{counts[o]} {w}" for o, w in told if counts[o] or o in always)
 
 
 def _several(count: int, word: str) -> str:

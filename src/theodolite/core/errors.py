@@ -13,6 +13,8 @@ from difflib import get_close_matches
 _UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # Joiners, without which Persian and some emoji are spelt wrongly.
 _SAFE = "\n\t\u200c\u200d"
+# Of more known names than this, a message lists only the most similar.
+_MANY = 40
 
 
 def printable(text: str) -> str:
@@ -25,7 +27,7 @@ def printable(text: str) -> str:
         >>> printable("a\x1b[2Jb\u202ec — 学")
         'a\\u001b[2Jb\\u202ec — 学'
     """
-    if text.isascii() and text.replace("\n", "").isprintable():
+    if text.replace("\n", "").isprintable():
         return text
     return "".join(
         one
@@ -100,7 +102,8 @@ class ArgumentError(
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
     """Return the error for an unknown name, with the most similar known one.
 
-    A known name with the same beginning counts as the most similar.
+    A known name with the same beginning counts as the most similar. Of more than 40
+    names only the five most similar are listed.
 
     Example:
         >>> str(unknown_name("dataset", "mnits", ["digits", "mnist"]))
@@ -111,9 +114,11 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameEr
     begun = [one for one in names if text and one.startswith(text)]
     near = begun or get_close_matches(text, names, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return UnknownNameError(
-        f"unknown {kind} {name!r}: {hint}known: {', '.join(names) or 'none'}"
-    )
+    known = ", ".join(names) or "none"
+    if len(names) > _MANY:
+        similar = dict.fromkeys(begun + get_close_matches(text, names, n=5, cutoff=0.0))
+        known = f"{len(names)} names, most similar: {', '.join(list(similar)[:5])}"
+    return UnknownNameError(f"unknown {kind} {name!r}: {hint}known: {known}")
 
 
 def not_trusted(code: str) -> ConfigError:

@@ -55,10 +55,6 @@ def optional(name: str) -> Any:
         ) from error
 
 
-if TYPE_CHECKING:
-    import pandas
-    import polars
-
 Row = Mapping[str, Any]
 Cell = Mapping[str, Any]  # labels of an independent piece of a run
 
@@ -119,7 +115,8 @@ class Rows(Sequence[Row]):
         return (dict(row) for row in self._rows)
 
     def __add__(self, other: Iterable[Row]) -> "Rows":
-        return Rows._of((*self._rows, *Rows(other)._rows))
+        other = other if isinstance(other, Rows) else Rows(other)
+        return Rows._of((*self._rows, *other._rows))
 
     def __eq__(self, other: object) -> bool:
         """Compare as JSON lines: NaN equals NaN, 1 differs from 1.0."""

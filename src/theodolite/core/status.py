@@ -127,15 +127,15 @@ def norm_counts(layers: Mapping[str, Sequence[str]]) -> str:
 
 
 def norm_words(mode: str, layers: Mapping[str, Sequence[str]]) -> str:
-    """Return the mode of norms in words, under ``as_is`` with their counts.
+    """Return the mode of norms in words, under ``as_is`` their counts.
 
     Example:
         >>> norm_words("as_is", {"train": ("stem",), "eval": ("body",)})
-        'norms as_is (1 in train, 1 in eval)'
+        'norms: 1 in train, 1 in eval mode'
     """
     if mode != NormMode.AS_IS:
         return f"norms in {mode} mode"
-    return "norms as_is" + (f" ({norm_counts(layers)})" if layers else "")
+    return f"norms: {counts} mode" if (counts := norm_counts(layers)) else "no norms"
 
 
 # Names of the modes in other libraries.

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from .errors import RunError
 from .schema import SchemaError, parse_record, read_record, record_values
-from .verdicts.claims import Choice, Kind
-from .verdicts.judgement import Outcome
+from .verdicts.claims import Choice, Grade, Kind
+from .verdicts.judgement import Outcome, depends_on_reading
 from .verdicts.region import Region
 
 FORMAT = 1
@@ -46,11 +46,11 @@ class SavedJudgement:
 
     Attributes:
         name: What was judged, in words.
-        rule: "number" for a leaf; "every", "some" or "against" for a join.
+        rule: "number" for a leaf; "every", "some", "against" or "readings" for a join.
         outcome: Outcome of the node.
         p_holds: How probable such numbers are if the claim is false.
         p_fails: How probable such numbers are if the claim is true.
-        note: Why nothing could be judged; otherwise empty.
+        note: Why nothing could be judged; of a reading, what it is and its source.
         value: Estimate of a leaf.
         error: Its standard error and bounds.
         low: Lower end of its interval.
@@ -96,6 +96,13 @@ class SavedJudgement:
         return tuple(leaf for piece in self.pieces for leaf in piece.leaves)
 
     @property
+    def readings(self) -> tuple[str, ...]:
+        """What each reading says, where the claim lists several."""
+        if self.rule != "readings":
+            return tuple(line for piece in self.pieces for line in piece.readings)
+        return tuple(f"{one.name}: {one.outcome}. {one.note}" for one in self.pieces)
+
+    @property
     def ours(self) -> tuple["SavedJudgement", ...]:
         """The deciding or least certain leaf of each region that is ours."""
         leaves: dict[Region, SavedJudgement] = {}
@@ -135,6 +142,7 @@ class SavedRuling:
     needed: int | None = None
     hangs_on_ours: bool
     numbers: Mapping[str, SavedNumber]
+    died: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +162,9 @@ class SavedVerdict:
         rests_on: Whose rows decide, "own" or "committed".
         on: Data of the committed run, where it differs from the run's own.
         hangs_on_ours: Whether a margin or choice that is not the paper's decides.
+        departures: Where its rows depart from the paper and cannot be varied.
+        grade: For an erratum, "false", "loose" or "reading".
+        shortened: What is smaller than in the paper, in words; otherwise empty.
         own: Ruling on the run's own rows.
         committed: Ruling on the rows of a committed run.
     """
@@ -170,6 +181,9 @@ class SavedVerdict:
     rests_on: Whose
     on: str
     hangs_on_ours: bool
+    departures: tuple[str, ...] = ()
+    grade: str = ""
+    shortened: str = ""
     own: SavedRuling | None = None
     committed: SavedRuling | None = None
 
@@ -207,14 +221,34 @@ class SavedVerdict:
         return self.ruling.judged.deciding
 
     @property
+    def depends_on_reading(self) -> bool:
+        """Whether it is open because readings of the claim differ."""
+        return depends_on_reading(self.ruling.judged)
+
+    @property
+    def error_in_print(self) -> bool:
+        """Whether it is an erratum that counts as an error of the paper."""
+        return self.kind is Kind.ERRATUM and self.grade != Grade.READING
+
+    @property
+    def words(self) -> list[str]:
+        """Words that stand beside the verdict."""
+        depends = ["depends on the reading"] if self.depends_on_reading else []
+        return [*depends, *(["shortened"] if self.shortened else [])]
+
+    @property
     def numbers(self) -> Mapping[str, SavedNumber]:
         """Other numbers of the ruling that counts."""
         return self.ruling.numbers
 
     @property
     def confirmed(self) -> bool:
-        """Whether it is a confirmed erratum."""
-        return self.kind is Kind.ERRATUM and self.ruling.confirmed
+        """Whether it is a confirmed erratum.
+
+        What is printed may be true where it is loose.
+        """
+        sharper = self.grade == Grade.LOOSE and self.as_corrected is Outcome.HOLDS
+        return self.kind is Kind.ERRATUM and (self.ruling.confirmed or sharper)
 
     @property
     def as_corrected(self) -> Outcome | None:

@@ -1,4 +1,5 @@
 from .axes import count_axis as count_axis
+from .axes import limit_y as limit_y
 from .axes import log_axis as log_axis
 from .axes import match_limits as match_limits
 from .axes import power_axis as power_axis
@@ -20,7 +21,6 @@ from .marks import reference_line as reference_line
 from .marks import row_band as row_band
 from .marks import row_curve as row_curve
 from .marks import row_line as row_line
-from .overlap import limit_y as limit_y
 from .readings import draw_reading as draw_reading
 from .style import BACKGROUND as BACKGROUND
 from .style import GRID as GRID

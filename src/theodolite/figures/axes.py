@@ -1,4 +1,4 @@
-"""Axes: logarithmic scales with readable ticks, counts from zero, equal limits."""
+"""Axes: logarithmic scales with readable ticks, counts from zero, limits."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import (
     FixedLocator,
     Formatter,
@@ -19,6 +20,10 @@ from matplotlib.ticker import (
 )
 
 from theodolite.core import ConfigError
+
+from .export import colour_of, series_of
+from .marks import end_mark
+from .style import SeriesStyle
 
 Which = Literal["x", "y"]
 Limits = tuple[float, float]
@@ -118,6 +123,46 @@ def count_axis(ax: Axes, which: Which = "x") -> None:
     axis.set_minor_locator(NullLocator())
     axis.set_major_locator(FixedLocator([0.0, *(10.0**power for power in keep)]))
     axis.set_major_formatter(FuncFormatter(label))
+
+
+def limit_y(
+    ax: Axes, *, means: str, bottom: float | None = None, top: float | None = None
+) -> None:
+    """Limit a finished panel from above and below, and mark where series leave it.
+
+    Limits that contain all data change nothing.
+
+    Args:
+        ax: The panel.
+        means: Meaning of the mark, for the legend.
+        bottom: Least value to show.
+        top: Greatest value to show.
+    """
+    low, high = ax.get_ylim()
+    floor = low if bottom is None else max(low, bottom)
+    ceiling = high if top is None else min(high, top)
+    ax.set_ylim(floor, ceiling)
+    for line in list(series_of(ax)):
+        for x, y in _exits(line, floor, ceiling):
+            style = SeriesStyle(colour_of(line), "x", "solid")
+            end_mark(ax, x, y, style=style, means=means)
+
+
+def _exits(line: Line2D, low: float, high: float) -> list[tuple[float, float]]:
+    """Return the points where a line leaves the limits: the last ones inside.
+
+    If the whole line is outside, return its first point, moved to the limit.
+    """
+    points = np.asarray(line.get_xydata(), float)
+    points = points[np.isfinite(points).all(axis=1)]
+    inside = (points[:, 1] >= low) & (points[:, 1] <= high)
+    if len(points) and not inside.any():
+        x, y = points[0]
+        return [(float(x), float(np.clip(y, low, high)))]
+    leaves = inside[:-1] & ~inside[1:]
+    enters = ~inside[:-1] & inside[1:]
+    places = np.flatnonzero(leaves).tolist() + (np.flatnonzero(enters) + 1).tolist()
+    return [(float(points[k, 0]), float(points[k, 1])) for k in sorted(set(places))]
 
 
 def match_limits(one: Figure, other: Figure) -> None:

@@ -4,9 +4,6 @@ from .classifiers.collapse_of_models import collapse as collapse
 from .classifiers.collapse_reading import Collapse as Collapse
 from .classifiers.norms_of_models import classifier_norms as classifier_norms
 from .classifiers.norms_reading import ClassifierNorms as ClassifierNorms
-from .classifiers.terminal_phase import InterpolationMeter as InterpolationMeter
-from .classifiers.terminal_phase import TerminalPhase as TerminalPhase
-from .classifiers.terminal_phase import interpolation as interpolation
 from .curvature.blockwise import Blocks as Blocks
 from .curvature.blockwise import by_block as by_block
 from .curvature.conditions import condition as condition
@@ -48,7 +45,7 @@ from .model.process_state import preserve_process as preserve_process
 from .model.process_state import reseed as reseed
 from .model.restoring import opened as opened
 from .model.restoring import preserve as preserve
-from .norms.normalisation import apply_norm_mode as apply_norm_mode
+from .norms.full_statistics import apply_norm_mode as apply_norm_mode
 from .norms.normalisation import norm_layers_as_is as norm_layers_as_is
 from .operators.block_jacobian import BlockJacobian as BlockJacobian
 from .operators.gauss_newton import EmpiricalFisher as EmpiricalFisher
@@ -66,6 +63,7 @@ from .passes.batches import join_batches as join_batches
 from .passes.batches import samples_in as samples_in
 from .passes.batches import slice_batch as slice_batch
 from .passes.batches import tensors_in as tensors_in
+from .passes.forecast import MemoryForecast as MemoryForecast
 from .passes.grouping import read_batches as read_batches
 from .passes.problem import Problem as Problem
 from .passes.progress_line import ProgressUpdate as ProgressUpdate
@@ -75,7 +73,6 @@ from .passes.progress_line import show_progress as show_progress
 from .passes.ranks import share_of as share_of
 from .singular.quadrature_values import SingularValues as SingularValues
 from .singular.values import singular_values as singular_values
-from .solvers.basis_storage import MemoryForecast as MemoryForecast
 from .spheres.counting import critical_points as critical_points
 from .spheres.search import CriticalPoints as CriticalPoints
 from .tangents.kernel import DenseTangentKernel as DenseTangentKernel

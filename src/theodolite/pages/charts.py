@@ -13,11 +13,11 @@ from .scales import Scale, scale_of
 from .svg import element, group, line, path, picture, rectangle, text_element
 
 WIDTH, HEIGHT = 460, 270
-_LEFT, _RIGHT, _TOP, _BASE = 76, WIDTH - 14, 14, HEIGHT - 46
+_LEFT, _RIGHT, _TOP, _BASE = 84, WIDTH - 14, 14, HEIGHT - 46
 # A line of at most this many points shows each of them.
 _DOTTED = 25
-# Bars that lie on their side: left end, distance between two, longest name.
-_BARS_LEFT, _PITCH, _LONGEST = 150, 24, 24
+# Bars that lie on their side: both ends, distance between two, longest name.
+_BARS_LEFT, _BARS_RIGHT, _PITCH, _LONGEST = 130, WIDTH - 110, 24, 20
 
 Point = tuple[float, float, float | None]
 
@@ -51,6 +51,7 @@ class Chart:
         y: Name of the vertical axis.
         series: The series to draw.
         log_y: Whether the vertical axis is logarithmic.
+        log_x: Whether the horizontal axis is.
         levels: Heights of dashed lines, with their names.
         uprights: Places of upright dashed lines, with their names.
         from_zero: Whether the vertical axis starts at zero.
@@ -61,6 +62,7 @@ class Chart:
     y: str
     series: tuple[Series, ...]
     log_y: bool = False
+    log_x: bool = False
     levels: tuple[tuple[float, str], ...] = ()
     uprights: tuple[tuple[float, str], ...] = ()
     from_zero: bool = False
@@ -68,20 +70,36 @@ class Chart:
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """One named number; its interval, if it has one."""
+    """One named number.
+
+    Attributes:
+        name: Its name.
+        value: The number.
+        low: Lower end of its interval, if it has one.
+        high: Upper end of its interval.
+        side: ``"a"`` or ``"b"``, which colours it.
+        mark: Another number to compare with it, such as the one in use.
+        unit: Unit of the numbers.
+    """
 
     name: str
     value: float
     low: float | None = None
     high: float | None = None
     side: str = "a"
+    mark: float | None = None
+    unit: str = ""
 
 
 def draw_chart(chart: Chart) -> Markup:
     """Return a chart as SVG."""
     x, y = _scales(chart)
-    axes = [*_x_axis(x, chart.x, _BASE), path("axis", f"M{_LEFT} {_BASE}H{_RIGHT}")]
-    for value, label in y.ticks():
+    # Between steps and between blocks there is nothing to label.
+    whole = all(p[0] == round(p[0]) for one in chart.series for p in one.points)
+    axes = _x_axis(x, chart.x, _BASE, whole=whole)
+    axes.append(path("axis", f"M{_LEFT} {_BASE}H{_RIGHT}"))
+    zeros = [(0.0, "0")] if y.kind == "log" and _has_zero(chart) else []
+    for value, label in (*zeros, *y.ticks()):
         at = y(value)
         axes += [
             path("grid", f"M{_LEFT} {at:.1f}H{_RIGHT}"),
@@ -102,42 +120,41 @@ def draw_bars(
     label: str,
     axis: str,
     log: bool = False,
-    rule: tuple[float, str] | None = None,
 ) -> Markup:
-    """Return named numbers one below the other, on one axis.
+    """Return named numbers one below the other, on one axis, each written out.
 
     Args:
         bars: The numbers; a bar spans the interval, or starts at zero without one.
         label: What the drawing shows.
         axis: Name of the axis.
         log: Whether it is logarithmic.
-        rule: Place and name of an upright line.
     """
-    ends = [v for bar in bars for v in (bar.value, bar.low, bar.high)]
-    within = [] if rule is None else [rule[0]]
-    within += [0.0 for bar in bars if bar.low is None]
-    x = scale_of(ends, _BARS_LEFT, _RIGHT, log=log, within=within)
+    ends = [v for bar in bars for v in (bar.value, bar.low, bar.high, bar.mark)]
+    within = [0.0 for bar in bars if bar.low is None]
+    within += [] if any(ends) else [1.0]  # so that bars of 0 start at the left
+    x = scale_of(ends, _BARS_LEFT, _BARS_RIGHT, log=log, within=within)
     base = 18 + _PITCH * len(bars)
     drawn = []
     for place, bar in enumerate(bars):
         y = 18 + _PITCH * (place + 0.5)
         low, high = bar.low or 0.0, bar.value if bar.high is None else bar.high
-        title, dot = f"{bar.name}: {short_number(bar.value)}", []
+        value = f"{short_number(bar.value)} {bar.unit}".strip()
+        title, dot = f"{bar.name}: {value}", []
         if bar.low is not None:
             title += f", between {short_number(low)} and {short_number(high)}"
             dot.append(element("circle", cx=x(bar.value), cy=y, r=4.0))
+        if bar.mark is not None:
+            title += f"; in use {short_number(bar.mark)}"
+            value += f" / {short_number(bar.mark)}"
+            dot.append(path("mark", f"M{x(bar.mark):.1f} {y - 10:.1f}v20"))
         cut = bar.name if len(bar.name) <= _LONGEST else f"…{bar.name[1 - _LONGEST :]}"
         parts = [
             element("title", title),
             text_element(cut, _BARS_LEFT - 10, y + 4, "end"),
+            text_element(value, WIDTH, y + 4, "end"),
             path("", rectangle(x(low), y - 6, max(1.0, x(high) - x(low)), 12)),
         ]
         drawn.append(group([*parts, *dot], f"interval {bar.side}"))
-    if rule is not None:
-        drawn += [
-            path("rule", f"M{x(rule[0]):.1f} 12V{base}"),
-            text_element(rule[1], x(rule[0]), 9, "middle", "rule"),
-        ]
     axes = group(_x_axis(x, axis, base, grid_top=14), "axes")
     return picture("chart", label, WIDTH, base + 42, axes, *drawn)
 
@@ -162,7 +179,8 @@ def finite_points(
 def _scales(chart: Chart) -> tuple[Scale, Scale]:
     points = [p for one in chart.series for p in one.points]
     uprights = [at for at, _ in chart.uprights]
-    x = scale_of((p[0] for p in points), _LEFT, _RIGHT, within=uprights)
+    places = (p[0] for p in points)
+    x = scale_of(places, _LEFT, _RIGHT, log=chart.log_x, within=uprights)
     if any(one.kind == "bars" for one in chart.series):  # space for the outer bars
         half = _pitch(points) / 2 / (x.high - x.low)
         x = x.widened(half, half)
@@ -173,15 +191,29 @@ def _scales(chart: Chart) -> tuple[Scale, Scale]:
     within = [at for at, _ in chart.levels]
     within += [0.0] if chart.from_zero and not chart.log_y else []
     y = scale_of(reach, _BASE, _TOP, log=chart.log_y, within=within)
+    # A logarithmic axis shows zeros at its end, apart from the smallest number.
+    y = y.widened(0.12, 0) if chart.log_y and _has_zero(chart) else y
     # Names of upright lines stand above what is drawn.
     return x, y.widened(0, 0.14) if uprights else y
 
 
+def _has_zero(chart: Chart) -> bool:
+    return any(point[1] == 0 for one in chart.series for point in one.points)
+
+
 def _x_axis(
-    x: Scale, name: str, base: float, grid_top: float | None = None
+    x: Scale,
+    name: str,
+    base: float,
+    grid_top: float | None = None,
+    *,
+    whole: bool = False,
 ) -> list[Markup]:
     parts = []
-    for value, label in x.ticks():
+    ticks = x.ticks()
+    if whole:
+        ticks = [(v, tick_label(v)) for v, _ in ticks if v == round(v)]
+    for value, label in ticks:
         at = x(value)
         mark = path("tick", f"M{at:.1f} {base}v4")
         if grid_top is not None:

@@ -48,8 +48,9 @@ class GaugeNumber:
     def of(cls, leaf: SavedJudgement) -> "GaugeNumber":
         """Return the number that a judgement is about."""
         return cls(
-            name=leaf.name, look=leaf.outcome.lower(), value=leaf.value, low=leaf.low,
-            high=leaf.high, region=leaf.region, note=leaf.note,
+            name=leaf.name, look=leaf.outcome.lower().replace(" ", "-"),
+            value=leaf.value, low=leaf.low, high=leaf.high, region=leaf.region,
+            note=leaf.note,
         )  # fmt: skip
 
 

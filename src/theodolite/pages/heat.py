@@ -47,25 +47,6 @@ class HeatCells:
         )
 
 
-def draw_heat_key(reach: float) -> Markup:
-    """Return a key of the colours, which span this many decades around one."""
-    wide, levels = 11, range(-_LEVELS, _LEVELS + 1)
-    parts = [
-        path(_look(level), rectangle(4 + i * wide, 2, wide, 10))
-        for i, level in enumerate(levels)
-    ]
-    whole = wide * len(levels)
-    for share, decades, anchor in (
-        (0.0, -reach, "start"),
-        (0.5, 0.0, "middle"),
-        (1.0, reach, "end"),
-    ):
-        label = tick_label(float(f"{10**decades:.2g}"))
-        parts.append(text_element(label, 4 + share * whole, 25, anchor))
-    label = "Colours: cold below 1, warm above 1"
-    return picture("heat-key", label, whole + 8, 30, group(parts, "heat"))
-
-
 def draw_heat_map(
     cells: Mapping[tuple[int, int], float], *, names: Sequence[str], label: str
 ) -> Markup:

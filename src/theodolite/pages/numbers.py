@@ -34,7 +34,7 @@ class _Digits:
 # Plain notation for exponents from -4 to 5, as in C's %g.
 _AMPLE = _Digits(alone=6, cut=8, most=8, smallest=-4, largest=6)
 _BRIEF = _Digits(alone=3, cut=4, most=5, smallest=-3, largest=5, whole=True)
-_TICK = replace(_BRIEF, alone=4)
+_TICK = replace(_BRIEF, alone=4, smallest=-4)
 # Digits from the largest float down to the smallest error.
 _EXACT = Context(prec=700)
 

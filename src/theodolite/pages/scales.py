@@ -9,8 +9,6 @@ from theodolite.core import Region
 
 from .numbers import MINUS, format_number, tick_label
 
-# A logarithmic chart never spans more decades than this below its largest value.
-_DECADES = 12
 # Numbers that differ by more than this factor need a logarithmic scale.
 _LOG_RATIO = 300.0
 # Space around the outermost numbers, as shares of their distance.
@@ -120,8 +118,7 @@ def scale_of(
     ]
     low, high = min(shown, default=1.0), max(shown, default=1.0)
     if log:
-        high = math.log10(high)
-        low = max(math.log10(low), high - _DECADES)
+        low, high = math.log10(low), math.log10(high)
         pad = max((high - low) * 0.04, 0.02 if high - low > math.log10(2) else 0.15)
         low, high = low - pad, high + pad
     elif high == low:

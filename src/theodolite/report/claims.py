@@ -56,6 +56,7 @@ def _panel(
         "decider": _decider(whose, counts.deciding, shared),
         "reasons": [(whose, because) for whose, _, because in rulings],
         "drawn": _drawn(verdict.kind, rulings, shared),
+        "readings": counts.readings,
         "margins": [leaf.margin for leaf in counts.ours],
         "tables": [
             _table(whose, judged, shared)

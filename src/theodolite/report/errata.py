@@ -4,7 +4,14 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
-from theodolite.core import Kind, SavedJudgement, SavedVerdict, Summary
+from theodolite.core import (
+    Grade,
+    Kind,
+    SavedJudgement,
+    SavedVerdict,
+    Summary,
+    count_verdicts,
+)
 from theodolite.pages import GaugeNumber, format_interval, format_number, format_region
 from theodolite.runs import write_text
 
@@ -15,7 +22,10 @@ _HEAD = """# Errata
 Statements of the papers that are wrong or leave out what they need. `make errata`
 writes this page from a run, so that no number on it is typed by hand. An erratum is
 confirmed where the numbers refute what is printed and bear out what is right;
-[how a verdict is reached](verdicts.md) says what the intervals mean.
+[how a verdict is reached](verdicts.md) says what the intervals mean. Each has a grade:
+*false* (a counterexample is shown), *loose* (true with other constants or conditions)
+or *reading* (wrong only as we read it, and not counted as an error of the paper). What
+is printed may be true where it is loose: then what is right alone confirms it.
 """
 
 
@@ -53,10 +63,14 @@ def errata_page(runs: Iterable[JudgedRun]) -> str:
             if one.kind is Kind.ERRATUM
         ]
         if errata:
-            paper, confirmed = summaries[0].paper, sum(v.confirmed for v, _ in errata)
+            paper = summaries[0].paper
+            counts = count_verdicts(one for one, _ in errata)
+            read = counts.read_otherwise
+            rest = f"; {read} are wrong only as we read them" if read else ""
             parts.append(
                 f"## {paper.title} ({paper.authors}, {paper.year})\n\n"
-                f"{confirmed} of {len(errata)} errata are confirmed.\n"
+                f"{counts.confirmed} of {counts.errata} errata are confirmed "
+                f"({counts.errata - counts.loose} false, {counts.loose} loose){rest}.\n"
             )
             parts += [_erratum(one, summary) for one, summary in errata]
     return "\n".join(parts)
@@ -64,7 +78,8 @@ def errata_page(runs: Iterable[JudgedRun]) -> str:
 
 def _erratum(verdict: SavedVerdict, summary: Summary) -> str:
     ruling = verdict.ruling
-    state = "" if verdict.confirmed else " (not confirmed)"
+    grade = verdict.grade or Grade.FALSE
+    state = f" ({grade}{'' if verdict.confirmed else ', not confirmed'})"
     lines = [
         f"### `{verdict.claim}`{state}",
         "",

@@ -1,7 +1,8 @@
-"""Make verdicts, figures and the summary that reports read from rows."""
+"""Run a study: compute missing cells, then make verdicts, figures and a summary."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,84 @@ from theodolite.core import (
     to_lines,
     to_strict_json,
 )
-from theodolite.runs import DamagedError, RunFolder, write_summary
+from theodolite.runs import (
+    SUMMARY,
+    DamagedError,
+    Execution,
+    Executor,
+    Progress,
+    RunFolder,
+    Tracker,
+    Tracking,
+    execute,
+    results_in,
+)
 
 from .known_studies import Entry
-from .planning import Plan, plan_again
+from .planning import Plan, kept_settings, plan_again, prepare_worker
 from .study import Study
 
 PREDICTED = "predicted.jsonl"
 FORMATS = ("svg", "png", "pdf")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A study that ran to its verdicts."""
+
+    folder: RunFolder
+    execution: Execution
+    summary: Summary
+
+
+def run_study(
+    plan: Plan,
+    *,
+    root: Path | str,
+    pool: Executor | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    trackers: Iterable[Tracker] | Tracking = (),
+    figure_formats: Sequence[str] = FORMATS,
+) -> Finished:
+    """Run a study to its verdicts; finished cells are kept.
+
+    Args:
+        plan: The result of :func:`plan_study`.
+        root: Folder of all results.
+        pool: Workers to share with other studies.
+        jobs: Worker processes where no pool is given; 0 works in this process.
+        progress: Shows every finished cell.
+        trackers: Get the rows of each computed cell, then the verdicts.
+        figure_formats: File formats of each figure; reports show ``svg``, and fonts of
+            ``pdf`` take half of the time.
+    """
+    entry, config = plan.entry, plan.config
+    folder = RunFolder.create(root, plan.spec)
+    cells = entry.study.cells(config)
+    tracking = Tracking.of(trackers) if trackers else None
+    with tracking.during(plan.spec.record) if tracking else nullcontext():
+        with kept_settings(here=pool is None and jobs == 0):
+            execution = execute(
+                folder,
+                cells,
+                plan.work,
+                pool=pool,
+                jobs=None if pool is not None else jobs,
+                initialise=None if pool is not None else prepare_worker,
+                progress=progress,
+                label=entry.full_name,
+                trackers=tracking or (),
+            )
+        evidence = evidence_of(entry, config, folder)
+        summary = judge(entry, folder, evidence, plan, figure_formats)
+        if tracking:
+            verdicts = Rows(
+                {"quantity": "verdict", "claim": one.claim, "value": one.verdict}
+                for one in summary.claims
+            )
+            tracking.log(verdicts, len(cells))
+    return Finished(folder, execution, summary)
 
 
 def evidence_of(entry: Entry, config: Any, folder: RunFolder) -> Evidence:
@@ -43,10 +114,14 @@ def evidence_of(entry: Entry, config: Any, folder: RunFolder) -> Evidence:
 def with_committed(study: Study, config: Any, own: PredictedAndMeasured) -> Evidence:
     """Return a run's rows as evidence, with committed rows if its config wants them."""
     committed = study.committed
+    smaller = study.smaller(config.to_dict())
     if committed is None or not config.committed:
-        return Evidence(own)
+        return Evidence(own, smaller=(smaller, {}))
     return Evidence(
-        own, committed.run.predicted_and_measured(own.predicted), committed.on
+        own,
+        committed.run.predicted_and_measured(own.predicted),
+        committed.on,
+        (smaller, study.smaller(committed.run.config())),
     )
 
 
@@ -79,7 +154,7 @@ def judge(
         }
     )
     summary = check_summary(content, source=f"the summary of {entry.full_name}")
-    write_summary(folder, summary)
+    folder.write(SUMMARY, summary.to_text())
     return summary
 
 
@@ -162,3 +237,13 @@ def _runs(
     words = f"Drawn from the committed run at paper scale{where}."
     ours = [(evidence.own, "_here", "own", here)] if evidence.own else []
     return [(evidence.committed, "", "committed", words), *ours]
+
+
+def last_summary(root: Path | str, entry: Entry) -> tuple[RunFolder, Summary] | None:
+    """Return the newest judged run of a study with its summary, if there is one.
+
+    Raises:
+        DamagedError: Where all that there are of it are damaged.
+    """
+    names = {"paper": entry.paper.name, "study": entry.name}
+    return results_in(root, **names).last(**names)

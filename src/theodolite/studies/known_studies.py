@@ -1,16 +1,179 @@
-"""List papers and studies without importing torch."""
+"""Find papers and their studies: in installed packages by entry points, without torch.
 
+A paper that cannot be used is reported in one sentence and left out: a broken package
+never keeps other studies from running.
+"""
+
+import re
+import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from theodolite.core import StudyError, UnknownNameError, unknown_name
 
-from .paper import Paper
-from .plugins import Plugins, plugins, study_of
-from .study import Study
-from .study_file import StudyFile
+from .study import SCALES, Paper, Study
+
+if TYPE_CHECKING:
+    from .study_file import StudyFile
+
+GROUP = "theodolite.papers"
+_DISTRIBUTION = "theodolite"
+# Names that can be folders and command-line arguments.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """Papers of installed packages.
+
+    Attributes:
+        papers: Papers that can be used.
+        problems: One sentence for each paper that cannot be used.
+    """
+
+    papers: tuple[Paper, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def plugins(*, own: bool, taken: Iterable[str] = ()) -> Plugins:
+    """Return the papers of installed packages.
+
+    Args:
+        own: Whether to return the papers of this distribution, or those of others.
+        taken: Names that the papers must not have.
+    """
+    papers: dict[str, Paper] = {}
+    problems: list[str] = []
+    known = {*taken, "all"}
+    for point in _points():
+        if (_origin(point) == _DISTRIBUTION) != own:
+            continue
+        where = f"the entry point {point.name!r} of {_origin(point)}"
+        try:
+            paper = _paper_of(point, where)
+            if paper.name in known | set(papers):
+                raise StudyError(
+                    f"{where} brings a paper named {paper.name!r}, which is taken: "
+                    "its package must give it another name"
+                )
+            papers[paper.name] = paper
+        except StudyError as error:
+            problems.append(str(error))
+    by_year = sorted(papers.values(), key=lambda paper: (paper.year, paper.name))
+    return Plugins(tuple(by_year if own else papers.values()), tuple(problems))
+
+
+@cache
+def _points() -> tuple[EntryPoint, ...]:
+    """Return the entry points, each once even if it is installed twice."""
+    return tuple(dict.fromkeys(entry_points(group=GROUP)))
+
+
+def _origin(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.module
+
+
+def _paper_of(point: EntryPoint, where: str) -> Paper:
+    try:
+        loaded = point.load()
+    except (Exception, SystemExit) as error:
+        raise StudyError(
+            f"{where} cannot be imported ({reason(error)}): mend the package or "
+            "uninstall it; all other studies can be used"
+        ) from error
+    paper = checked_paper(loaded, f"{where} is", point.value)
+    return paper if paper.package else replace(paper, package=point.module)
+
+
+def checked_paper(paper: Any, what: str, place: str) -> Paper:
+    """Return a paper from another package if its names are valid.
+
+    Args:
+        paper: The object that the package names as its paper.
+        what: Beginning of an error message about it.
+        place: Where it is defined.
+    """
+    if not isinstance(paper, Paper):
+        raise StudyError(
+            f"{what} {type(paper).__name__} and not a theodolite.studies.Paper: let "
+            f"{place} be one"
+        )
+    if not isinstance(paper.studies, tuple) or not paper.studies:
+        raise StudyError(
+            f"{what} the paper {paper.name!r}, whose studies are {paper.studies!r}: "
+            "pass a tuple of their names"
+        )
+    for name in (paper.name, *paper.studies):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise StudyError(
+                f"{what} the paper {paper.name!r} with the name {name!r} in it: use "
+                "letters, digits, dashes and underscores"
+            )
+    return paper
+
+
+def study_of(paper: Paper, name: str) -> Study:
+    """Return a study of a paper.
+
+    It is ``STUDY`` in the package's module of that name; or the object of that name in
+    the package or module itself; or its ``STUDY`` if there is only one study.
+    """
+    full = f"{paper.name}/{name}"
+    try:
+        home = import_module(paper.package)
+        candidate = _candidate(home, paper, name)
+    except (Exception, SystemExit) as error:
+        raise StudyError(
+            f"the study {full} cannot be imported from {paper.package} "
+            f"({reason(error)}): mend it, or name other studies"
+        ) from error
+    return checked_study(candidate, full, paper.package)
+
+
+def _candidate(home: ModuleType, paper: Paper, name: str) -> Any:
+    module = f"{paper.package}.{name}"
+    if hasattr(home, "__path__") and _there(module):
+        return getattr(import_module(module), "STUDY", None)
+    candidate = getattr(home, name, None)
+    if isinstance(candidate, Study) or len(paper.studies) > 1:
+        return candidate
+    return getattr(home, "STUDY", None)
+
+
+def _there(name: str) -> bool:
+    """Return whether a module of that name exists."""
+    return name in sys.modules or find_spec(name) is not None
+
+
+def checked_study(candidate: Any, full: str, place: str) -> Study:
+    """Return a study from another package if it is valid."""
+    if not isinstance(candidate, Study):
+        what = "nothing" if candidate is None else type(candidate).__name__
+        raise StudyError(
+            f"the study {full} is {what} in {place}: define STUDY = "
+            "theodolite.studies.Study(…) in a module of its name"
+        )
+    missing = [scale for scale in SCALES if scale not in candidate.presets]
+    if missing:
+        raise StudyError(
+            f"the study {full} has no preset {missing[0]!r}: give one for each of "
+            f"{', '.join(SCALES)}"
+        )
+    return candidate
+
+
+def reason(error: BaseException) -> str:
+    """Return the reason of an error in one line."""
+    lines = str(error).strip().splitlines()
+    detail = f": {lines[0].rstrip('. ')}" if lines else ""
+    return f"{type(error).__name__}{detail}"
 
 
 @dataclass(frozen=True)
@@ -25,7 +188,7 @@ class Entry:
 
     paper: Paper
     name: str
-    file: StudyFile | None = None
+    file: "StudyFile | None" = None
 
     @property
     def full_name(self) -> str:
@@ -75,24 +238,6 @@ def catalogue(paper: str | None = None) -> list[Entry]:
 
 def _entries(known: Iterable[Paper]) -> list[Entry]:
     return [Entry(paper, name) for paper in known for name in paper.studies]
-
-
-def studies_in_file(file: StudyFile) -> list[Entry]:
-    """Run a Python file and return the studies in it.
-
-    Example:
-        >>> studies_in_file(StudyFile("nothing.py", b"STUDY = 1"))
-        Traceback (most recent call last):
-        theodolite.core.errors.StudyError: the study nothing/nothing is int in \
-nothing.py: define STUDY = theodolite.studies.Study(…) in a module of its name
-    """
-    paper = file.paper
-    if paper.name in {own.name for own in own_papers()}:
-        raise StudyError(
-            f"the study {file.path} has the name of the paper {paper.name!r}, which "
-            "is taken: give the file, or its PAPER, another name"
-        )
-    return [Entry(paper, name, file) for name in paper.studies]
 
 
 def select(name: str) -> list[Entry]:

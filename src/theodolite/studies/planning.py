@@ -1,35 +1,99 @@
-"""Check a study before the run: its config, its device and its data."""
+"""Check a study before the run, and the work that is then sent to workers."""
 
 import os
 import shlex
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from theodolite import data
-from theodolite.core import ConfigError, Exclusive, RunError
-from theodolite.runs import (
-    Executor,
-    Progress,
-    RunFolder,
-    RunSpec,
-    Tracker,
-    Tracking,
-    execute,
+from theodolite.core import (
+    ConfigError,
+    DataError,
+    Exclusive,
+    Rows,
+    RunError,
+    StudyError,
 )
+from theodolite.runs import RunFolder, RunSpec
 
-from .chosen_cells import (
-    ChosenCells,
-    add_committed_values,
-    choose,
-    largest_difference,
-    parse_filters,
-)
-from .known_studies import Entry
-from .work import StudyWork, part_name
+from .known_studies import Entry, study_of
+from .study import Paper, Study
+from .study_file import StudyFile, studies_in_file
+
+
+@dataclass(frozen=True)
+class StudyWork:
+    """Measure cells of one study, in any process.
+
+    Attributes:
+        paper: Paper of the study; a worker imports its package by name.
+        name: Name of the study in its paper.
+        config: Its config as plain values.
+        checksums: Checksum of each part of a dataset that is read from the user's
+            files, by :func:`part_name`.
+        file: The study itself, where no process can import it.
+    """
+
+    paper: Paper
+    name: str
+    config: Mapping[str, Any]
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    file: StudyFile | None = None
+
+    def __call__(self, cell: Mapping[str, Any]) -> Rows:
+        """Measure one cell."""
+        study = self._study()
+        return study.of_cell(study.config_from(self.config), cell)
+
+    def _study(self) -> Study:
+        if self.file is not None:
+            (entry,) = (e for e in studies_in_file(self.file) if e.name == self.name)
+            return entry.study
+        try:
+            return study_of(self.paper, self.name)
+        except StudyError as error:
+            if not isinstance(error.__cause__, ModuleNotFoundError):
+                raise
+            raise StudyError(
+                f"the study {self.paper.name}/{self.name} is not installed where this "
+                "worker runs: install its package there, or use the local pool"
+            ) from error
+
+    def pack(self) -> dict[str, Any]:
+        """Return the datasets that a remote process may lack; see ``Packable``."""
+        return {part: data.pack_dataset(_load(part)) for part in self.checksums}
+
+    def unpack(self, fetch: Callable[[str], Any]) -> None:
+        """Load each dataset here, or fetch it."""
+        for part, checksum in self.checksums.items():
+            if not _found_here(part, checksum):
+                data.register_dataset(data.unpack_dataset(fetch(part), checksum))
+
+
+def part_name(name: str, split: str) -> str:
+    """Return the name of a split: the dataset's own name for the training split.
+
+    Example:
+        >>> part_name("mnist", "train"), part_name("cifar10", "test")
+        ('mnist', 'cifar10/test')
+    """
+    return name if split == "train" else f"{name}/{split}"
+
+
+def _load(part: str) -> data.Dataset:
+    name, _, split = part.partition("/")
+    return data.load(name, split or "train")
+
+
+def _found_here(part: str, checksum: str) -> bool:
+    try:
+        return _load(part).checksum == checksum
+    except DataError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -57,11 +121,6 @@ class Plan:
         entry = self.entry
         return StudyWork(entry.paper, entry.name, plain, self.checksums, entry.file)
 
-    def choose(self, filters: Iterable[str]) -> list[Mapping[str, Any]]:
-        """Return the cells with these labels, given as ``LABEL=VALUE``."""
-        cells = self.entry.study.cells(self.config)
-        return choose(cells, parse_filters(filters), self.entry.full_name)
-
     def finished(self, root: Path | str) -> tuple[int, int]:
         """Return how many cells are finished under a root, and how many there are."""
         cells = self.entry.study.cells(self.config)
@@ -71,43 +130,6 @@ class Plan:
             return len(cells) - len(folder.pending(cells)), len(cells)
         except RunError:
             return 0, len(cells)
-
-    def run_cells(
-        self,
-        filters: Iterable[str],
-        *,
-        root: Path | str,
-        pool: Executor | None = None,
-        progress: Progress | None = None,
-        trackers: Iterable[Tracker] | Tracking = (),
-    ) -> ChosenCells:
-        """Run some cells into the study's run folder; nothing is judged.
-
-        Args:
-            filters: ``LABEL=VALUE`` texts that choose the cells.
-            root: Folder of all results.
-            pool: Workers; this process by default.
-            progress: Shows every finished cell.
-            trackers: Get the rows of each computed cell.
-        """
-        cells = self.choose(filters)
-        folder = RunFolder.create(root, self.spec)
-        with kept_settings(here=pool is None):
-            execution = execute(
-                folder,
-                cells,
-                self.work,
-                pool=pool,
-                jobs=None if pool is not None else 0,
-                initialise=None if pool is not None else prepare_worker,
-                progress=progress,
-                label=self.entry.full_name,
-                trackers=trackers,
-            )
-        committed = self.entry.study.committed
-        rows = add_committed_values(folder.rows(cells), cells, committed, self.config)
-        apart = largest_difference(rows)
-        return ChosenCells(folder, execution, tuple(cells), rows, apart)
 
 
 def plan_study(

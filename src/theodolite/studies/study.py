@@ -1,4 +1,8 @@
-"""Description of a study: one figure, table or theorem of one paper."""
+"""Description of a paper and of its studies: one figure, table or theorem each.
+
+The text of a paper's chapter states no result. Results come from verdicts, so that the
+story changes with the numbers.
+"""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -9,12 +13,14 @@ from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core import (
+    Alive,
     Claim,
     ConfigError,
     PredictedAndMeasured,
     Row,
     Rows,
     to_json_values,
+    to_strict_json,
     unknown_name,
 )
 
@@ -26,6 +32,8 @@ if TYPE_CHECKING:
 SCALES = ("smoke", "quick", "paper")
 # Ten thousand times the number in any preset; all cells are listed before the run.
 _MOST_SEEDS = 100_000
+# Words in names of settings that say how large a run is.
+_SIZES = {"seeds", "epochs", "steps", "depth", "depths", "samples", "images"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +136,10 @@ class Study:
         departures: Where the study departs from the paper, and why.
         revision: Raised when a change of code changes saved values.
         committed: A long run at the paper scale that comes with the package.
+        alive: Which runs count, for all claims without a rule of their own.
+        paper_size: The paper's own numbers by setting, where they are not those of the
+            preset ``paper``: ``{"epochs": 200}``; None for a setting without a size in
+            the paper.
     """
 
     title: str
@@ -146,6 +158,40 @@ class Study:
     departures: tuple[str, ...] = field(default=())
     revision: int = 1
     committed: Committed | None = None
+    alive: Alive | None = None
+    paper_size: Mapping[str, float | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.alive is not None:
+            claims = (replace(c, alive=c.alive or self.alive) for c in self.claims)
+            object.__setattr__(self, "claims", tuple(claims))
+        unknown = self.paper_size.keys() - set(_names(self.presets.get("paper")))
+        if unknown:
+            raise ConfigError(
+                f"paper_size names {sorted(unknown)}, which are no settings of the "
+                "study: name fields of its config"
+            )
+
+    def smaller(self, config: Mapping[str, Any]) -> dict[str, str]:
+        """Return what is smaller in a config than in the paper, in words, by setting.
+
+        Numbers of seeds, epochs, steps, layers and images count, the largest of
+        several, and what else ``paper_size`` names.
+
+        Args:
+            config: The settings that produced the rows, as plain values.
+        """
+        if "paper" not in self.presets:
+            return {}
+        paper = {**self.presets["paper"].to_dict(), **self.paper_size}
+        words = {}
+        for setting, value in config.items():
+            counts = setting in self.paper_size or _SIZES & {*setting.split("_")}
+            ours, theirs = _size(value), _size(paper.get(setting))
+            if counts and ours is not None and theirs is not None and ours < theirs:
+                what = setting.removeprefix("n_").replace("_", " ")
+                words[setting] = f"{what} {ours:g} of {theirs:g}"
+        return words
 
     def of_cell(self, config: Any, cell: Mapping[str, Any]) -> Rows:
         """Return all rows of a cell: measured and combined."""
@@ -164,6 +210,89 @@ class Study:
         kind = type(self.presets["smoke"])
         known = {item.name for item in fields(kind)}
         return kind(**{k: _tuples(v) for k, v in saved.items() if k in known})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim whose verdict a chapter reports.
+
+    Attributes:
+        claim: ``study/claim``.
+        numbers: Prefixes of the names of numbers to print; the first two by default.
+    """
+
+    claim: str
+    numbers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A step of the paper's argument.
+
+    Attributes:
+        title: Its topic, in one line.
+        text: The paper's statement and our question; ``$…$`` is mathematics.
+        findings: Claims that answer it, in the order of the argument.
+    """
+
+    title: str
+    text: str
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """An interactive part of the report.
+
+    Attributes:
+        name: Name by which the report knows it; its script comes with the report,
+            never with a run.
+        studies: Studies of the paper whose exhibits it shows.
+    """
+
+    name: str
+    studies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper and the modules of its package that are studies, in its order.
+
+    Attributes:
+        name: Name of its package, and of its folder of results.
+        title: Its title.
+        authors: Their surnames.
+        year: Year of its first version.
+        studies: Names of the studies.
+        explorer: The interactive part of the report on it, where there is one.
+        package: Module that its studies are imported from; by default the one that
+            the paper's entry point names.
+        url: Where to read it.
+    """
+
+    name: str
+    title: str
+    authors: str
+    year: int
+    studies: tuple[str, ...]
+    explorer: Explorer | None = None
+    package: str = ""
+    url: str = ""
+
+    @property
+    def story(self) -> tuple[Chapter, ...]:
+        """The chapters of the package's module ``story``; none without one."""
+        home = import_module(self.package)
+        if not hasattr(home, "__path__"):
+            return getattr(home, "STORY", ())
+        name = f"{self.package}.story"
+        return import_module(name).STORY if find_spec(name) else ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields that reports print."""
+        fields = to_strict_json(self)
+        del fields["package"]
+        return {**fields, "story": to_strict_json(self.story)}
 
 
 # Where the parts of a study are: the module, and the name in it.
@@ -198,6 +327,20 @@ def gather_study(package: str, **words: Any) -> Study:
             names = vars(import_module(f"{package}.{module}"))
             words |= {part: names[name]} if name in names else {}
     return Study(**words)
+
+
+def _names(config: Any) -> list[str]:
+    return [item.name for item in fields(config)] if config is not None else []
+
+
+def _size(value: Any) -> float | None:
+    """Return the size of a setting: a whole number, or the largest of several."""
+    if isinstance(value, list | tuple):
+        sizes = [_size(item) for item in value]
+        known = [size for size in sizes if size is not None]
+        return max(known) if known and len(known) == len(sizes) else None
+    counts = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if counts else None
 
 
 def _tuples(value: Any) -> Any:

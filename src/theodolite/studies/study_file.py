@@ -10,8 +10,8 @@ from types import ModuleType
 
 from theodolite.core import StudyError
 
-from .paper import Paper
-from .plugins import checked_paper, checked_study, reason
+from .known_studies import Entry, checked_paper, checked_study, own_papers, reason
+from .study import Paper
 
 _PREFIX = "theodolite_study_in_"
 
@@ -91,3 +91,21 @@ class StudyFile:
             del sys.modules[name]
             raise
         return module
+
+
+def studies_in_file(file: StudyFile) -> list[Entry]:
+    """Run a Python file and return the studies in it.
+
+    Example:
+        >>> studies_in_file(StudyFile("nothing.py", b"STUDY = 1"))
+        Traceback (most recent call last):
+        theodolite.core.errors.StudyError: the study nothing/nothing is int in \
+nothing.py: define STUDY = theodolite.studies.Study(…) in a module of its name
+    """
+    paper = file.paper
+    if paper.name in {own.name for own in own_papers()}:
+        raise StudyError(
+            f"the study {file.path} has the name of the paper {paper.name!r}, which "
+            "is taken: give the file, or its PAPER, another name"
+        )
+    return [Entry(paper, name, file) for name in paper.studies]

@@ -29,7 +29,6 @@ from .flows.vanishing_regularity import kernel_floor as kernel_floor
 from .flows.vanishing_regularity import longest_path as longest_path
 from .flows.vanishing_regularity import surviving_factor as surviving_factor
 from .flows.vanishing_regularity import worst_growth as worst_growth
-from .linear.activations import activation as activation
 from .linear.interpolation import interpolating_network as interpolating_network
 from .linear.interpolation import step_unit as step_unit
 from .linear.interpolation import weight_norm_bound as weight_norm_bound
@@ -52,6 +51,7 @@ from .linear.zero_spectrum import ToeplitzSpectrum as ToeplitzSpectrum
 from .linear.zero_spectrum import conditioning_at_zero as conditioning_at_zero
 from .linear.zero_spectrum import eigenvalues_at_zero as eigenvalues_at_zero
 from .linear.zero_spectrum import relu_spectrum_near_zero as relu_spectrum_near_zero
+from .linear.zero_weights import activation as activation
 from .linear.zero_weights import commutation as commutation
 from .linear.zero_weights import data_matrix as data_matrix
 from .linear.zero_weights import hessian_at_zero as hessian_at_zero

@@ -8,7 +8,6 @@ from .classifiers.training import train_classifiers as train_classifiers
 from .grid.grid import GridWarning as GridWarning
 from .grid.grid import train_grid as train_grid
 from .grid.rates import best_rates as best_rates
-from .grid.rates import search_rates as search_rates
 from .grid.result import Grid as Grid
 from .images.recipe import Images as Images
 from .images.recipe import Recipe as Recipe
@@ -18,11 +17,10 @@ from .loop.loop import Trajectory as Trajectory
 from .loop.loop import train as train
 from .optimizers.descent import Descent as Descent
 from .optimizers.norm_schedules import ConstantNorm as ConstantNorm
-from .optimizers.norm_schedules import CosineNorm as CosineNorm
 from .optimizers.norm_schedules import LogisticNorm as LogisticNorm
-from .optimizers.norm_schedules import RampedNorm as RampedNorm
 from .optimizers.parameter_groups import sphere_groups as sphere_groups
 from .optimizers.sphere_sgd import SphereSGD as SphereSGD
+from .probes.attached import Attached as Attached
 from .probes.callbacks import lightning_callback as lightning_callback
 from .probes.callbacks import transformers_callback as transformers_callback
 from .probes.probe import Probe as Probe

@@ -134,19 +134,17 @@ STORY = (
         "layer as a network of ten layers learns to tell 50 Gaussians apart, and the "
         "norm of the weights of one without. Neither task nor training is given "
         "beyond that. We train such networks from several seeds, with the one scale a "
-        "layer of equation 20, with ordinary batch normalisation and without; and "
+        "layer of equation 20, with ordinary batch normalisation and without, at two "
+        "sizes of the readout, two rates and over several numbers of updates; and "
         "before training we follow the sizes that section 4.1 derives.",
         (
             Finding("batch_norm_scales/squares-add-up"),
             Finding("batch_norm_scales/deviations-grow"),
             Finding("batch_norm_scales/scales-grow"),
-            Finding("batch_norm_scales/scales-grow-on-average"),
             Finding("batch_norm_scales/later-stages-higher"),
             Finding("batch_norm_scales/first-layer-differs"),
             Finding("batch_norm_scales/unskipped-scale-grows"),
             Finding("batch_norm_scales/scales-grow-late"),
-            Finding("batch_norm_scales/standard-scales-grow"),
-            Finding("batch_norm_scales/standard-first-layer-differs"),
             Finding("weight_norm_growth/norm-grows"),
             Finding("weight_norm_growth/norm-grows-steadily"),
             Finding("weight_norm_growth/every-layer-grows"),
@@ -158,8 +156,10 @@ STORY = (
         "That growing scales make a deeper ensemble is the paper's main claim, and it "
         "is argued from the law of path lengths alone. The ensemble of a real network "
         "can be measured: with its gates held, what paths of each length give to the "
-        "output and to the gradient. We follow it through training on Gaussians, "
-        "digits and images, and ask how much of its course the scales explain.",
+        "output and to the gradient. We follow it, and the paper's own $\\beta$, "
+        "through training on Gaussians, digits and images, and ask how much of their "
+        "course the scales explain, which gradients dominate and how low the loss is "
+        "by then.",
         (
             Finding("depth_along_training/initially-below-half"),
             Finding("depth_along_training/unit-scales-extremely-shallow"),
@@ -170,6 +170,9 @@ STORY = (
             Finding("depth_along_training/deeper-without-norm"),
             Finding("depth_along_training/deeper-and-deeper"),
             Finding("depth_along_training/scales-are-the-mechanism"),
+            Finding("depth_along_training/deep-gradients-dominate"),
+            Finding("depth_along_training/scales-grow-under-deep-gradients"),
+            Finding("depth_along_training/loss-is-low-before-depth"),
         ),
     ),
     Chapter(

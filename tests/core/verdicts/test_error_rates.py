@@ -9,6 +9,7 @@ import pytest
 
 from theodolite.core import (
     PredictedAndMeasured,
+    ReadAs,
     Rows,
     above,
     below,
@@ -22,6 +23,8 @@ from theodolite.core import (
     measured,
     near,
     ordered,
+    quantile,
+    readings,
     sampled,
     share,
     some,
@@ -185,6 +188,49 @@ def test_a_join_with_pieces_at_the_edge_is_rarely_wrong(
     test = join("depth", measured("y"), positive)
     shares = rates(lambda rng: test(pieces(rng, centres, correlated)), 1000)
     assert shares[rare] <= MOST_OF_1000
+
+
+@pytest.mark.parametrize(("depths", "shared"), [((0, 1), 0.9), ((0, 1, 2), 0.0)])
+def test_readings_that_agree_are_rarely_wrong(depths, shared):
+    """Whichever reading is right, and however they depend on one another."""
+    test = readings(*(ReadAs(f"{d}", "x", "ours", positive(d)) for d in depths))
+    edge, others = [0.0], len(depths) - 1
+    for centres in (edge + [9] * others, edge + [-9] * others, edge * len(depths)):
+        shares = rates(lambda rng, c=centres: test(pieces(rng, c, bool(shared))), 1000)
+        assert max(shares["HOLDS"], shares["FAILS"]) <= MOST_OF_1000
+
+
+def test_two_scales_of_the_same_rows_are_rarely_wrong():
+    """The mean and the mean logarithm: readings of one set of numbers."""
+    edge = measured("y")
+    test = readings(
+        ReadAs("linear", "the mean", "Figure 1", inside(mean(edge), above(np.e**0.5))),
+        ReadAs("log", "the logarithm", "ours", inside(mean(edge.log10()), above(0))),
+    )
+
+    def simulation(rng):
+        logs = rng.normal(0, 1.0, 30)  # its mean is at the edge, as that of exp is
+        return PredictedAndMeasured(Rows(), Rows(
+            {"quantity": "y", "trial": t, "value": float(np.exp(x))}
+            for t, x in enumerate(logs)
+        ))  # fmt: skip
+
+    shares = rates(lambda rng: test(simulation(rng)), 1000)
+    assert max(shares["HOLDS"], shares["FAILS"]) <= MOST_OF_1000
+    assert shares["UNDECIDED"] > 0.9
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8])
+@pytest.mark.parametrize("n", [8, 20])
+def test_quantiles_at_an_end(n, level):
+    def simulation(rng):
+        rows = ({"quantity": "y", "trial": t, "value": v}
+                for t, v in enumerate(rng.uniform(0, 1, n)))  # fmt: skip
+        number = quantile(measured("y"), level)
+        return inside(number, above(level))(PredictedAndMeasured(Rows(), Rows(rows)))
+
+    shares = rates(simulation, 1000)
+    assert max(shares["HOLDS"], shares["FAILS"]) <= MOST_OF_1000
 
 
 def test_joins_of_joins_keep_the_level():

@@ -187,8 +187,8 @@ def test_a_rival_that_fits_as_well_leaves_the_claim_open():
     assert excluding_rival(leaf("FAILS"), leaf("FAILS")).outcome == "FAILS"
 
 
-def test_nothing_to_judge_is_undecided_with_its_reason():
-    assert all_of([]).outcome == "UNDECIDED"
+def test_nothing_to_judge_is_not_run_or_undecided_with_its_reason():
+    assert all_of([]).outcome == "NOT RUN"
     result = undecided("no network was trained")
     assert result.because == "no network was trained"
 

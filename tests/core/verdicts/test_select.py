@@ -193,3 +193,14 @@ def test_measured_rows_meet_a_formula_of_the_same_labels(gap, wanted):
     )
     test = meets("y", ("k",), below(0.2), formula="law", kind="a")
     assert test(PredictedAndMeasured(Rows(theory), rows)).outcome == wanted
+
+
+def test_an_edge_in_the_middle_leaves_a_slope_open():
+    """The middle of three points has no leverage, and its error is infinite."""
+    rows = Rows(
+        {"quantity": "decay", "epoch": epoch, "trial": trial, "value": 1 / epoch,
+         "error": 0.0, "edge": epoch == 10}
+        for epoch in (1, 10, 100) for trial in (0, 1)
+    )  # fmt: skip
+    read = slope(measured("decay"), "epoch")(PredictedAndMeasured(Rows(), rows))
+    assert math.isinf(read.slack)

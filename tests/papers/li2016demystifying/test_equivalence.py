@@ -31,10 +31,20 @@ COUNTERFACTUALS = [
     ("equivalence-ends", "m", "ratio", {**LINEAR, "kind": "xavier"}, const(30.0)),
     ("equivalence-ends", "m", "spectrum_gap", LINEAR, first(shift(1e-6))),
     ("equivalence-ends", "m", "spectrum_gap", RELU, first(const(0.0))),
+    ("general-shortcuts", "m", "curvature", {}, first(shift(1e-6))),
+    ("invariance-needs-orthogonal-shortcuts", "m", "general_ratio",
+     {"shortcuts": "any"}, const(30.0)),
+    ("invariance-needs-orthogonal-shortcuts", "m", "general_ratio",
+     {"shortcuts": "orthogonal"}, lambda row: 10.0 ** row["units"]),
 ]  # fmt: skip
 
 
-TestStudy = study_tests(STUDY, COUNTERFACTUALS, {}, alone=["equivalence-ends"])
+TestStudy = study_tests(
+    STUDY,
+    COUNTERFACTUALS,
+    {},
+    alone=["equivalence-ends", "invariance-needs-orthogonal-shortcuts"],
+)
 test_what_cannot_be_run_is_refused = refused(
     STUDY, ({"depths": (2, 4)}, "at least three")
 )
@@ -43,9 +53,10 @@ test_what_cannot_be_run_is_refused = refused(
 def test_condition_numbers_meet_their_closed_form(smoke_root):
     _, both = rows_of(smoke_root, STUDY)
     found = both.measured.where(quantity="ratio", setting="linear", kind="one_shortcut")
-    assert len(found) == len(both.predicted)
+    closed_forms = both.predicted.where(quantity="ratio")
+    assert len(found) == len(closed_forms)
     for row in found:
-        closed = both.predicted.value(depth=row["depth"], trial=row["trial"])
+        closed = closed_forms.value(depth=row["depth"], trial=row["trial"])
         assert row["value"] == pytest.approx(closed, rel=1e-8)
 
 

@@ -9,7 +9,7 @@ import torch
 from theodolite.core import ConfigError, Rows, ShortcutBlueprint
 from theodolite.networks import build
 from theodolite.theory import moments
-from theodolite.training import AtSteps, train_grid
+from theodolite.training import Every, train_grid
 from theodolite_papers.li2016demystifying.shared.final_losses.config import (
     NETWORKS,
     RateConfig,
@@ -110,25 +110,26 @@ class TestSearch:
         ).run()  # fmt: skip
         assert min(v for runs in found.losses.values() for v in runs.values()) > 0
 
-    def test_a_run_that_keeps_half_of_its_first_excess_has_stayed(self, data):
+    def test_a_run_leaves_its_start_where_half_of_its_excess_is_gone(self, data):
         found = self.search(data)
+        rows = Rows(found.rows("excess"))
         grid = train_grid(
-            ShortcutBlueprint(width=10, depth=4), data, {"seed": [0, 1], "lr": [0.1]},
-            steps=1, record=AtSteps([0]), strategy="plain", jobs=0,
+            ShortcutBlueprint(width=10, depth=4), data, {"seed": [0], "lr": [0.1, 1.0]},
+            steps=TINY.steps, record=Every(1), strategy="plain", jobs=0,
         )  # fmt: skip
-        rows = Rows(found.rows("excess")).where(quantity="stayed")
-        assert rows.values().min() > 0
-        assert rows.values().max() < 1
-        for seed in (0, 1):
-            first = grid.losses(seed=seed)[1][0] - self.floor(data)
-            ends = np.array([runs[seed] for runs in found.losses.values()])
-            wanted = np.mean((ends > first / 2) & (ends <= first))
-            assert rows.only(trial=seed)["value"] == wanted
-            assert rows.only(trial=seed)["error"] == 1 / len(ends)
-            for runs in found.losses.values():  # nothing moves: all rates are stays
-                runs[seed] = first
-        rows = Rows(found.rows("excess")).where(quantity="stayed")
-        assert rows.values().tolist() == [1, 1]
+        for rate in (-1.0, 0.0):
+            row = rows.only(quantity="escape", trial=0, rate=rate)
+            above = grid.losses(seed=0, lr=10**rate)[1] - self.floor(data)
+            first = np.flatnonzero(above <= above[0] / 2)
+            assert row["left"] == bool(len(first))
+            if row["left"]:  # the loss is read at some steps only
+                assert row["value"] - row["error"] <= first[0] <= row["value"]
+            else:
+                assert row["value"] == TINY.steps
+        fastest = rows.only(quantity="fastest_escape", trial=0)["value"]
+        ends = {rung: runs[0] for rung, runs in found.losses.items()}
+        kept = [rung for rung, end in ends.items() if np.isfinite(end)]
+        assert fastest == min(found.escapes[rung][0] for rung in kept)
 
     def test_too_little_is_refused(self):
         with pytest.raises(ConfigError, match="at least three"):

@@ -15,7 +15,8 @@ def exhibit_of(study, rows):
 def along_training(trial, depth, **labels):
     """A reading of a fully connected network with six branches."""
     where = {"family": "layerwise", "task": "digits", "norm": "batch", "depth": 7,
-             "trial": trial, "stage": 1, "step": 40, **labels}  # fmt: skip
+             "trial": trial, "horizon": "short", "readout": 1.0, "rate": 0.01,
+             "step": 40, **labels}  # fmt: skip
     numbers = {"output_depth": depth, "output_spread": 1.2, "output_beta": 0.5}
     return [
         {**where, "quantity": name, "value": value, "error": 0.01}
@@ -27,7 +28,7 @@ def test_ensembles_along_training_are_means_over_networks():
     shown = exhibit_of(
         "depth_along_training", [*along_training(0, 0.3), *along_training(1, 0.5)]
     )
-    network = "digits, layerwise, depth 7, batch norm"
+    network = "digits, batch norm, depth 7, readout × 1, rate 0.01"
     labels = {"network": network, "part": "output", "blocks": 6, "step": 40}
     (depth,) = shown.where(quantity="effective_depth", **labels)
     assert depth["value"] == pytest.approx(2.4)

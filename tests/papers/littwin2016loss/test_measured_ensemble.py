@@ -1,17 +1,21 @@
 """Eq 16 against real networks: verdicts, and counterfactuals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
+    claim_of,
     const,
     first,
     rows_of,
     scale,
     shift,
     study_tests,
+    with_change,
 )
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, Rows
 from theodolite_papers.littwin2016loss.measured_ensemble.config import Config
 from theodolite_papers.littwin2016loss.measured_ensemble.measure import ensemble
 from theodolite_papers.littwin2016loss.shared.enumeration import propagated
@@ -37,9 +41,9 @@ def about(value):
 
 
 COUNTERFACTUALS = [
-    ("beta-is-rho", "m", "beta", UNIT, about(3.0)),
-    ("beta-is-rho", "m", "distance", UNIT, about(0.5)),
-    ("peak-below-half", "m", "peak_share", UNIT, about(0.7)),
+    ("beta-is-rho", "m", ("beta", "beta_less_open"), {}, about(3.0)),
+    ("beta-is-rho", "m", "distance", {}, about(0.5)),
+    ("peak-below-half", "m", "peak_share", {}, about(0.7)),
     ("scale-sets-depth", "m", "length", HE, const(1.5)),
     ("narrow-band", "m", "spread_share", UNIT, lambda row: 0.01 * row["depth"]),
     ("deeper-than-eq-16", "m", "deeper", {}, about(0.3)),
@@ -57,6 +61,18 @@ COUNTERFACTUALS = [
 
 
 TestStudy = study_tests(STUDY, COUNTERFACTUALS, dict.fromkeys(OPEN, "UNDECIDED"))
+
+
+@pytest.mark.parametrize(("measured", "wanted"), [(0.001, "HOLDS"), (0.3, "UNDECIDED")])
+def test_beta_is_rho_under_every_reading_or_depends_on_it(measured, wanted, smoke_root):
+    """Gates that open more often than coins turn one of the readings."""
+    study, both = rows_of(smoke_root, STUDY)
+    world = {"beta": 0.5, "distance": 0.01, "beta_less_open": measured}
+    for quantity, value in world.items():
+        both = with_change(both, "m", quantity, about(value))
+    sure = Rows({**row, "error": 1e-9} for row in both.measured)
+    ruling = claim_of(study, "beta-is-rho").rule(replace(both, measured=sure))
+    assert str(ruling.outcome) == wanted
 
 
 def test_ensembles_are_those_of_the_paper_s_own_recursion():

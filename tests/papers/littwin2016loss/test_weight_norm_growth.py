@@ -4,6 +4,7 @@ import pytest
 
 from tests.studies.counterfactuals import (
     claim_of,
+    const,
     each_case,
     rows_of,
     said,
@@ -11,29 +12,35 @@ from tests.studies.counterfactuals import (
     with_change,
 )
 from theodolite.core import ConfigError
-from theodolite_papers.littwin2016loss.weight_norm_growth.config import Config
+from theodolite_papers.littwin2016loss.weight_norm_growth.config import RUN, Config
 
 STUDY = "weight_norm_growth"
 
 
 def rising(row):
-    """Norms that grow with the stage, a little differently in every network."""
-    return 10 + row["stage"] * (1 + 0.01 * row["trial"])
+    """Norms that grow with the step, a little differently in every network."""
+    return 10 + row["step"] * (1 + 0.01 * row["trial"])
 
 
 def late(row):
     """Norms that fall first, and end above their start."""
-    return 10 + (0, -1, 1, 3)[row["stage"]] * (1 + 0.1 * row["trial"])
+    return 10 + (row["step"] - 20 * (row["step"] > 0)) * (1 + 0.01 * row["trial"]) / 8
 
 
 def falling(row):
-    return 10 - row["stage"] * (1 + 0.01 * row["trial"])
+    return 1000 - row["step"] * (1 + 0.01 * row["trial"])
+
+
+def by_readout(row):
+    """Norms that grow only where the readout starts at its usual size."""
+    return rising(row) if row["readout"] == 1 else falling(row)
 
 
 # Claim, quantity, change, and what is said of it then.
 COUNTERFACTUALS = [
     ("norm-grows", "norm", rising, "HOLDS"),
     ("norm-grows", "norm", falling, "FAILS"),
+    ("norm-grows", "norm", by_readout, "UNDECIDED"),
     ("norm-grows-steadily", "norm", rising, "HOLDS"),
     ("norm-grows-steadily", "norm", late, "FAILS"),
     ("every-layer-grows", "layer_norm", rising, "HOLDS"),
@@ -51,17 +58,18 @@ def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
     claim, quantity, change, wanted = case
     study, both = rows_of(smoke_root, STUDY)
     there = with_change(both, "m", quantity, change)
+    there = with_change(there, "m", "train_loss", const(0.1))
     assert said(claim_of(study, claim).rule(there)) == (wanted, None)
 
 
 def test_the_two_orders_add_up_to_the_change(smoke_root):
     _, both = rows_of(smoke_root, STUDY)
     rows = both.measured
-    for row in rows.where(quantity="norm", stage=3):
-        labels = {"init_scale": row["init_scale"], "trial": row["trial"]}
-        start = rows.value(quantity="norm", stage=0, **labels)
+    for row in rows.where(quantity="norm", step=64):
+        labels = {k: row[k] for k in RUN}
+        start = rows.value(quantity="norm", step=0, **labels)
         parts = [
-            rows.value(quantity=part, stage=3, **labels)
+            rows.value(quantity=part, step=64, **labels)
             for part in ("radial", "tangential")
         ]
         change = row["value"] ** 2 - start**2

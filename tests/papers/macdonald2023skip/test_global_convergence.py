@@ -24,13 +24,15 @@ from theodolite_papers.macdonald2023skip.global_convergence.predict import (
     stalled,
     stalled_rate,
 )
-from theodolite_papers.macdonald2023skip.shared.descent import descend, follow, settle
 from theodolite_papers.macdonald2023skip.shared.normalised_stack import (
     NormalisedStack,
     cross_entropy,
+    descend,
+    follow,
     gated,
     least_kernel,
     logistic,
+    settle,
     square,
 )
 

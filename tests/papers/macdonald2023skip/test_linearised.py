@@ -97,6 +97,7 @@ def test_descent_is_plain_gradient_descent():
         steps=3,
         spectra_at=(0, 2),
         samples=1,
+        parameters_at=(1,),
     )
     network = build(plan, seed=0)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
@@ -109,7 +110,8 @@ def test_descent_is_plain_gradient_descent():
         loss.backward()
         optimizer.step()
     np.testing.assert_allclose(found.losses, losses, rtol=1e-5)
-    assert [len(spectra) for spectra in found.spectra.values()] == [2, 2]
+    counts = {name: len(spectra) for name, spectra in found.spectra.items()}
+    assert counts == {"composite": 2, "blocks": 2, "parameters": 1}
 
 
 def test_images_are_drawn_by_seed_and_standardised():

@@ -22,9 +22,9 @@ from theodolite_papers.poggio2020square.collapse_everywhere.measure import (
 
 STUDY = "collapse_everywhere"
 # What three trials tell for sure; all else is for more of them.
-SURE = {"features-collapse": "HOLDS"}
+SURE = {"at-each-global-minimum": "FAILS"}
 NC = ("nc1", "nc2", "nc3", "nc4")
-END = {"stage": "end", "loss": "square"}
+END, SOLVED = {"stage": "end", "loss": "square"}, {"stage": "solved"}
 OTHER = {"stage": "end", "loss": "cross_entropy"}
 FREE = {"labels": "given", "decay": 0.0}
 WRONG = {"labels": "flipped", "decay": 0.0}
@@ -32,6 +32,11 @@ WRONG = {"labels": "flipped", "decay": 0.0}
 
 def by_loss(square, other):
     return lambda row: square if row["loss"] == "square" else other
+
+
+def by_norm(power):
+    """Norms at the end rise with the start and fall with the decay."""
+    return lambda row: (row["start"] / (0.001 + row["decay"])) ** power
 
 
 # Verdict, claim, quantity, labels, change: a counterfactual.
@@ -44,11 +49,12 @@ COUNTERFACTUALS = [
     ("FAILS", "heads-follow-means", "nc3", {**END, "classes": 2}, const(2.0)),
     ("HOLDS", "nearest-means-decide", "nc4", END, const(0.0)),
     ("FAILS", "nearest-means-decide", "nc4", {**END, "start": 5.0}, const(0.3)),
-    ("HOLDS", "at-each-global-minimum", NC, {**END, "decay": 0.0}, const(1e-4)),
-    ("FAILS", "at-each-global-minimum", "nc4", {**END, "decay": 0.0}, const(0.3)),
-    ("FAILS", "at-each-global-minimum", "nc1", {**END, "decay": 0.0}, const(2.0)),
-    ("HOLDS", "large-norms-collapse-less", "rank", {}, const(0.5)),
-    ("FAILS", "large-norms-collapse-less", "rank", {"classes": 3}, const(-0.5)),
+    ("HOLDS", "at-each-global-minimum", "nc1", SOLVED, const(1e-4)),
+    ("FAILS", "at-each-global-minimum", "nc1", {**SOLVED, "classes": 3}, const(2.0)),
+    ("FAILS", "at-each-global-minimum", "loss", SOLVED, const(0.1)),
+    ("UNDECIDED", "heads-follow-means", "nc3", END, const(0.1)),
+    ("HOLDS", "large-norms-collapse-less", "nc1", END, by_norm(1.0)),
+    ("FAILS", "large-norms-collapse-less", "nc1", END, by_norm(-1.0)),
     ("HOLDS", "cross-entropy-collapses-too", NC, OTHER, const(1e-4)),
     ("FAILS", "cross-entropy-collapses-too", "nc3", OTHER, const(3.0)),
     ("FAILS", "cross-entropy-collapses-too", "nc4", OTHER, const(0.5)),
@@ -102,9 +108,9 @@ def test_the_worse_of_two_says_what_is_good():
 def test_the_paper_scale_has_all_runs():
     config = PRESETS["paper"]
     listed = cells(config)
-    assert len(listed) == 40
-    assert [len(runs(config, cell)) for cell in listed[:4]] == [12, 4, 8, 8]
-    assert config.each(config.tasks[0]) == 0
+    assert len(listed) == 50
+    assert [len(runs(config, cell)) for cell in listed[:5]] == [12, 4, 8, 8, 8]
+    assert [config.each(task) for task in config.tasks] == [5000, 3334, 1000]
 
 
 test_settings_that_are_refused = refused(

@@ -13,7 +13,6 @@ from tests.studies.counterfactuals import (
     rows_of,
 )
 from theodolite.core import ConfigError, PredictedAndMeasured, Rows
-from theodolite.data import Dataset, register_dataset, unregister_dataset
 from theodolite.studies import find
 from theodolite_papers.poggio2020square.decay_and_margins.config import (
     PRESETS,
@@ -47,15 +46,16 @@ def scaled(base):
 # Verdict, claim, quantity, labels, change: a counterfactual.
 COUNTERFACTUALS = [
     ("HOLDS", "small-norm-wide-margin", "rank", {"over": "all"}, const(-0.5)),
-    ("FAILS", "small-norm-wide-margin", "rank", {"of": "mean_margin"}, const(0.5)),
-    ("FAILS", "small-norm-wide-margin", "rank",
-     {"of": "mean_margin", "reading": "last"}, const(0.5)),
-    ("HOLDS", "small-norm-small-error", "rank", {"over": "all"}, const(0.5)),
-    ("FAILS", "small-norm-small-error", "rank",
-     {"over": "all", "reading": "last"}, const(-0.5)),
-    ("HOLDS", "whatever-made-the-norm", "rank", {"of": "test_error"}, const(0.5)),
-    ("FAILS", "whatever-made-the-norm", "rank", {"over": "starts"}, const(-0.5)),
-    ("FAILS", "whatever-made-the-norm", "rank", {"over": "decays"}, const(-0.5)),
+    ("FAILS", "small-norm-wide-margin", "rank", {"over": "all"}, const(0.5)),
+    ("UNDECIDED", "small-norm-wide-margin", "rank",
+     {"of": "mean_margin", "over": "all"}, const(0.5)),
+    ("HOLDS", "small-norm-small-error", "rank", {"over": "all"}, const(1.0)),
+    ("FAILS", "small-norm-small-error", "rank", {"over": "all"}, const(-1.0)),
+    ("UNDECIDED", "small-norm-small-error", "rank",
+     {"over": "all", "reading": "last"}, const(-1.0)),
+    ("HOLDS", "whatever-made-the-norm", "rank", {"of": "test_error"}, const(2.0)),
+    ("FAILS", "whatever-made-the-norm", "rank", {"over": "starts"}, const(-2.0)),
+    ("FAILS", "whatever-made-the-norm", "rank", {"over": "decays"}, const(-2.0)),
     ("HOLDS", "decay-keeps-margins-apart", "margin_spread", END,
      lambda row: 0.1 + row["decay"]),
     ("FAILS", "decay-keeps-margins-apart", "margin_spread", END,
@@ -76,11 +76,16 @@ COUNTERFACTUALS = [
      const(0.6)),
     ("FAILS", "errors-forget-too", "test_error", {"decay": 0.0, "start": 5.0},
      const(0.0)),
-    ("HOLDS", "noise-ends-interpolation", "train_loss", FREE, by_noise(1.0)),
-    ("FAILS", "noise-ends-interpolation", "train_loss", FREE, by_noise(-1.0)),
+    ("HOLDS", "noise-ends-interpolation", "train_loss", FREE,
+     lambda row: 0.1 * row["noise"] or 0.001),
+    ("FAILS", "noise-ends-interpolation", "train_loss", FREE,
+     lambda row: 0.0001 if row["noise"] else 0.001),
+    ("UNDECIDED", "noise-ends-interpolation", "train_loss", FREE,
+     lambda row: 0.002 if row["noise"] else 0.001),
     ("HOLDS", "noise-lowers-norms-in-training", "norm", FREE, scaled(0.01)),
-    ("FAILS", "noise-lowers-norms-in-training", "norm", {**FREE, "reading": "last"},
-     scaled(100.0)),
+    ("FAILS", "noise-lowers-norms-in-training", "norm", FREE, scaled(100.0)),
+    ("UNDECIDED", "noise-lowers-norms-in-training", "norm",
+     {**FREE, "reading": "last"}, scaled(100.0)),
     ("HOLDS", "noise-raises-the-sum", "mean_margin", FREE, scaled(100.0)),
     ("FAILS", "noise-raises-the-sum", "mean_margin", FREE, scaled(0.01)),
     ("HOLDS", "noise-betters-errors", "test_error", FREE, by_noise(-1.0)),
@@ -128,7 +133,7 @@ def test_ranks_of_what_does_not_vary_are_open():
 def test_the_paper_scale_has_all_runs():
     config = PRESETS["paper"]
     assert len(cells(config)) == 10
-    assert len(runs(config)) == 36
+    assert len(runs(config)) == 28
     assert config.epochs_seen[-1] == 1000
 
 
@@ -141,41 +146,13 @@ def test_runs_that_diverge_leave_every_claim_open(study):
     rows = Rows.joined(named.measure(config, cell) for cell in named.cells(config))
     both = PredictedAndMeasured(named.predict(config), rows)
     for claim in named.claims:
-        assert str(claim.rule(both).outcome) == "UNDECIDED"
+        # A head that is solved for needs no training.
+        solved = claim.name == "at-each-global-minimum"
+        wanted = "FAILS" if solved else "UNDECIDED"
+        assert str(claim.rule(both).outcome) == wanted
     for drawing in named.drawings:
         drawing.draw(drawing.table(both))
     assert len(rows.where(lambda row: row["value"] is None, quantity="norm"))
-
-
-@pytest.mark.parametrize("study", [STUDY, "collapse_everywhere"])
-def test_the_paper_scale_runs_on_colour_images(study):
-    """All that is cut is length, width and the number of runs and images."""
-    rng = np.random.default_rng(0)
-    for split, each in (("train", 12), ("test", 4)):
-        labels = np.repeat(np.arange(10), each)
-        images = rng.integers(0, 255, (len(labels), 32, 32, 3), dtype=np.uint8)
-        made = Dataset(
-            name="cifar10",
-            split=split,
-            inputs=images,
-            labels=labels,
-            class_names=tuple("abcdefghij"),
-            origin="drawn",
-        )
-        register_dataset(made)
-    try:
-        named = find(study).study
-        small = {"epochs": 20, "width": 4, "batch_size": 12, "n_seeds": 1}
-        fewer = {"decays": (0.0, 0.003, 0.01, 0.03)} if study == STUDY else {}
-        config = replace(named.presets["paper"], **small, **fewer)
-        rows = named.measure(config, named.cells(config)[0])
-    finally:
-        for split in ("train", "test"):
-            unregister_dataset("cifar10", split)
-    errors = rows.where(quantity="test_error").values()
-    assert len(errors)
-    assert np.isfinite(errors).all()
-    assert np.isfinite(rows.where(quantity="norm").values()).all()
 
 
 def test_splits_hold_out_what_is_not_trained_on():

@@ -17,6 +17,7 @@ STUDY = "normalised_layers"
 ERRATA = (
     "projection-left-out",
     "mean-neglected",
+    "one-block-for-each-unit",
     "projector-needs-the-batch",
     "root-of-the-rows",
 )
@@ -31,6 +32,8 @@ COUNTERFACTUALS = [
     ("projection-left-out", "m", "projected_gap", {}, first(const(0.1))),
     ("projection-left-out", "m", "invariant_gap", {}, first(const(0.1))),
     ("mean-neglected", "p", "jacobian", {}, first(shift(0.1))),
+    ("one-block-for-each-unit", "m", "product_gap", {}, const(0.0)),
+    ("one-block-for-each-unit", "m", "blocks_gap", {}, first(const(0.1))),
     ("projector-needs-the-batch", "m", "projector_gap", {}, const(0.0)),
     ("projector-needs-the-batch", "m", "projector_over_n_gap", {}, first(const(0.1))),
     ("activations-are-controlled", "m", "activation_change", {}, first(const(0.1))),

@@ -23,6 +23,7 @@ from theodolite_papers.poggio2020square.trained_norms.config import (
     runs,
 )
 from theodolite_papers.poggio2020square.trained_norms.measure import (
+    even_epochs,
     load_samples,
     reading_epochs,
 )
@@ -56,14 +57,22 @@ COUNTERFACTUALS = [
         "decay-forgets-the-start",
         "rho_end",
         {"condition": "bn_wd", "start": 5.0},
-        scale(1.3),
+        scale(2.0),
     ),
     ("decay-forgets-the-start", "mean_abs_f", {"condition": "bn_wd", "start": 1.0},
      scale(0.5)),
     ("others-remember", "rho_end", {"condition": "bn", "start": 5.0}, scale(0.2)),
-    ("ratio-at-rest", "ratio_gap", {"condition": "bn_wd"}, const(0.05)),
-    ("ratio-at-rest", "ratio", {"condition": "bn_wd"}, const(1.0)),
+    ("ratio-at-rest", "ratio_gap", {"condition": "bn_wd"}, const(0.2)),
     ("margins-are-the-inverse-norm", "late_spread", {"condition": "plain"}, const(0.3)),
+    ("margins-are-the-inverse-norm", "train_loss", {"condition": "bn"}, const(0.1)),
+    ("norm-grows-from-small-starts", "last_norm_stage", {"start": 0.1, "epoch": 50},
+     const(9.0)),
+    ("decay-forgets-the-start", "folded_rho_stage",
+     {"condition": "bn_wd", "start": 5.0}, scale(2.0)),
+    ("large-norms-shrink", "last_norm_stage",
+     {"condition": "bn", "start": 5.0, "epoch": 100}, const(6.0)),
+    ("one-run-is-typical", "test_error",
+     {"condition": "bn", "start": 0.1, "trial": 1}, scale(1.8)),
     ("margins-are-the-inverse-norm", "output_margin", {"condition": "bn"}, const(0.8)),
     ("margins-narrow", "late_spread", {"condition": "bn_wd"}, const(0.9)),
     ("loss-approaches-zero", "train_loss", {"condition": "bn"}, const(0.1)),
@@ -73,7 +82,7 @@ COUNTERFACTUALS = [
         "one-run-is-typical",
         "rho_end",
         {"condition": "bn", "start": 0.1, "trial": 1},
-        scale(1.5),
+        scale(2.0),
     ),
     (
         "small-starts-generalise",
@@ -83,8 +92,8 @@ COUNTERFACTUALS = [
     ),
     ("outputs-far-below-one", "largest_f", {"condition": "bn"}, const(0.7)),
     ("outputs-far-below-one", "folded_rho", {"condition": "plain"}, const(2.0)),
-    ("every-run-trains", "alive", {"condition": "plain", "trial": 1}, const(0.0)),
-    ("wide-layers-cannot-rest", "alive", {"family": "dense"}, const(0.0)),
+    ("every-run-trains", "train_loss", {"condition": "plain", "trial": 1}, const(1.0)),
+    ("wide-layers-cannot-rest", "train_loss", {"family": "dense"}, const(None)),
 ]  # fmt: skip
 
 
@@ -102,6 +111,28 @@ def as_printed():
                 "test_error": 0.1 + 0.01 * start,
                 **AS_PRINTED,
             }
+            last = 1.0 if condition == "bn_wd" else 0.5 * (1 + start)
+            paths = {
+                "last_norm_stage": (start, last),
+                "folded_rho_stage": (10 * start**4, 10 * end),
+            }
+            rows += [
+                {
+                    "quantity": name,
+                    "family": family,
+                    "condition": condition,
+                    "start": start,
+                    "trial": trial,
+                    "epoch": epoch,
+                    "value": low
+                    * (high / low) ** (epoch / 100)
+                    * (1 + 1e-3 * chance.normal()),
+                    "error": 0.0,
+                }
+                for trial in range(3)
+                for name, (low, high) in paths.items()
+                for epoch in (0, 50, 100)
+            ]
             rows += [
                 {
                     "quantity": name,
@@ -223,7 +254,7 @@ def test_the_committed_run_diverged_where_theory_says_and_only_there():
         for row in both.predicted.where(quantity="instability")
         if len(alive.where(family=row["family"]))
     }
-    assert len(seen) == 10
+    assert len(seen) == 16
     for (family, condition), unstable in seen.items():
         ends = alive.where(family=family, condition=condition).values()
         assert set(ends) == {0.0 if unstable else 1.0}, (family, condition)
@@ -239,9 +270,9 @@ def test_samples_are_unit_images_of_two_classes():
 
 
 def test_the_last_epochs_are_all_read():
-    epochs = reading_epochs(1000, 16)
+    epochs = reading_epochs(1000, even_epochs(1000, 10))
     assert epochs[-5:] == (996, 997, 998, 999, 1000)
-    assert {0, 1, 10} <= set(epochs)
+    assert {0, 1, 10, 100, 900} <= set(epochs)
 
 
 def test_width_decides_what_is_stable():

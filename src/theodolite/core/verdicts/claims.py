@@ -8,7 +8,8 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..rows import to_json_values
-from .judgement import Judgement, Outcome
+from .alive import Alive
+from .judgement import Judgement, Outcome, if_exact, undecided
 from .judges import Test
 from .selecting import PredictedAndMeasured
 
@@ -24,6 +25,18 @@ class Kind(StrEnum):
     CLAIM = "claim"
     ERRATUM = "erratum"
     BEYOND = "beyond"
+
+
+class Grade(StrEnum):
+    """How wrong a printed statement is; a reading is no error of the paper.
+
+    ``FALSE``: a counterexample is shown. ``LOOSE``: true with other constants or
+    conditions. ``READING``: wrong only as we read it.
+    """
+
+    FALSE = "false"
+    LOOSE = "loose"
+    READING = "reading"
 
 
 @dataclass(frozen=True)
@@ -58,11 +71,13 @@ class Ruling:
         judged: The judgement on the statement; for an erratum, as printed.
         corrected: For an erratum, the judgement on the corrected statement.
         asides: Further numbers that teach and decide nothing.
+        died: How many runs died, where a rule says which count.
     """
 
     judged: Judgement
     corrected: Judgement | None = None
     asides: Mapping[str, Number | float | int] = field(default_factory=dict)
+    died: str = ""
 
     @property
     def outcome(self) -> Outcome:
@@ -93,6 +108,7 @@ class Ruling:
                 "needed": self.judged.needed,
                 "hangs_on_ours": self.judged.hangs_on_ours,
                 "numbers": numbers,
+                "died": self.died,
             }
         )
 
@@ -115,6 +131,15 @@ class Claim:
         choices: What the paper leaves open and we chose, besides the regions' ends.
         asides: Further numbers that teach and decide nothing.
         own_rows_only: Whether committed runs are not used to judge it.
+        departures: Where its rows depart from the paper and cannot be varied, such as
+            the dataset; printed beside the verdict.
+        grade: For an erratum, how wrong the printed statement is.
+        theory: The same test on predicted rows, where there is a closed form for the
+            claim's own network: a claim that this refutes is refused.
+        alive: Which runs count; the study's rule by default.
+        all_runs: Whether dead runs count too, as for claims about stability.
+        sizes: Settings whose size matters to it, where a run is smaller than the
+            paper's; all by default.
     """
 
     name: str
@@ -129,6 +154,12 @@ class Claim:
     choices: tuple[Choice, ...] = ()
     asides: Asides | None = None
     own_rows_only: bool = False
+    departures: tuple[str, ...] = ()
+    grade: Grade = Grade.FALSE
+    theory: Test | None = None
+    alive: Alive | None = None
+    all_runs: bool = False
+    sizes: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         erratum = self.kind is Kind.ERRATUM
@@ -144,12 +175,36 @@ class Claim:
             )
 
     def rule(self, both: PredictedAndMeasured) -> Ruling:
-        """Judge the claim on one set of rows."""
-        corrected = self.corrected_test
+        """Judge the claim on one set of rows.
+
+        Raises:
+            ConfigError: Theory's own numbers lie outside of the claim's region.
+        """
+        died, everyone = "", both
+        if self.alive is not None:
+            both, died = self.alive.split(both, keep=self.all_runs)
+        self._refuse_impossible(both)
+        judged, corrected = self.test(both), self.corrected_test
+        if judged.missing and died and not self.test(everyone).missing:
+            judged = undecided("no run that it reads is alive")
         return Ruling(
-            judged=self.test(both),
+            judged=judged,
             corrected=None if corrected is None else corrected(both),
             asides={} if self.asides is None else self.asides(both),
+            died=died,
+        )
+
+    def _refuse_impossible(self, both: PredictedAndMeasured) -> None:
+        """Refuse a claim that could never hold: theory itself misses its region."""
+        foretold = None if self.theory is None else if_exact(self.theory(both))
+        if foretold is None or foretold.outcome is not Outcome.FAILS:
+            return
+        leaf = foretold.deciding
+        number = "" if leaf.quantity is None else f" {leaf.quantity.value:.4g}"
+        raise ConfigError(
+            f"claim {self.name!r} could never hold: theory itself gives {leaf.name}"
+            f"{number}, outside of {leaf.region}; choose a region that contains what "
+            "theory gives, or make the claim an erratum"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,6 +218,8 @@ class Claim:
             "printed": self.printed,
             "corrected": self.corrected,
             "choices": [to_json_values(choice) for choice in self.choices],
+            "departures": list(self.departures),
+            "grade": str(self.grade) if self.kind is Kind.ERRATUM else "",
         }
 
 

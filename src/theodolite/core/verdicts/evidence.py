@@ -1,6 +1,7 @@
 """The evidence for a claim: a run's rows, and those of a committed long run."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..rows import to_json_values
@@ -17,11 +18,14 @@ class Evidence:
         own: Rows that the run itself predicted and measured.
         committed: Rows of a long run at paper scale, where there is one.
         on: Data of the committed run, where it differs from the run's own.
+        smaller: What is smaller than in the paper, in words, by the setting's name:
+            of the run's own rows, and of the committed ones.
     """
 
     own: PredictedAndMeasured
     committed: PredictedAndMeasured | None = None
     on: str = ""
+    smaller: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
 
     @property
     def first(self) -> PredictedAndMeasured:
@@ -38,12 +42,14 @@ class Verdict:
         own: Ruling on the run's own rows; None where it measured none.
         committed: Ruling on the committed rows; None where there are none.
         on: Data of the committed run, where it differs from the run's own.
+        shortened: What is smaller than in the paper in the run that counts, in words.
     """
 
     claim: Claim
     own: Ruling | None
     committed: Ruling | None = None
     on: str = ""
+    shortened: str = ""
 
     @property
     def ruling(self) -> Ruling:
@@ -78,6 +84,7 @@ class Verdict:
                 "rests_on": self.rests_on,
                 "on": self.on,
                 "hangs_on_ours": self.hangs_on_ours,
+                "shortened": self.shortened,
                 "own": own,
                 "committed": committed,
             }
@@ -88,9 +95,20 @@ def decide(claim: Claim, evidence: Evidence) -> Verdict:
     """Judge a claim on all the evidence there is."""
     committed = None if claim.own_rows_only else evidence.committed
     own = claim.rule(evidence.own) if evidence.own or committed is None else None
-    return Verdict(
+    verdict = Verdict(
         claim=claim,
         own=own,
         committed=None if committed is None else claim.rule(committed),
         on=evidence.on if committed is not None else "",
     )
+    smaller = evidence.smaller[committed is not None]
+    words = [
+        words
+        for setting, words in smaller.items()
+        if claim.sizes is None or setting in claim.sizes
+    ]
+    # What no chance has a part in is the same for fewer networks.
+    counts = verdict.outcome is not Outcome.NOT_RUN and (
+        verdict.ruling.judged.random or claim.sizes is not None
+    )
+    return replace(verdict, shortened=", ".join(words) if counts else "")

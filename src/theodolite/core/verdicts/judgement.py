@@ -7,7 +7,9 @@ HOLDS and a wrong FAILS each have probability at most $\alpha$.
 
 *Every* holds if each piece does, at the full level, since one false piece would have
 to hold wrongly; it fails if some piece fails after Bonferroni over the pieces that are
-random (of Holm's steps the first decides). *Some* is its mirror image.
+random (of Holm's steps the first decides). *Some* is its mirror image. *Readings* hold
+if all hold and fail if all fail, each at the full level: whichever reading is the
+right one, its own test must be wrong first.
 """
 
 import math
@@ -17,7 +19,7 @@ from enum import StrEnum
 from typing import Any
 
 from ..rows import to_json_values
-from .quantity import Quantity
+from .quantity import Quantity, known
 from .region import Region
 
 # Probability of either wrong answer, at most.
@@ -25,11 +27,12 @@ ALPHA = 0.05
 
 
 class Outcome(StrEnum):
-    """What the numbers say of a claim."""
+    """What the numbers say of a claim; NOT RUN if there are no numbers at all."""
 
     HOLDS = "HOLDS"
     FAILS = "FAILS"
     UNDECIDED = "UNDECIDED"
+    NOT_RUN = "NOT RUN"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,14 +41,15 @@ class Judgement:
 
     Attributes:
         name: What was judged, in words.
-        rule: "number" for a leaf; "every", "some" or "against" for a join.
+        rule: "number" for a leaf; "every", "some", "against" or "readings" for a join.
         p_holds: How probable such numbers are if the claim is false.
         p_fails: How probable such numbers are if the claim is true.
         random: Whether the numbers are random.
         quantity: The number of a leaf.
         region: The region of a leaf.
         pieces: The joined judgements.
-        note: Why nothing could be judged; otherwise empty.
+        note: Why nothing could be judged; of a reading, what it is and its source.
+        missing: Whether there are no rows to judge.
     """
 
     name: str
@@ -57,10 +61,13 @@ class Judgement:
     region: Region | None = None
     pieces: tuple["Judgement", ...] = ()
     note: str = ""
+    missing: bool = False
 
     @property
     def outcome(self) -> Outcome:
         """The outcome at the significance level of all verdicts."""
+        if self.missing:
+            return Outcome.NOT_RUN
         if self.p_holds <= ALPHA:
             return Outcome.HOLDS
         return Outcome.FAILS if self.p_fails <= ALPHA else Outcome.UNDECIDED
@@ -79,10 +86,12 @@ class Judgement:
             return None
         outcome = self.outcome
         places = range(len(self.pieces))
-        if self.rule == "against":
-            first, rival = self.pieces
-            weaker = outcome is Outcome.FAILS or first.p_holds >= rival.p_holds
-            return 0 if weaker else 1
+        first = self.pieces[0].outcome
+        if self.rule == "against":  # the rival decides only what it alone keeps open
+            return int(outcome is Outcome.UNDECIDED and first is Outcome.HOLDS)
+        if self.rule == "readings" and (outcome is first or _readings_differ(self)):
+            others = (place for place in places if self.pieces[place].outcome != first)
+            return next(others, 0)
         if outcome is Outcome.FAILS:  # one piece refutes "every", all refute "some"
             pick = max if self.rule == "some" else min
             return pick(places, key=lambda place: self.pieces[place].p_fails)
@@ -147,11 +156,10 @@ class Judgement:
 
     @property
     def because(self) -> str:
-        """The reason: the number, its interval and its region."""
-        if self.note and not self.pieces and self.quantity is None:
-            return self.note
-        leaf = self.deciding
-        return f"{_interval_text(leaf)}{_counted(self)}{_wanting(self)}"
+        """The reason: the number that decides, its interval and its region."""
+        from .reasons import reason
+
+        return reason(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; infinite ends are None."""
@@ -205,13 +213,14 @@ def judge(quantity: Quantity, region: Region) -> Judgement:
         random=quantity.random,
         quantity=quantity,
         region=region,
+        missing=quantity.missing,
     )
 
 
 def all_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
     """Judge whether every piece holds."""
     if not pieces:
-        return undecided("there was nothing to judge", name)
+        return undecided("there was nothing to judge", name, missing=True)
     return Judgement(
         name=name,
         rule="every",
@@ -219,13 +228,14 @@ def all_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
         p_fails=_corrected(pieces, [piece.p_fails for piece in pieces]),
         random=any(piece.random for piece in pieces),
         pieces=tuple(pieces),
+        missing=all(piece.missing for piece in pieces),
     )
 
 
 def any_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
     """Judge whether at least one piece holds."""
     if not pieces:
-        return undecided("there was nothing to judge", name)
+        return undecided("there was nothing to judge", name, missing=True)
     return Judgement(
         name=name,
         rule="some",
@@ -233,6 +243,7 @@ def any_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
         p_fails=max(piece.p_fails for piece in pieces),
         random=any(piece.random for piece in pieces),
         pieces=tuple(pieces),
+        missing=all(piece.missing for piece in pieces),
     )
 
 
@@ -249,14 +260,57 @@ def excluding_rival(judgement: Judgement, rival: Judgement) -> Judgement:
         p_fails=judgement.p_fails,
         random=judgement.random or rival.random,
         pieces=(judgement, rival),
+        missing=judgement.missing,
     )
 
 
-def undecided(why: str, name: str = "") -> Judgement:
-    """Return an undecided judgement, with the reason."""
+def agreed(readings: Sequence[Judgement], name: str = "") -> Judgement:
+    """Return a judgement that holds or fails only if it does under all readings."""
+    return replace(
+        all_of(readings, name),
+        rule="readings",
+        p_fails=max(piece.p_fails for piece in readings),
+    )
+
+
+def undecided(why: str, name: str = "", *, missing: bool = False) -> Judgement:
+    """Return an undecided judgement, or one that is missing its rows, and why."""
     return Judgement(
-        name=name, rule="every", p_holds=1.0, p_fails=1.0, random=False, note=why
+        name=name,
+        rule="every",
+        p_holds=1.0,
+        p_fails=1.0,
+        random=False,
+        note=why,
+        missing=missing,
     )
+
+
+def depends_on_reading(judged: Any) -> bool:
+    """Return whether a judgement, or a saved one, is open because readings differ."""
+    if judged.outcome is not Outcome.UNDECIDED or not judged.pieces:
+        return False
+    return _readings_differ(judged) or depends_on_reading(judged.pieces[judged.decider])
+
+
+def _readings_differ(judged: Any) -> bool:
+    said = {piece.outcome for piece in judged.pieces} - {Outcome.NOT_RUN}
+    return judged.rule == "readings" and len(said) > 1
+
+
+def if_exact(judgement: Judgement) -> Judgement:
+    """Return the judgement if its numbers were not random, as those of theory are."""
+    if judgement.quantity is not None and judgement.region is not None:
+        number = judgement.quantity
+        exact = known(judgement.name, number.value, number.slack, number.note)
+        return judge(exact, judgement.region)
+    pieces = [if_exact(piece) for piece in judgement.pieces]
+    if not pieces:
+        return judgement
+    if judgement.rule == "against":
+        return excluding_rival(*pieces)
+    join = {"some": any_of, "readings": agreed}.get(judgement.rule, all_of)
+    return join(pieces, judgement.name)
 
 
 def renamed(judgement: Judgement, name: str) -> Judgement:
@@ -283,48 +337,3 @@ def _end(region: Region) -> float:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _interval_text(leaf: Judgement) -> str:
-    """Return where a leaf's interval lies."""
-    if leaf.quantity is None or leaf.region is None:
-        return leaf.note
-    name = leaf.name or leaf.quantity.name
-    low, high = leaf.interval
-    if not math.isfinite(low) and not math.isfinite(high):
-        return f"{name} is open: {leaf.quantity.note or 'it could not be computed'}"
-    span = f"[{_short(low)}, {_short(high)}]" if low != high else ""
-    where = {
-        Outcome.HOLDS: "lies in the region",
-        Outcome.FAILS: "lies outside of the region",
-        Outcome.UNDECIDED: "lies across an end of the region",
-    }[leaf.outcome]
-    value = f"{name} {_short(leaf.quantity.value)} {span}".rstrip()
-    return f"{value} {where} {leaf.region}"
-
-
-def _short(value: float) -> str:
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    return f"{value:.4g}"
-
-
-def _counted(judgement: Judgement) -> str:
-    """Return how many pieces agree with the deciding one."""
-    leaves = judgement.leaves
-    if len(leaves) < 2:
-        return ""
-    same = sum(leaf.outcome is judgement.outcome for leaf in leaves)
-    return f" ({same} of {len(leaves)} numbers say {judgement.outcome})"
-
-
-def _wanting(judgement: Judgement) -> str:
-    """Return how many networks would decide."""
-    if judgement.outcome is not Outcome.UNDECIDED or not judgement.random:
-        return ""
-    if not any(math.isfinite(end) for end in judgement.deciding.interval):
-        return ""  # the note of an open number already says what is missing
-    needed = judgement.needed
-    if needed is None:
-        return "; more networks alone would not decide it"
-    return f"; about {needed} networks per point would decide it"

@@ -1,11 +1,15 @@
 """Tests that claims declare: a number from the rows, and the claimed region."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
+from ..errors import ConfigError
 from ..rows import Row
 from .judgement import (
     Judgement,
+    agreed,
     all_of,
     any_of,
     excluding_rival,
@@ -131,6 +135,105 @@ def trend(
     return inside(read, slope_in)
 
 
+def even_stages(last: int, count: int = 4) -> tuple[int, ...]:
+    """Return ``count + 1`` times spread evenly over training, the start included.
+
+    Example:
+        >>> even_stages(10_000)
+        (0, 2500, 5000, 7500, 10000)
+    """
+    return tuple(round(last * part / count) for part in range(count + 1))
+
+
+def steadily(
+    rows: Select, *, by: Region, over: str = "step", stages: int = 4, name: str = ""
+) -> Test:
+    """Return a test that a quantity changes in each of several equal parts of training.
+
+    The times are those recorded nearest to an even spread from 0 to the last one; if
+    one lies more than a quarter of a part away, nothing is judged.
+
+    Args:
+        rows: The readings along training, the start at 0 included.
+        by: Region of the change within a part, such as ``above(margin)``: the margin
+            must exceed the noise of one reading, so 0 is refused.
+        over: The label of time.
+        stages: Number of parts.
+        name: Name of the change.
+    """
+    if not (by.low > 0 or by.high < 0):
+        raise ConfigError(
+            f"a change in {by} may be noise of a reading: pass above(margin) or "
+            "below(-margin) with a margin that exceeds it"
+        )
+
+    def test(both: PredictedAndMeasured) -> Judgement:
+        times = rows(both).levels(over)
+        if not times:
+            return undecided(f"{rows} was not measured", name, missing=True)
+        wanted = even_stages(times[-1], stages)
+        chosen = [min(times, key=lambda time: abs(time - goal)) for goal in wanted]
+        away = max(abs(a - b) for a, b in zip(chosen, wanted, strict=True))
+        if away > times[-1] / stages / 4:
+            why = f"{rows} has no readings near {over} {', '.join(map(str, wanted))}"
+            return undecided(f"{why}, spread evenly over the training", name)
+        return every(
+            inside(
+                difference(
+                    rows.at(**{over: end}),
+                    rows.at(**{over: start}),
+                    name=f"change of {name or rows} from {over} {start} to {end}",
+                ),
+                by,
+            )
+            for start, end in pairwise(chosen)
+        )(both)
+
+    return test
+
+
+@dataclass(frozen=True)
+class ReadAs:
+    """A natural reading of a claim: one of the choices that a fair reader could make.
+
+    Attributes:
+        name: Short name, such as "20 steps, linear axis".
+        what: The reading in one sentence.
+        source: Who reads it so: figure, script or section of the paper, or "ours".
+        test: Judges the claim under this reading.
+    """
+
+    name: str
+    what: str
+    source: str
+    test: Test
+
+
+def readings(*listed: ReadAs) -> Test:
+    """Return a test that holds, or fails, only if it does under all readings.
+
+    Otherwise it is undecided, and the reason says which reading turns it.
+
+    Args:
+        listed: Two or more readings, written down before the rows are read; the one
+            that the paper itself uses comes first and is cited.
+    """
+    names = [one.name for one in listed]
+    if len(set(names)) < max(2, len(names)) or not all(
+        one.name and one.what and one.source for one in listed
+    ):
+        raise ConfigError(
+            f"the readings {names} were given: pass two or more with different names, "
+            "each with a sentence and its source"
+        )
+
+    def one(reading: ReadAs, both: PredictedAndMeasured) -> Judgement:
+        note = f"{reading.what} ({reading.source})"
+        return replace(all_of([reading.test(both)], reading.name), note=note)
+
+    return lambda both: agreed([one(reading, both) for reading in listed])
+
+
 def our_margin(margin: float, why: str, centre: float = 0.0) -> Region:
     """Return the region that counts as equal, with a margin that we chose."""
     return near(centre, margin, source="ours", why=why)
@@ -221,6 +324,7 @@ def _levels(
         return undecided(
             f"{rows} has {len(levels)} values of {label}, wanted are {max(least, 1)}",
             name,
+            missing=not levels,
         )
     pieces = [make(level)(both) for level in levels]
     labelled = [

@@ -17,6 +17,8 @@ from ..errors import ConfigError
 
 # How far the search goes for a number of networks that would decide.
 MOST_NETWORKS = 100_000
+# The note of a number that was never measured.
+NO_ROWS = "there are no such rows"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +76,10 @@ class Quantity(ABC):
         """
         return None
 
-    def named(self, name: str) -> "Quantity":
-        """Return the same under another name."""
-        return replace(self, name=name)
+    @property
+    def missing(self) -> bool:
+        """Whether there are no rows to compute it from."""
+        return self.note == NO_ROWS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,6 +323,7 @@ def share(name: str, count: int, cases: int, note: str = "") -> Share:
     if not 0 <= count <= cases:
         raise ConfigError(f"{count} of {cases} were counted: pass 0 to {cases}")
     value = count / cases if cases else math.nan
+    note = note or ("" if cases else NO_ROWS)
     return Share(name=name, value=value, count=count, cases=cases, note=note)
 
 
@@ -337,7 +341,7 @@ def sampled(
     bounds = np.broadcast_to(np.asarray(errors, dtype=np.float64), sample.shape)
     lost = int(np.count_nonzero(~np.isfinite(sample)))
     if sample.size == 0 or lost:
-        why = f"{lost} of {sample.size} values are missing" if lost else "no values"
+        why = f"{lost} of {sample.size} values are missing" if lost else NO_ROWS
         return _open(name, note or why, sample.size)
     mean = float(sample.mean())
     if sample.size < 2:

@@ -13,8 +13,18 @@ from typing import Any
 import numpy as np
 
 from ..rows import Row, Rows
-from .quantity import Known, Quantity, Sampled, Share, combined, known, sampled, share
-from .selecting import PredictedAndMeasured, Select
+from .quantity import (
+    NO_ROWS,
+    Known,
+    Quantity,
+    Sampled,
+    Share,
+    combined,
+    known,
+    sampled,
+    share,
+)
+from .selecting import PredictedAndMeasured, Select, log10_of
 
 EDGE = "a best value lies on the edge of what was tried"
 
@@ -47,8 +57,11 @@ class ByNetwork:
         return ByNetwork(
             {k: self.values[k] - other.values[k] for k in both},
             {k: self.errors[k] + other.errors[k] for k in both},
-            self.note or other.note,
+            self.note or other.note or ("" if both else self._apart(other)),
         )
+
+    def _apart(self, other: "ByNetwork") -> str:
+        return "no network has both" if self.values and other.values else ""
 
 
 def by_network(rows: Rows, *, log: bool = False, unit: str = "trial") -> ByNetwork:
@@ -76,14 +89,7 @@ def _pair(row: Row, log: bool) -> tuple[float, float]:
     # A row without the column is exact; an empty error means that it is unknown.
     if error is None or math.isnan(error) or row.get("edge"):
         error = math.inf
-    error = abs(float(error))
-    if not log:
-        return value, error
-    if not value > 0:
-        return math.nan, 0.0
-    if error >= value:
-        return math.log10(value), math.inf
-    return math.log10(value), -math.log10(1 - error / value)
+    return log10_of(value, abs(float(error))) if log else (value, abs(float(error)))
 
 
 def mean(rows: Select, *, log: bool = False, name: str = "") -> Read:
@@ -149,7 +155,7 @@ def slope(
         title = name or f"{'exponent' if log_x and log_y else 'slope'} of {rows}"
         if len(levels) < points:
             why = f"{len(levels)} values of {over} do not fix a slope"
-            return sampled(title, [], note=why)
+            return sampled(title, [], note=why if levels else NO_ROWS)
         lever = _lever(levels, log_x)
         groups = [by_network(table.where(**{over: x}), log=log_y) for x in levels]
         return _slope_of(title, groups, lever)
@@ -177,7 +183,7 @@ def slope_difference(
         common = sorted(set.intersection(*(set(t.levels(over)) for t in tables)))
         if len(common) < 3:
             why = f"{len(common)} common values of {over} do not fix a slope"
-            return sampled(title, [], note=why)
+            return sampled(title, [], note=why if all(map(len, tables)) else NO_ROWS)
         slopes = [
             slope_by_network(
                 table.where(lambda row: row[over] in common),
@@ -210,12 +216,11 @@ def _lever(levels: list[Any], log_x: bool) -> np.ndarray:
 
 def _own_slopes(groups: list[ByNetwork], lever: np.ndarray) -> ByNetwork:
     common = set.intersection(*(set(group.values) for group in groups))
+    # An infinite error leaves the slope open even if its point has no leverage.
+    size = np.maximum(np.abs(lever), np.finfo(np.float64).tiny)
     return ByNetwork(
         {k: float(lever @ [group.values[k] for group in groups]) for k in common},
-        {
-            k: float(np.abs(lever) @ [group.errors[k] for group in groups])
-            for k in common
-        },
+        {k: float(size @ [group.errors[k] for group in groups]) for k in common},
         next((group.note for group in groups if group.note), ""),
     )
 
@@ -239,14 +244,21 @@ def smallest(rows: Select, *, name: str = "") -> Read:
 
 def _extreme(rows: Rows, name: str, *, most: bool) -> Known:
     if not len(rows):
-        return known(name, math.nan, note="there are no such rows")
+        return known(name, math.nan, note=NO_ROWS)
     pairs = np.abs(np.array([_pair(row, False) for row in rows]))
     values, errors = pairs[:, 0], pairs[:, 1]
+    about = these_networks(rows)
     if most:
         value = float(values.max())
-        return known(name, value, float((values + errors).max()) - value)
+        return known(name, value, float((values + errors).max()) - value, about)
     value = float(values.min())
-    return known(name, value, value - float((values - errors).min()))
+    return known(name, value, value - float((values - errors).min()), about)
+
+
+def these_networks(rows: Rows) -> str:
+    """Return the note that an extreme is a statement about the networks at hand."""
+    networks = len(rows.levels("trial"))
+    return f"of these {networks} networks" if networks > 1 else ""
 
 
 def span(rows: Select, *, name: str = "") -> Read:
@@ -256,7 +268,7 @@ def span(rows: Select, *, name: str = "") -> Read:
         title = name or f"relative change of {rows}"
         table = rows(both)
         if not len(table):
-            return known(title, math.nan, note="there are no such rows")
+            return known(title, math.nan, note=NO_ROWS)
         pairs = np.array([_pair(row, False) for row in table])
         scale = float(np.abs(pairs[:, 0]).max()) or 1.0
         bound = 2 * float(pairs[:, 1].max()) / scale
@@ -298,7 +310,7 @@ def largest_distance(
             gaps.append(abs(a - b) / scale if scale else math.nan)
             bounds.append((da + db) / scale if scale else math.inf)
         if not gaps:
-            return known(title, math.nan, note="there are no such rows")
+            return known(title, math.nan, note=NO_ROWS)
         value = float(np.max(gaps))
         return known(title, value, float(np.max(np.add(gaps, bounds))) - value)
 

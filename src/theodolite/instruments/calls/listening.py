@@ -12,11 +12,12 @@ from threading import Lock, local
 from typing import Any, ClassVar, Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn.modules import module as hooks
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 
 class Listener(TorchFunctionMode):
@@ -236,3 +237,23 @@ _LEVELS: tuple[Any, ...] = (
     (("on_autograd_function",), lambda me: _registered(me, _here.functions, _apply)),
     (("on_operator",), _Operators),
 )
+
+
+class LowestPrecision(Listener):
+    """Record the lowest floating-point precision of operators that run inside.
+
+    Attributes:
+        eps: Relative spacing of that type, 0 before anything ran.
+    """
+
+    def __init__(self) -> None:
+        self.eps = 0.0
+
+    def on_operator(self, operator: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator, and record the precision of its results."""
+        result = operator(*args, **kwargs)
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor) and leaf.is_floating_point():
+                if leaf.numel() > 1:
+                    self.eps = max(self.eps, torch.finfo(leaf.dtype).eps)
+        return result

@@ -1,4 +1,4 @@
-"""Classifiers: norms of their layers and margins, collapse of features, interpolation.
+"""Classifiers: norms of their layers and margins, and the collapse of features.
 
 - ``collapse_of_models``: measures neural collapse; ``collapse_meter`` is the
   accumulator, which takes any features; ``collapse_reading`` is the result.
@@ -9,7 +9,6 @@
   margins.
 - ``layer_trace``: linear layers and norms in execution order; ``norm_folding``:
   norms folded into the layers beside them.
-- ``terminal_phase``: when training error reaches zero, and whether it stays there.
 - ``labels``, ``final_layer``, ``classifier_passes``: labels, the last layer, passes in
   a norm mode.
 

@@ -15,11 +15,13 @@ from ..model.objective import Batch, Outputs, checked_outputs, outputs_of
 from ..model.process_state import Draws
 from ..model.reachable_state import ReachableState
 from ..model.restoring import SavedState, opened
-from ..norms.batch_norm_calls import BatchNormCalls, NormCall, plain_statistics
 from ..norms.full_statistics import FullStatistics, Moments, moments_of
 from ..norms.normalisation import (
+    BatchNormCalls,
+    NormCall,
     norm_layers_as_is,
     norm_mode_of,
+    plain_statistics,
     set_norm_layers,
     settle_dropout,
 )

@@ -19,13 +19,12 @@ from theodolite.core import (
     quantity_line,
 )
 
-from ..model.function_model import Model, as_module
 from ..model.reachable_state import chosen_parameters, unwrapped
-from ..operators.layout import sizes_of
 from ..operators.operator import Operator
+from ..operators.vectors import sizes_of
 from ..passes.batches import Batches
 from ..passes.grouping import read_batches
-from ..passes.problem import Problem
+from ..passes.problem import Model, Problem, as_module
 from ..passes.progress_line import show_progress, with_progress
 from .model_instruments import refuse_settings
 

@@ -15,7 +15,7 @@ from theodolite.core import ConfigError, Interpolation, Status, Stopwatch
 
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
-from ..solvers.basis_storage import Placement
+from ..solvers.basis import Placement
 from ..solvers.quadrature import Quadrature, quadrature_of
 from .extremes import extreme_eigenvalues
 from .indices import rounding_of

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from theodolite.core import Dims, MeasurementError, Reading, Scalar, Status, Stopwatch
 
 from ..differentiate.derivatives import flat, pull_back, pull_back_many
-from ..model.function_model import Model
 from ..model.reachable_state import chosen_parameters, unwrapped
 from ..operators.loss_hessian import Hessian
 from ..operators.rounding_noise import matrix_noise
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
 from ..passes.problem import (
+    Model,
     Problem,
     ProblemSettings,
     problem_of,

@@ -17,7 +17,7 @@ from theodolite.core import (
 
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
-from ..solvers.basis_storage import Placement
+from ..solvers.basis import Placement
 from ..solvers.quadrature import Band, Quadrature, quadrature_of
 from .model_instruments import (
     CurvatureSettings,

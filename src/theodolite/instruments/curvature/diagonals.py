@@ -22,11 +22,12 @@ from torch import Tensor
 from theodolite.core import Dims, SampledReading, Status, Stopwatch, stream
 
 from ..operators.operator import Operator, products, strides
-from ..operators.rounding_noise import SMALL, is_measured, rounding_noise
+from ..operators.rounding_noise import SMALL, RoundingNoise, rounding_noise
+from ..operators.vectors import sign_vector
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
-from ..solvers.basis_storage import Placement, Storage, storage_for
-from ..solvers.sketch import Sketch, signs, sketch_of, split
+from ..solvers.basis import Placement, Storage, storage_for
+from ..solvers.sketch import Sketch, sketch_of, split
 from .model_instruments import (
     CurvatureSettings,
     Method,
@@ -170,9 +171,11 @@ def _estimate(
         return np.full(n, np.nan), np.full(n, np.inf), factor
     error = np.sqrt(square / (n_probes - 1) / n_probes)
     error = np.hypot(error, torch.finfo(operator.torch_dtype).eps * sketch.scale)
-    if is_measured(operator):  # the graph is rounded as well
+    if operator.rounds:  # the graph is rounded as well
         chance = SMALL * float(np.linalg.norm(error))
-        noise = rounding_noise(operator, enough=lambda n: n.norm <= chance)
+        noise = rounding_noise(
+            operator, enough=RoundingNoise(np.empty(0), chance, np.inf)
+        )
         error = error if noise is None else error + noise.rows
     return _known(sketch) + mean, error, factor
 
@@ -182,7 +185,7 @@ def _probes(
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
     """Yield random signs, and their products with the rest of the matrix."""
     for places in strides(n_probes, operator):
-        probes = [signs(operator, stream(seed, "diagonal", p)) for p in places]
+        probes = [sign_vector(operator, stream(seed, "diagonal", p)) for p in places]
         rest = [sketch.rest(probe) for probe in probes]
         for p, probe, product in zip(
             places, probes, products(operator, rest), strict=True

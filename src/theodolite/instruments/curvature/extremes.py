@@ -13,11 +13,10 @@ from ..operators.operator import Operator
 from ..operators.rounding_noise import (
     EigenvalueNoise,
     eigenvalue_noise,
-    is_measured,
 )
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
-from ..solvers.basis_storage import Placement, Storage, storage_for
+from ..solvers.basis import Placement, Storage, storage_for
 from ..solvers.certified import certified_pairs
 from ..solvers.eigenpairs import (
     Ends,
@@ -193,9 +192,19 @@ def extreme_eigenvalues(
     if pairs.end is not Status.EXACT:
         if outdated(graph_error_at, float(np.abs(pairs.values).max(initial=0.0))):
             graph_error = None
-        noise = _graph_noise(
-            operator, pairs, eps, tol, graph_error, multiplied=chance is not None
-        )
+        noise = None
+        if graph_error is not None:
+            norms = np.full(len(pairs.values), graph_error * pairs.scale)
+            noise = EigenvalueNoise(norms, norms)
+        elif _is_rounded(operator, pairs, eps):
+            noise = eigenvalue_noise(
+                operator,
+                pairs.values,
+                pairs.vectors,
+                _tolerated(pairs, eps, tol),
+                # The test for missed pairs multiplied them after the recurrence.
+                pairs.foreseen if chance is None else None,
+            )
         if noise is not None:
             pairs.graph_norms, pairs.graph_shifts = noise.norms, noise.shifts
         if noise is not None and noise.unforeseen is not None:
@@ -275,37 +284,17 @@ def outdated(then: float | np.ndarray | None, now: float | np.ndarray) -> bool:
     return not (alike and np.all((then / OUTDATED < now) & (now < then * OUTDATED)))
 
 
-def _graph_noise(
-    operator: Operator,
-    pairs: Pairs,
-    eps: float,
-    tol: float,
-    known: float | None,
-    *,
-    multiplied: bool,
-) -> EigenvalueNoise | None:
-    """Return what rounding in the graph does to each pair, None where nothing may.
-
-    Args:
-        operator: What the pairs belong to.
-        pairs: The pairs.
-        eps: Rounding of a product.
-        tol: Wanted precision.
-        known: Rounding error, relative to the largest eigenvalue, if it is known.
-        multiplied: Whether the pairs were multiplied after the search, so that its
-            recurrence predicts their products no longer.
-    """
-    if known is not None:
-        norms = np.full(len(pairs.values), known * pairs.scale)
-        return EigenvalueNoise(norms, norms)
+def _is_rounded(operator: Operator, pairs: Pairs, eps: float) -> bool:
+    """Return whether rounding in the graph may matter, and has to be measured."""
     coarse = pairs.noise > 1e3 * eps * pairs.scale
-    if not len(pairs.values) or not (is_measured(operator) or coarse):
-        return None
+    return bool(len(pairs.values)) and (operator.rounds or coarse)
+
+
+def _tolerated(pairs: Pairs, eps: float, tol: float) -> np.ndarray:
+    """Return the rounding of each pair that needs no closer look; 0 where any does."""
     granted = tol * np.abs(pairs.values)
     # A bound on all vectors is never below a few roundings of a product.
-    enough = np.where(granted > _ROUNDINGS * eps * pairs.scale, granted, 0.0)
-    foreseen = None if multiplied else pairs.foreseen
-    return eigenvalue_noise(operator, pairs.values, pairs.vectors, enough, foreseen)
+    return np.where(granted > _ROUNDINGS * eps * pairs.scale, granted, 0.0)
 
 
 def _relative(pairs: Pairs) -> float:

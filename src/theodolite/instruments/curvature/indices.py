@@ -8,10 +8,10 @@ import torch
 from theodolite.core import ConfigError, Stopwatch
 
 from ..operators.operator import Operator
-from ..operators.rounding_noise import is_measured, noise_norm
+from ..operators.rounding_noise import noise_norm
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
-from ..solvers.basis_storage import Placement
+from ..solvers.basis import Placement
 from ..solvers.quadrature import Quadrature, quadrature_of
 from .model_instruments import (
     CurvatureSettings,
@@ -144,7 +144,7 @@ def rounding_of(rule: Quadrature, operator: Operator) -> float:
     # thousand times as far, for a leak of a thousandth.
     eps = torch.finfo(operator.torch_dtype).eps
     floor = max(100 * eps * rule.scale, 10 * rule.noise)
-    if is_measured(operator):
+    if operator.rounds:
         floor = max(floor, noise_norm(operator))
     for nodes, weights, couplings in zip(
         rule.nodes, rule.weights, rule.couplings, strict=True

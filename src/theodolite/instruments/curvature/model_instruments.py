@@ -20,22 +20,21 @@ from theodolite.core import (
     Reading,
 )
 
-from ..model.function_model import Model
 from ..model.process_state import measuring
 from ..operators.loss_hessian import Hessian
 from ..operators.operator import Operator
 from ..operators.parameter_operator import ParameterOperator
 from ..passes.batches import Batches
-from ..passes.forecast import as_bytes
+from ..passes.forecast import MemoryForecast, as_bytes, forecast_of
 from ..passes.problem import (
     LossSettings,
+    Model,
     Problem,
     bound,
     problem_of,
     spelled_out,
 )
 from ..passes.progress_line import show_progress
-from ..solvers.basis_storage import MemoryForecast, check_placement, forecast_of
 from ..solvers.eigenpairs import Ends, least_basis
 
 Curvature = Callable[..., ParameterOperator]
@@ -94,8 +93,6 @@ def _checked(name: str, value: Any) -> Any:
     """Return a setting, checked if it means the same in all instruments."""
     if name == "basis_bytes":
         return as_bytes(name, value)
-    if name == "basis":
-        check_placement(value)
     if name == "level":
         check_level(value)
     return value

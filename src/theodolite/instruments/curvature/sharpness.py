@@ -24,13 +24,12 @@ from theodolite.core import (
     derive,
 )
 
-from ..model.function_model import Model
 from ..model.process_state import measuring
 from ..operators.loss_hessian import Hessian
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
-from ..passes.problem import LossSettings, Problem, refuse_unknown, with_settings
-from ..solvers.basis_storage import Placement, check_placement
+from ..passes.problem import LossSettings, Model, Problem, refuse_unknown, with_settings
+from ..solvers.basis import Placement
 from .extremes import CHANCE, ExtremeEigenvalues, extreme_eigenvalues, outdated
 from .model_instruments import check_count, problem_for, refuse_settings
 
@@ -226,7 +225,6 @@ def sharpness_along(
     check_count("every", every)
     check_count("k", k)
     basis_bytes = as_bytes("basis_bytes", basis_bytes)
-    check_placement(basis)
     if isinstance(model, Hessian):
         refuse_settings("sharpness_along", batches, settings)
         operator = model

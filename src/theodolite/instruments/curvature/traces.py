@@ -21,13 +21,12 @@ import torch
 
 from theodolite.core import SampledReading, Scalar, Status, Stopwatch, stream
 
-from ..operators.long_vectors import dot
 from ..operators.operator import Operator, products, strides
-from ..operators.rounding_noise import SMALL, is_measured, rounding_noise
+from ..operators.rounding_noise import SMALL, RoundingNoise, rounding_noise
+from ..operators.vectors import dot, normal_vector
 from ..passes.batches import Batches
 from ..passes.progress_line import expected
-from ..solvers.basis_storage import Placement, Storage, storage_for
-from ..solvers.lanczos import gaussian
+from ..solvers.basis import Placement, Storage, storage_for
 from ..solvers.sketch import Sketch, sketch_of, split
 from .model_instruments import (
     CurvatureSettings,
@@ -125,7 +124,14 @@ def trace(
     else:
         spent = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=1)
         storage = storage_for(operator, basis, vectors=spent[0])
-        value, error, half = _estimate(operator, spent, level, seed, storage)
+        value, error, factor = _estimate(operator, spent, level, seed, storage)
+        rounding = 0.0
+        if np.isfinite(error) and operator.rounds:
+            # Below float64 the graph is rounded as well, and not at random.
+            enough = RoundingNoise(np.empty(0), np.inf, SMALL * error)
+            noise = rounding_noise(operator, enough=enough, rows=False)
+            rounding = 0.0 if noise is None else noise.trace
+        half, error = factor * error + rounding, error + rounding
         precision = relative_error(error, value)
         status = Status.of_sample(precision, tol)
         status = status if np.isfinite(value) else Status.NONFINITE
@@ -161,6 +167,7 @@ def _estimate(
     seed: int,
     storage: Storage,
 ) -> tuple[float, float, float]:
+    """Return the estimate, its standard error and Student's factor."""
     from scipy.stats import t as student
 
     rank, n_probes = spent
@@ -180,15 +187,7 @@ def _estimate(
     floor = eps * np.sqrt(operator.shape[1]) * max(sketch.scale, np.sqrt(spread))
     error = float(np.hypot(error, floor))
     factor = float(student.ppf((1 + level) / 2, n_probes - 1))
-    # Below float64 the graph is rounded as well, and not at random.
-    noise = None
-    if is_measured(operator):
-        noise = rounding_noise(
-            operator, enough=lambda n: n.trace <= SMALL * error, rows=False
-        )
-    rounding = 0.0 if noise is None else noise.trace
-    half = factor * error + rounding
-    return known + value, error + rounding, half
+    return known + value, error, factor
 
 
 def _probe(
@@ -198,7 +197,7 @@ def _probe(
     left = operator.shape[1] - sketch.directions.capacity
     forms, squares = np.empty(n_probes), np.empty(n_probes)
     for places in strides(n_probes, operator):
-        drawn = (gaussian(operator, stream(seed, "trace", p)) for p in places)
+        drawn = (normal_vector(operator, stream(seed, "trace", p)) for p in places)
         probes = [sketch.rest(vector) for vector in drawn]
         pairs = zip(places, probes, products(operator, probes), strict=True)
         for p, probe, given in pairs:

@@ -7,6 +7,7 @@ derivative has all products, and train-mode batch norm is never in a nested tran
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -162,23 +163,14 @@ def _pulled(
     ``is_grads_batched`` runs convolutions one by one. ``vmap`` has rules for them, more
     than twice as fast in float32, but slower in float64 on a CPU.
     """
-
-    def pull(cotangent: Tensor, batched: bool = False) -> Sequence[Tensor | None]:
-        return torch.autograd.grad(
-            outputs,
-            inputs,
-            cotangent,
-            retain_graph=True,
-            allow_unused=True,
-            is_grads_batched=batched,
-        )
-
+    grad = torch.autograd.grad
+    pull = partial(grad, outputs, inputs, retain_graph=True, allow_unused=True)
     plain = outputs.dtype is torch.float64 and outputs.device.type == "cpu"
     if plain and not by_rules:
-        return pull(cotangents, batched=True)
+        return pull(grad_outputs=cotangents, is_grads_batched=True)
 
     def pull_one(cotangent: Tensor) -> dict[int, Tensor]:
-        parts = enumerate(pull(cotangent))
+        parts = enumerate(pull(grad_outputs=cotangent))
         return {place: part for place, part in parts if part is not None}
 
     by_place = torch.func.vmap(pull_one)(cotangents)

@@ -91,16 +91,16 @@ class Measure:
         plain = torch.is_grad_enabled() or not self.differentiates
         return self._run if plain else self
 
-    def try_out(self, *given: Any) -> Any:
-        """Run the model, and record whether it differentiates.
+    @contextmanager
+    def trying_out(self) -> Iterator[Callable[..., Any]]:
+        """Yield the function that runs the model; record whether it differentiates.
 
-        Raises:
-            RuntimeError: Also if its own backward pass fails without a graph; it is
-                recorded then, and the next run has a graph.
+        If its own backward pass fails without a graph, that is recorded, and the next
+        run has a graph.
         """
         before = _met[0]
         try:
-            return self.function()(*given)
+            yield self.function()
         finally:
             self.differentiates = _met[0] > before
 

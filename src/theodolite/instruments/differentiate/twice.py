@@ -129,7 +129,7 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     )
     with ExitStack() as stack:
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))
-        stack.enter_context(_Replace())
+        stack.enter_context(Replacements())
         stack.enter_context(without_recomputing)
         if (
             recurrent
@@ -186,10 +186,6 @@ def _grouped_products(
     return torch.cat([*products, b.new_zeros(a.shape[1], beyond)], 1)
 
 
-def _itself(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    return function(*args, **kwargs)
-
-
 def _by_arguments(replacement: Callable[..., Any]) -> Callable[..., Any]:
     return lambda _, args, kwargs: replacement(*args, **kwargs)
 
@@ -212,20 +208,37 @@ REPLACED: dict[Callable[..., Any], Callable[..., Any]] = {
     torch._grouped_mm: _grouped_products,  # pyright: ignore
 }
 _PRODUCTS = (torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, torch.bmm)
-# What is called in place of layers, and of functions that run a backward pass.
-CALLED_INSTEAD: dict[Callable[..., Any], Callable[..., Any]] = {
-    **dict.fromkeys((*_PRODUCTS, torch.einsum, functional.linear), _itself),
+# What is called in place of layers, None for the layer itself, and of functions that
+# run a backward pass.
+CALLED_INSTEAD: dict[Callable[..., Any], Callable[..., Any] | None] = {
+    **dict.fromkeys((*_PRODUCTS, torch.einsum, functional.linear)),
     **dict.fromkeys(BACKWARD_FUNCTIONS, run_backward),
     **REPLACED,
 }
 
 
-class _Replace(Listener):
+class Replacements(Listener):
+    """Calls what has a correct second derivative in place of torch's functions.
+
+    Attributes:
+        batch_norms: Computes batch norms instead, if it is set: the method of a
+            listener that would be entered directly after this one.
+    """
+
+    def __init__(self) -> None:
+        self.batch_norms: Callable[[Any, Any, Any], Any] | None = None
+
     def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
-        instead = CALLED_INSTEAD.get(function)
-        if instead is None:
+        """Call a function or what replaces it."""
+        if self.batch_norms is not None and function in BATCH_NORMS:
+            instead = self.batch_norms
+        elif function not in CALLED_INSTEAD:
             return function(*args, **kwargs)
+        else:
+            instead = CALLED_INSTEAD[function]
         # A pass may stop before a layer: no code that restores a state calls one.
         if instead is not run_backward:
             safe_point()
+        if instead is None:
+            return function(*args, **kwargs)
         return instead(function, args, kwargs)

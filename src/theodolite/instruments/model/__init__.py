@@ -1,7 +1,6 @@
 """The user's model: its loss and outputs, and restoring it afterwards.
 
 - ``objective``: batches, losses and outputs; ``misfits`` says why they do not fit.
-- ``function_model``: a function and a dict of tensors in place of a module.
 - ``reachable_state``: the chosen parameters, modules behind callables, what modules
   store on themselves, and whether any of it changed since the last look.
 - ``restoring``: :func:`preserve`, and models opened for passes and restored afterwards.

@@ -2,7 +2,7 @@
 
 import random
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import product
 from typing import Any, Literal
@@ -131,21 +131,17 @@ def _settings() -> tuple[Any, ...]:
 
 
 def _precision() -> _Precision:
-    """Return the precision of float32 products, by torch's older and newer names."""
-    newer = [_C._get_fp32_precision_getter(*each) for each in _PRODUCTS]
-    return (
-        _older(_C._get_float32_matmul_precision),
-        _older(_C._get_cudnn_allow_tf32),
-        newer,
-    )
+    """Return the precision of float32 products, by torch's older and newer names.
 
-
-def _older(read: Callable[[], Any]) -> Any:
-    """Return the value of an older name, None if torch refuses it after a newer."""
-    try:
-        return read()
-    except RuntimeError:
-        return None
+    An older name gives None if torch refuses it after a newer was used.
+    """
+    older: list[Any] = []
+    for read in (_C._get_float32_matmul_precision, _C._get_cudnn_allow_tf32):
+        try:
+            older.append(read())
+        except RuntimeError:
+            older.append(None)
+    return *older, [_C._get_fp32_precision_getter(*each) for each in _PRODUCTS]
 
 
 def _set_precision(precision: _Precision) -> None:

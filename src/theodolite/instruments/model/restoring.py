@@ -148,21 +148,18 @@ class SavedState:
         with DelayInterrupt():
             self._process.restore()
             try:
-                self._restore_model()
+                for container, saved in self._containers:
+                    _refill(container, saved)
+                for state in self._parameters:
+                    state.restore()
+                for value in self._values:
+                    value.put_back()
+                for array, copy in self._arrays:
+                    array[...] = copy
+                for generator, state in self._generators:
+                    restore_generator(generator, state)
             finally:  # even if restoring the model fails
                 restore_random_state(self._randomness)
-
-    def _restore_model(self) -> None:
-        for container, saved in self._containers:
-            _refill(container, saved)
-        for state in self._parameters:
-            state.restore()
-        for value in self._values:
-            value.put_back()
-        for array, copy in self._arrays:
-            array[...] = copy
-        for generator, state in self._generators:
-            restore_generator(generator, state)
 
 
 def _parameters(reach: ReachableState) -> list[nn.Parameter]:
@@ -238,13 +235,11 @@ class _SavedTensor:
 
 def _place(tensor: Tensor) -> tuple[Any, ...]:
     """Return the form of a tensor and, of a plain one, where its memory is."""
-    shapes = [part.shape for part in dense_parts(tensor)]
+    form = tensor.dtype, tensor.device, tensor.layout, tensor.is_nested
     plain = type(tensor) in (Tensor, nn.Parameter) and tensor.layout is torch.strided
-    memory = (
-        (tensor.data_ptr(), tensor.stride()) if plain and not tensor.is_nested else None
-    )
-    form = tensor.dtype, tensor.device, tensor.layout, tensor.is_nested, shapes
-    return *form, memory
+    if plain and not tensor.is_nested:
+        return *form, tensor.shape, tensor.data_ptr(), tensor.stride()
+    return *form, [part.shape for part in dense_parts(tensor)]
 
 
 def _same_bits(tensor: Tensor, copy: Tensor) -> bool:

@@ -11,11 +11,11 @@ from theodolite.core import MeasurementError
 
 from ..differentiate.derivatives import Parts, flat
 from ..distributed.processes import Team
-from .batch_norm_calls import BatchNormCalls, NormCall
 from .chunk_pass import Open
 from .full_statistics import FullStatistics, Moments, passing
 from .given_moments import as_variable, normalised, shares_of
 from .lockstep import LockstepChunks
+from .normalisation import BatchNormCalls, NormCall
 from .segments import at_work
 from .sequential import SequentialChunks
 from .tape import NotOnTape

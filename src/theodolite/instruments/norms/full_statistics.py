@@ -27,11 +27,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.instancenorm import _InstanceNorm
 
-from theodolite.core import MeasurementError
+from theodolite.core import MeasurementError, NormMode
 
 from ..differentiate.derivatives import Map, Parts, add, pull_back, zeros
 from ..distributed.processes import Team
-from .batch_norm_calls import BatchNormCalls, NormCall
+from .normalisation import (
+    BatchNormCalls,
+    NormCall,
+    check_layer,
+    freeze_norm_layers,
+    norm_layers,
+    set_norm_layers,
+    settle_dropout,
+)
 
 # Of a chunk and the moments: tensors, cotangents on them, and the chunk's shares.
 Source = Callable[[Any, Parts], tuple[Sequence[Tensor | None], Parts, Parts]]
@@ -328,3 +336,39 @@ def other_path() -> MeasurementError:
         "the passes over the data met different batch norms, by a path that depends "
         "on the data or by activation checkpointing: pass all data as one batch"
     )
+
+
+def apply_norm_mode(
+    model: nn.Module,
+    mode: NormMode,
+    forward: Callable[[], object],
+    team: Team | None = None,
+    *,
+    hold: bool = False,
+) -> None:
+    """Set every layer with running statistics for one batch.
+
+    Must be called inside ``preserve``. Only those layers change mode, and under
+    ``EVAL`` dropout; all others stay as found. ``FULL`` is ``BATCH`` here, since one
+    batch is all the data given; under ``AS_IS`` nothing changes.
+
+    Args:
+        model: The model to set.
+        mode: Which statistics to use.
+        forward: Runs the model once on the batch; called under ``FROZEN`` or ``hold``.
+        team: Processes whose samples also count in the statistics.
+        hold: Whether to hold statistics of the batch constant, as ``FROZEN`` does, in
+            the layers that take them.
+    """
+    settle_dropout(model, mode)
+    set_norm_layers(model, mode)
+    if mode is NormMode.FROZEN or (hold and mode is not NormMode.EVAL):
+        for norm in norm_layers(model):
+            if norm.training:
+                check_layer(norm, NormMode.FROZEN)
+
+        def run(_: object) -> Tensor:
+            forward()
+            return torch.empty(0)
+
+        freeze_norm_layers(frozen_statistics(norm_layers(model), [None], run, team))

@@ -1,55 +1,34 @@
-"""Set normalisation layers to a given norm mode."""
+"""Normalisation layers in a pass: which statistics they use.
+
+Layers are set to a norm mode. Calls of batch norm that use batch statistics are
+intercepted and replaced; this works on the function, not on modules, so that subclasses
+with a built-in activation, functional calls and layers applied twice are all seen.
+"""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.overrides import _get_current_function_mode
 
 from theodolite.core import Exclusive, MeasurementError, NormMode
 
-from ..distributed.processes import Team
-from .full_statistics import Moments, frozen_statistics
+from ..calls.listening import Listener
+from ..differentiate.batch_norm_twice import (
+    BATCH_NORMS,
+    batch_norm,
+    batch_norm_arguments,
+    batch_norm_twice,
+)
+from ..differentiate.model_backward import is_transformed
+from ..differentiate.twice import Replacements
 
 Norm = _BatchNorm | _InstanceNorm
-
-
-def apply_norm_mode(
-    model: nn.Module,
-    mode: NormMode,
-    forward: Callable[[], object],
-    team: Team | None = None,
-    *,
-    hold: bool = False,
-) -> None:
-    """Set every layer with running statistics for one batch.
-
-    Must be called inside ``preserve``. Only those layers change mode, and under
-    ``EVAL`` dropout; all others stay as found. ``FULL`` is ``BATCH`` here, since one
-    batch is all the data given; under ``AS_IS`` nothing changes.
-
-    Args:
-        model: The model to set.
-        mode: Which statistics to use.
-        forward: Runs the model once on the batch; called under ``FROZEN`` or ``hold``.
-        team: Processes whose samples also count in the statistics.
-        hold: Whether to hold statistics of the batch constant, as ``FROZEN`` does, in
-            the layers that take them.
-    """
-    settle_dropout(model, mode)
-    set_norm_layers(model, mode)
-    if mode is NormMode.FROZEN or (hold and mode is not NormMode.EVAL):
-        for norm in norm_layers(model):
-            if norm.training:
-                _check_layer(norm, NormMode.FROZEN)
-
-        def run(_: object) -> Tensor:
-            forward()
-            return torch.empty(0)
-
-        freeze_norm_layers(frozen_statistics(norm_layers(model), [None], run, team))
 
 
 def norm_layers(model: nn.Module) -> list[Norm]:
@@ -105,12 +84,12 @@ def set_norm_layers(model: nn.Module, mode: NormMode) -> None:
     ``AS_IS`` each keeps the mode it is in.
     """
     for norm in norm_layers(model):
-        _check_layer(norm, mode)
+        check_layer(norm, mode)
         if mode is not NormMode.AS_IS:
             norm.train(mode is not NormMode.EVAL)
 
 
-def freeze_norm_layers(statistics: Mapping[nn.Module, Moments]) -> None:
+def freeze_norm_layers(statistics: Mapping[nn.Module, Any]) -> None:
     """Hold the statistics of each layer constant."""
     for norm, moments in statistics.items():
         norm._buffers["running_mean"] = moments.mean
@@ -142,7 +121,8 @@ def refuse_dropout(model: nn.Module) -> None:
             )
 
 
-def _check_layer(norm: Norm, mode: NormMode) -> None:
+def check_layer(norm: Norm, mode: NormMode) -> None:
+    """Refuse a layer that has no statistics in a mode."""
     if isinstance(norm, nn.SyncBatchNorm):
         _check_sync(norm)
     if isinstance(norm, _BatchNorm) and norm.running_mean is None:
@@ -166,4 +146,127 @@ def _check_sync(norm: nn.SyncBatchNorm) -> None:
             "SyncBatchNorm has no second derivative across processes: replace it with "
             "BatchNorm, whose statistics norm mode 'full' takes over all ranks of a "
             "team, or measure in one process"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormCall:
+    """One call of batch norm in train mode.
+
+    Attributes:
+        place: Number of earlier calls in this pass.
+        x: Its input, channels on axis 1.
+        weight: Scale of each channel, or None.
+        bias: Shift of each channel, or None.
+        eps: Number added to variances.
+    """
+
+    place: int
+    x: Tensor
+    weight: Tensor | None
+    bias: Tensor | None
+    eps: float
+
+    def by(self, mean: Tensor, variance: Tensor) -> Tensor:
+        """Normalise by given statistics; differentiate through them if possible."""
+        shape = [-1 if axis == 1 else 1 for axis in range(self.x.ndim)]
+        scale = (variance + self.eps).rsqrt()
+        out = (self.x - mean.reshape(shape)) * scale.reshape(shape)
+        if self.weight is not None:
+            out = out * self.weight.reshape(shape)
+        if self.bias is not None:
+            out = out + self.bias.reshape(shape)
+        return out
+
+    def by_own(self) -> Tensor:
+        """Normalise by the input's own statistics, and differentiate through them."""
+        return batch_norm_twice(self.x, self.weight, self.bias, self.eps)
+
+
+class BatchNormCalls(Listener):
+    """Pass every call of batch norm in train mode to a function.
+
+    If such listeners are nested, the innermost one gets the calls. Directly inside of
+    :class:`Replacements`, which sees all calls anyway, it lets that pass on the norms.
+
+    Args:
+        act: Returns the output of a call.
+
+    Attributes:
+        calls: Number of calls so far.
+        transformed: Whether any call was inside a torch transform such as ``jvp``.
+    """
+
+    def __init__(self, act: Callable[[NormCall], Tensor]) -> None:
+        self._act = act
+        self.calls, self.transformed = 0, False
+        self._host: Replacements | None = None
+
+    def __enter__(self) -> Self:
+        """Start to listen."""
+        innermost: Any = _get_current_function_mode()
+        if not isinstance(innermost, Replacements):
+            return super().__enter__()
+        self._host, self._before = innermost, innermost.batch_norms
+        innermost.batch_norms = self.on_function
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        """Stop listening."""
+        if self._host is None:
+            super().__exit__(*raised)
+        else:
+            self._host.batch_norms = self._before
+
+    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function, or let a batch norm be computed."""
+        if function not in BATCH_NORMS:
+            return function(*args, **kwargs)
+        given = batch_norm_arguments(function, args, kwargs)
+        x, weight = given["input"], given["weight"]
+        if not given["training"] or not _fit(x, weight):
+            if self._host is not None:
+                return batch_norm(function, args, kwargs)
+            return function(*args, **kwargs)
+        place, self.calls = self.calls, self.calls + 1
+        self.transformed = self.transformed or is_transformed()
+        # For inputs in half precision torch computes statistics in the weight's type.
+        wide = x if weight is None else x.to(weight.dtype)
+        call = NormCall(
+            place=place, x=wide, weight=weight, bias=given["bias"], eps=given["eps"]
+        )
+        return self._act(call).to(x.dtype)
+
+
+def _fit(x: Tensor, weight: Tensor | None) -> bool:
+    """Return whether torch accepts an input and a weight together."""
+    half = x.dtype in (torch.float16, torch.bfloat16)
+    return weight is None or weight.dtype == x.dtype or half
+
+
+def own_statistics(call: NormCall) -> Tensor:
+    """Normalise an input by its own statistics, even with one value per channel."""
+    _refuse_fewer(call, 1)
+    return call.by_own()
+
+
+def batch_statistics(call: NormCall) -> Tensor:
+    """Normalise a batch by its own statistics; refuse one value per channel."""
+    _refuse_fewer(call, 2)
+    return call.by_own()
+
+
+def plain_statistics(call: NormCall) -> Tensor:
+    """Do the same by torch's own operator, whose backward passes can be batched."""
+    _refuse_fewer(call, 2)
+    given = call.x, call.weight, call.bias, None, None, True, 0.0, call.eps, False
+    return batch_norm(torch.batch_norm, given, {})
+
+
+def _refuse_fewer(call: NormCall, values: int) -> None:
+    if call.x.numel() < values * call.x.shape[1]:
+        few = "one" if call.x.numel() else "no"
+        raise MeasurementError(
+            f"batch norm got an input of shape {tuple(call.x.shape)}, {few} value a "
+            "channel, which has no statistics: pass more samples a batch"
         )

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..differentiate.model_backward import own
 from ..distributed.processes import Team
-from .batch_norm_calls import NormCall
+from .normalisation import NormCall
 
 
 def sum_over(team: Team, tensor: Tensor) -> Tensor:

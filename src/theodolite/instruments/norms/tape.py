@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 
 from ..calls.listening import Listener
 from ..differentiate.twice import REPLACED
-from .batch_norm_calls import BatchNormCalls, NormCall
+from .normalisation import BatchNormCalls, NormCall
 from .value_sizes import bounds, sizing
 
 # Calls that turn values into Python objects, on which a code path may depend.

@@ -1,12 +1,11 @@
 """Matrices known by their products: Hessians, Gauss-Newton matrices, Jacobians.
 
-- ``operator``: :class:`Operator`, the base of all;
-  ``layout`` knows which parameters are along a vector.
+- ``operator``: :class:`Operator`, the base of all.
+- ``vectors``: flat vectors, the parameters along them, random ones; norms and products
+  of long vectors, without loss.
 - ``matrix_operator``: given matrices and the identity. ``combined`` is the base of
   operators made of others: ``algebra`` (sums, multiples, compositions), ``block`` and
   ``inverse``.
-- ``long_vectors``: random vectors for operators; norms and products of long vectors,
-  without loss.
 - ``parameter_operator``: the base of those that act on a model's parameters, which
   are ``loss_hessian``, ``gauss_newton`` (and Fisher matrices) and ``jacobian``.
 - ``output_curvature``: the base of ``gauss_newton``, which acts on outputs between

@@ -17,8 +17,8 @@ from torch import Tensor
 from theodolite.core import MeasurementError
 
 from .combined import Combined, is_given, multiply
-from .layout import Layout
 from .operator import Operator
+from .vectors import Layout
 
 
 class Sum(Combined):

@@ -9,8 +9,8 @@ from torch import Tensor
 from theodolite.core import MeasurementError
 
 from .combined import Combined
-from .layout import Layout, places_of, sizes_of
 from .operator import Operator
+from .vectors import Layout, places_of, sizes_of
 
 
 class Block(Combined):

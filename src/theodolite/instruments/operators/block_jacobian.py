@@ -2,7 +2,8 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any, Self
+from functools import partial
+from typing import Self
 
 import numpy as np
 import torch
@@ -22,8 +23,13 @@ from ..distributed.processes import Team, agreed, as_team
 from ..model.objective import Batch, Outputs, run_model
 from ..model.reachable_state import ReachableState, unwrapped
 from ..model.restoring import opened
-from ..norms.batch_norm_calls import BatchNormCalls, plain_statistics
-from ..norms.normalisation import apply_norm_mode, norm_layers_as_is, norm_mode_of
+from ..norms.full_statistics import apply_norm_mode
+from ..norms.normalisation import (
+    BatchNormCalls,
+    norm_layers_as_is,
+    norm_mode_of,
+    plain_statistics,
+)
 from ..norms.shared_statistics import SharedStatistics
 from ..passes.batches import refuse_two_alike
 from ..passes.forecast import as_bytes
@@ -107,16 +113,8 @@ class BlockJacobian(Operator):
         self.norm_mode = norm_mode_of(model, norm_mode)
         self.block, self.coupled = block, coupled
         self.team = as_team(team)
-        self._remake = lambda change: BlockJacobian(
-            change(model),
-            change(batch),
-            block=block,
-            norm_mode=self.norm_mode,
-            coupled=coupled,
-            outputs=outputs,
-            team=self.team,
-            checked=True,
-        )
+        self.model, self.items, self.loss = model, [batch], None
+        self._settings = {"block": block, "coupled": coupled, "outputs": outputs}
         self._dual: tuple[Tensor, Tensor | None] | None = None
         self._batched: bool | None = None
         with Exclusive(), self.team.reporting_errors():
@@ -187,9 +185,24 @@ class BlockJacobian(Operator):
         own._find_places()
         return own
 
-    def remade(self, change: Callable[[Any], Any]) -> Operator | None:
-        """Return the Jacobian of a changed model on a changed batch."""
-        return self._remake(change)
+    @property
+    def source(self) -> "BlockJacobian":
+        """The operator itself, which holds the model."""
+        return self
+
+    def remaking(
+        self, model: nn.Module, batch: Batch, *_: object
+    ) -> Callable[[], Operator]:
+        """Return a function that makes the operator of another model and batch."""
+        return partial(
+            BlockJacobian,
+            model,
+            batch,
+            norm_mode=self.norm_mode,
+            team=self.team,
+            checked=True,
+            **self._settings,
+        )
 
     def _matvec(self, vector: Tensor) -> Tensor:
         """Return $Jv$ for a flat direction of the input."""

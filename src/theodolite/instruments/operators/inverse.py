@@ -16,9 +16,8 @@ from torch import Tensor
 from theodolite.core import ConfigError, MeasurementError, Status, stream
 
 from .combined import Combined
-from .layout import Layout
-from .long_vectors import normal_vector
 from .operator import Operator
+from .vectors import Layout, normal_vector
 
 # Curvature along a direction, relative to the largest, up to so many roundings is that
 # of a singular operator, by choice.

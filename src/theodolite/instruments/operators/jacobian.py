@@ -1,6 +1,6 @@
 """The Jacobian of outputs by parameters, and the tangent kernel, as operators."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Unpack
 
@@ -9,12 +9,9 @@ from torch import Tensor
 
 from ..differentiate.derivatives import Map, flat
 from ..distributed.processes import agreed
-from ..model.function_model import Model
 from ..model.objective import checked_outputs, outputs_of
 from ..passes.batches import Batches, refuse_two_alike
-from ..passes.grouping import Chunk
-from ..passes.problem import Measurement, PassSettings, Problem, with_settings
-from .derivative_check import CheckedFunction
+from ..passes.problem import Measurement, Model, PassSettings, Problem, with_settings
 from .operator import Operator
 from .output_curvature import OutputMap
 from .parameter_operator import ParameterOperator
@@ -88,9 +85,6 @@ class Jacobian(ParameterOperator):
             pulled = self._map.pull([part.reshape(shape) for part, shape in pairs])
             return self._summed(pulled)
 
-    def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
-        return self._map.differentiated(chunk)
-
     def outputs(self) -> Tensor:
         """Return the outputs of all the data, flat, in the order of rows."""
         with self._prepared.session():
@@ -151,9 +145,14 @@ class TangentKernel(Operator):
         """Open the model once for all products inside; restore it at the end."""
         return self.jacobian.together()
 
-    def remade(self, change: Callable[[Any], Any]) -> Operator | None:
-        """Return the kernel of a changed model on changed data."""
-        return TangentKernel(self.jacobian.remade(change))
+    @property
+    def source(self) -> Jacobian:
+        """The Jacobian."""
+        return self.jacobian
+
+    def with_source(self, source: Any) -> Operator:
+        """Return the kernel of another Jacobian."""
+        return TangentKernel(source)
 
     def _matvec(self, vector: Tensor) -> Tensor:
         """Pull outputs back to parameters, and push the result forward."""

@@ -1,9 +1,8 @@
 """The Hessian of the loss by the parameters, as an operator."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,15 +12,10 @@ from theodolite.core import MeasurementError
 from ..differentiate.derivatives import Curve, Parts, Sides, add, added, zeros
 from ..differentiate.replay import NotRecorded, Replay, recordable
 from ..distributed.processes import agreed
-from ..model.objective import checked_value
 from ..passes.grouping import Chunk, Group, group_batches
-from ..passes.problem import Measurement
 from ..passes.progress_line import counted
-from .derivative_check import CheckedFunction
-from .layout import split
-from .operator import Operator
 from .parameter_operator import ParameterOperator
-from .rounding_reference import precision_ignored
+from .vectors import split
 
 # Vectors multiplied at once, and the largest bytes of a graph and of those vectors for
 # which that is faster: on one core 1.7 to 6 times below 3 MB and 8 MB, 0.8 times at
@@ -66,33 +60,27 @@ class Hessian(ParameterOperator):
 
     symmetric = True
 
-    def _measurement(self) -> Measurement:
-        problem = self.problem
-        self._replay = problem.replay
-        return Measurement(
-            kind=type(self).__name__,
-            measure=problem.measured_loss(),
-            build=Curve,
-            walk=lambda curve, _, tangents: curve.product(tangents),
-            divisor=problem.divisor(),
-            check=checked_value,
-        )
+    # Whether a product cannot be recorded, where that is wanted.
+    _unrecorded = False
 
-    def remade_once(self, change: Callable[[Any], Any]) -> Operator | None:
-        """Return the operator of a changed model and changed data, for one product.
+    @property
+    def _replay(self) -> bool:
+        return self.problem.replay and not self._unrecorded
+
+    def split_once(self) -> tuple[int, int] | None:
+        """Return samples per part and bytes of graphs of a single product in float64.
 
         On a CPU its graph is built in parts where samples are independent: that takes
         as long, and a part of the memory. They are independent if the loss of the
-        parts equals that of the whole.
+        parts equals that of the whole; it is not split by ``micro_batch``, which would
+        compare more than the loss.
         """
         if (samples := self._samples_once()) is not None:
             with suppress(MeasurementError):  # the loss cannot be split
-                with precision_ignored():
-                    parts, whole = self._loss(samples), self._loss()
+                parts, whole = self._loss(samples), self._loss()
                 if abs(parts - whole) <= _SAME * abs(whole):
-                    # Not by ``micro_batch``, which would compare more than the loss.
-                    return self.remade(change, samples, graph_bytes=self._room_once)
-        return self.remade(change)
+                    return samples, 3 * (self.once_bytes or 0)  # a half to spare
+        return None
 
     @property
     def once_bytes(self) -> int | None:
@@ -101,11 +89,6 @@ class Hessian(ParameterOperator):
         if samples is None or peak is None:
             return peak
         return peak * samples // self._largest
-
-    @property
-    def _room_once(self) -> int:
-        """Memory for the graphs of a single product in float64, a half to spare."""
-        return 3 * (self.once_bytes or 0)
 
     @property
     def _largest(self) -> int:
@@ -127,7 +110,7 @@ class Hessian(ParameterOperator):
             samples: Most samples per pass.
         """
         prepared, total = self._prepared, 0.0
-        with prepared.together(), torch.no_grad():
+        with prepared.session(products=0), torch.no_grad():
             groups = prepared.plan.groups if samples is None else self._cut(samples)
             for chunk in (chunk for group in groups for chunk in group.chunks):
                 kept = prepared.graphs.get(chunk)
@@ -147,10 +130,6 @@ class Hessian(ParameterOperator):
             team=self.team,
         )
         return [group for group in groups if group.counts]
-
-    def _matvec(self, vector: Tensor) -> Tensor:
-        """Multiply one flat vector."""
-        return self._product(self._parts(vector), None)
 
     def matvecs(self, vectors: Tensor) -> Tensor:
         """Multiply many vectors, several at once through a small graph."""
@@ -188,9 +167,7 @@ class Hessian(ParameterOperator):
         """Multiply a block, through the needed part of the graph only."""
         if self.coupled or rows is None or columns is None:
             return super()._block_matvec(rows, columns, vector)
-        layout = tuple(self.layout[i] for i in columns)
-        parts = split(layout, agreed(vector.detach(), self.team))
-        return self._product(list(parts.values()), (rows, columns))
+        return self._matvec(vector, (rows, columns))
 
     def loss_and_gradient(self) -> tuple[Tensor, Tensor]:
         """Return the loss of all the data and its flat gradient."""
@@ -243,14 +220,6 @@ class Hessian(ParameterOperator):
         prepared.keep(group, chunk, (curve, value.detach()))
         return curve, value.detach()
 
-    def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
-        prepared = self._prepared
-        return [
-            CheckedFunction(
-                run=lambda: prepared.run(chunk), variables=prepared.leaves, twice=True
-            )
-        ]
-
     def _record(self, curve: Curve) -> None:
         try:
             if self.team.several:
@@ -262,7 +231,7 @@ class Hessian(ParameterOperator):
             self._compute_again(str(reason))
 
     def _compute_again(self, reason: str) -> None:
-        self._replay = False
+        self._unrecorded = True
         warnings.warn(
             f"the product was not recorded: {reason}; it is computed again for each "
             "vector, which takes longer and gives the same",
@@ -270,8 +239,12 @@ class Hessian(ParameterOperator):
             stacklevel=2,
         )
 
-    def _product(self, tangents: Parts, only: Sides | None) -> Tensor:
-        prepared = self._prepared
+    def _matvec(self, vector: Tensor, only: Sides | None = None) -> Tensor:
+        """Multiply one flat vector; that of a block is multiplied by the block."""
+        prepared, layout = self._prepared, self.layout
+        if only is not None:
+            layout = tuple(layout[i] for i in only[1])
+        tangents = list(split(layout, agreed(vector.detach(), self.team)).values())
         self.passes += 1
         if self._replay and only is None and (replayed := self._replayed(tangents)):
             return self._summed(replayed)
@@ -281,17 +254,16 @@ class Hessian(ParameterOperator):
             chosen = leaves if only is None else [leaves[i] for i in only[0]]
             total, groups = [], prepared.plan.groups
             for group in groups:
-                term = self._term(group, tangents, only)
+                if group.coupled:
+                    if self._replay:
+                        self._compute_again("chunks share batch statistics")
+                    term = group.joint.product(group.weights, tangents)
+                else:
+                    curve = self.curve(group, group.chunks[0])[0]
+                    term = curve.product(tangents, only)
+                    del curve  # its graph is freed before the next is built
                 total = added(total, term, alone=len(groups) == 1)
             return self._summed(total or zeros(chosen))
-
-    def _term(self, group: Group, tangents: Parts, only: Sides | None) -> Parts:
-        """Multiply by the Hessian of one group of chunks."""
-        if not group.coupled:
-            return self.curve(group, group.chunks[0])[0].product(tangents, only)
-        if self._replay:
-            self._compute_again("chunks share batch statistics")
-        return group.joint.product(group.weights, tangents)
 
     def _replayed(self, tangents: Parts) -> Parts | None:
         """Replay all batches without opening the model, since none of its code runs.

@@ -1,7 +1,7 @@
 """The base of linear operators."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from theodolite.core import MeasurementError
 
 from ..passes.forecast import as_bytes
-from .layout import Layout, embedded, extracted, join, split
+from .vectors import Layout, embedded, extracted, join, split
 
 Kind = Mapping[str, Tensor] | Sequence[Tensor]
 
@@ -42,6 +42,7 @@ class Operator(ABC):
         cancels: Whether products are sums of larger terms, so that their rounding has
             to be measured in float64 too.
         inexact: Whether products are solutions up to a residual.
+        checked: Whether custom derivatives of its model were checked.
     """
 
     shape: tuple[int, int]
@@ -54,6 +55,7 @@ class Operator(ABC):
     title: str = ""
     cancels: bool = False
     inexact: bool = False
+    checked: bool = False
     # NumPy leaves `array @ operator` and `number * operator` to the methods below.
     __array_ufunc__ = None
 
@@ -71,6 +73,11 @@ class Operator(ABC):
     def names(self) -> list[str]:
         """Names of the parameters along the columns, in order."""
         return [name for name, _ in self.layout]
+
+    @property
+    def rounds(self) -> bool:
+        """Whether rounding is measured: below float64, and where terms cancel."""
+        return self.torch_dtype != torch.float64 or self.cancels
 
     @property
     def at_once(self) -> int:
@@ -243,18 +250,21 @@ class Operator(ABC):
         """Prepare once for all products inside."""
         return nullcontext()
 
-    def remade(self, change: Callable[[Any], Any]) -> "Operator | None":
-        """Return the operator of changed inputs, None if there is no model.
-
-        Args:
-            change: Returns a changed copy of the model, a batch or a loss.
-        """
-        del change
+    @property
+    def source(self) -> Any:
+        """The operator on a model's parameters that products use, None for none."""
         return None
 
-    def remade_once(self, change: Callable[[Any], Any]) -> "Operator | None":
-        """Return the same for a single product, which may take less memory."""
-        return self.remade(change)
+    def with_source(self, source: "Operator") -> "Operator":
+        """Return the operator that uses another source of the same kind."""
+        return source
+
+    def split_once(self) -> tuple[int, int] | None:
+        """Return samples per part and bytes of graphs of a single product in float64.
+
+        None where a product in parts saves nothing or would change it.
+        """
+        return None
 
     @property
     def parts(self) -> "Sequence[Operator]":

@@ -19,11 +19,10 @@ from ..model.objective import (
     judged,
     pair_of,
 )
-from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
+from ..norms.normalisation import BatchNormCalls, own_statistics
 from ..passes.grouping import Chunk, Group
 from ..passes.prepared_model import PreparedModel
 from ..passes.problem import Measurement, OutputLoss, Problem
-from .derivative_check import CheckedFunction
 from .parameter_operator import ParameterOperator
 
 Between = Callable[[Chunk, Tensor, Tensor], Tensor]
@@ -108,15 +107,6 @@ class OutputMap:
                 outputs.append(self.map(group, group.chunks[0]).outputs)
         return outputs
 
-    def differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
-        """Return the functions that the products of a chunk differentiate."""
-        prepared = self._prepared
-        return [
-            CheckedFunction(
-                run=lambda: prepared.run(chunk), variables=prepared.leaves, twice=False
-            )
-        ]
-
     def map(self, group: Group, chunk: Chunk) -> Map:
         """Return the map from leaves to a chunk's outputs; it shares no moments."""
         prepared = self._prepared
@@ -166,9 +156,6 @@ class OutputCurvature(ParameterOperator):
         with self._prepared.session():
             self._check_once()
             return self._summed(self._map.through(self._parts(vector), self._curved))
-
-    def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
-        return self._map.differentiated(chunk)
 
     @abstractmethod
     def _split(self) -> tuple[Outputs, OutputLoss]:

@@ -1,26 +1,25 @@
 """The base of operators on the parameters of a model, and their kept graphs."""
 
-from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self, Unpack
 
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
 
-from ..differentiate.derivatives import Parts, flat
+from ..differentiate.derivatives import Curve, Parts, flat
 from ..differentiate.model_backward import custom_functions
 from ..distributed.processes import Team, agreed
-from ..model.function_model import Model
-from ..model.objective import Reduction, reduction_of
-from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
-from ..norms.normalisation import norm_layers_as_is
-from ..passes.batches import Batches, are_two_alike
+from ..model.objective import Reduction, checked_value, reduction_of
+from ..norms.normalisation import BatchNormCalls, norm_layers_as_is, own_statistics
+from ..passes.batches import Batches
 from ..passes.grouping import Chunk
 from ..passes.problem import (
     Measurement,
+    Model,
     Problem,
     ProblemSettings,
     problem_of,
@@ -29,9 +28,9 @@ from ..passes.problem import (
 )
 from ..passes.set_up import prepare
 from .derivative_check import CheckedFunction
-from .layout import join, sizes_of, split
 from .operator import Operator
-from .rounding_reference import ChangedBatches, in_float64
+from .rounding_reference import in_float64
+from .vectors import join, sizes_of, split
 
 
 class ParameterOperator(Operator):
@@ -50,6 +49,7 @@ class ParameterOperator(Operator):
         problem: The model, its data and the settings.
         layout: Names and shapes of the parameters along the columns.
         norm_mode: Statistics that normalisation layers use.
+        plain: Whether all derivatives are known to be torch's or ours.
         partition: Samples of each batch as given; under norm mode ``batch`` it is a
             part of the definition.
         micro_batch: Samples per pass, if data is split to save memory.
@@ -60,6 +60,7 @@ class ParameterOperator(Operator):
     """
 
     title = "Hessian"
+    plain = False
 
     @with_settings
     def __init__(
@@ -82,11 +83,18 @@ class ParameterOperator(Operator):
         self._sizes = sizes_of(self.layout)
         self.shape = (sum(self._sizes), sum(self._sizes))
         self.passes = 0
-        self._checked = False
 
-    @abstractmethod
     def _measurement(self) -> Measurement:
-        """Return the quantity that products differentiate."""
+        """Return the quantity that products differentiate: by default the loss."""
+        return Measurement(
+            kind=type(self).__name__,
+            measure=self.problem.measured_loss(),
+            build=Curve,
+            walk=lambda curve, _, tangents: curve.product(tangents),
+            divisor=self.problem.divisor(),
+            scalar=True,
+            checked=checked_value,
+        )
 
     @property
     def noise_norm(self) -> float | None:
@@ -114,31 +122,35 @@ class ParameterOperator(Operator):
         Ranks, which may keep them or not, open the model for every product together.
         """
         kept = self._prepared.keeps_graphs and not self.team.several
-        return self._prepared.together() if kept else nullcontext()
+        return self._prepared.session(products=0) if kept else nullcontext()
 
-    def remade(
-        self, change: Callable[[Any], Any], samples: int | None = None, **settings: Any
-    ) -> Self:
-        """Return the operator of a changed model and changed data, in new settings.
+    @property
+    def source(self) -> Self:
+        """The operator itself, which holds the model."""
+        return self
 
-        Batches are cut to at most so many samples, where that is given.
-        """
-        loss = self.problem.loss
-        operator = type(self)(
-            replace(
-                self.problem,
-                model=change(self.model),
-                batches=self.changed_data(change, samples),
-                loss=None if loss is None else change(loss),
-                norm_mode=self.norm_mode,
-                params=self.names,
-                max_batches=None,
-                replay=False,
-                **settings,
-            )
+    def remaking(
+        self,
+        model: nn.Module,
+        batches: Any,
+        loss: Any,
+        graph_bytes: int | None,
+        pass_bytes: int | None,
+    ) -> Callable[[], Operator]:
+        """Return a function that makes the operator of another model and data."""
+        problem = replace(
+            self.problem,
+            model=model,
+            batches=batches,
+            loss=loss,
+            norm_mode=self.norm_mode,
+            params=[name for name, _ in self.layout],
+            max_batches=None,
+            replay=False,
+            graph_bytes=graph_bytes or self.problem.graph_bytes,
+            pass_bytes=pass_bytes,
         )
-        operator._checked = True  # if the original was checked
-        return operator
+        return partial(type(self), problem)
 
     def _check_once(self) -> None:
         """Check custom derivatives, before the first product; in a session.
@@ -146,24 +158,25 @@ class ParameterOperator(Operator):
         Samples of one pass are enough: functions are the same for all. Weights are
         changed in a copy in float64, in the model itself only where it has no copy.
         """
-        if self._checked:
+        if self.checked:
             return
         with BatchNormCalls(own_statistics):
             parts = self._checked_functions()
             doubtful = [p for p in parts if custom_functions(p.run(), p.variables)]
+            self.plain = not doubtful
         if doubtful and not self._copy_checked():
             with BatchNormCalls(own_statistics):
                 for part in doubtful:
                     part.check()
-        self._checked = True
+        self.checked = True
 
     def _copy_checked(self) -> bool:
         """Check a copy in float64; return whether there is one."""
         copy = None if self.team.several else in_float64(self)
-        if not isinstance(copy, ParameterOperator):
+        if copy is None:
             return False
         try:
-            with copy._prepared.together(), BatchNormCalls(own_statistics):
+            with copy._prepared.session(products=0), BatchNormCalls(own_statistics):
                 parts = copy._checked_functions()
                 found = [custom_functions(p.run(), p.variables) for p in parts]
                 pairs = zip(parts, found, strict=True)
@@ -185,8 +198,9 @@ class ParameterOperator(Operator):
 
     def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
         """Return the functions that products of a given chunk differentiate."""
-        del chunk
-        return []
+        run, leaves = partial(self._prepared.run, chunk), self._prepared.leaves
+        twice = self._prepared.measured.scalar
+        return [CheckedFunction(run=run, variables=leaves, twice=twice)]
 
     @property
     def graphs_held(self) -> int:
@@ -238,14 +252,15 @@ class ParameterOperator(Operator):
         """The model, unwrapped if it was compiled."""
         return self._prepared.model
 
-    def changed_data(
-        self, change: Callable[[Any], Any], samples: int | None = None
-    ) -> Any:
-        """Return the batches, changed one by one, and cut where samples are given."""
-        items = self._prepared.items
-        # A loader's pair may be one that is refused if given directly.
-        alone = len(items) == 1 and not are_two_alike(items[0]) and samples is None
-        return change(items[0]) if alone else ChangedBatches(items, change, samples)
+    @property
+    def loss(self) -> Any:
+        """The loss as given, None if there is none."""
+        return self.problem.loss
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """The batches."""
+        return self._prepared.items
 
     def _parts(self, vector: Tensor) -> Parts:
         return list(self.split(agreed(vector.detach(), self.team)).values())

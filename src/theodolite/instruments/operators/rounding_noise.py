@@ -17,10 +17,10 @@ from torch import Tensor
 
 from theodolite.core import stream
 
-from .long_vectors import normal_vector
 from .matrix_operator import MatrixOperator
 from .operator import Operator
 from .rounding_reference import RoundingReference, rounding_reference
+from .vectors import normal_vector
 
 # Vectors: the bound is 2.4 times what they show, and that of the fewest 4.4 times.
 _PROBES, _FEWEST = 4, 2
@@ -49,7 +49,7 @@ class RoundingNoise:
 def rounding_noise(
     operator: Operator,
     apply: Callable[[Tensor], Tensor] | None = None,
-    enough: Callable[[RoundingNoise], bool] | None = None,
+    enough: RoundingNoise | None = None,
     *,
     rows: bool = True,
 ) -> RoundingNoise | None:
@@ -60,7 +60,7 @@ def rounding_noise(
     Args:
         operator: Any; the trace is NaN unless it is square.
         apply: Product whose error is measured; the operator's by default.
-        enough: Whether a wide bound, from two vectors, is good enough.
+        enough: Norm and trace up to which a wide bound, from two vectors, will do.
         rows: Whether to bound each row, on the host.
     """
     size = operator.shape[1]
@@ -76,7 +76,8 @@ def rounding_noise(
         forms.append(gap.along(vector) if square else np.nan)
         squares += gap.squares() if rows or whole else gap.norm() ** 2
         if len(forms) == early and enough is not None:
-            if enough(_bounded(reference, squares, forms, rows=rows)):
+            wide = _bounded(reference, squares, forms, rows=rows)
+            if wide.norm <= enough.norm and wide.trace <= enough.trace:
                 break
     operator.passes += reference.operator.passes
     if not whole:
@@ -85,11 +86,6 @@ def rounding_noise(
     trace = abs(float(np.sum(forms))) if reference.finer else float(each.sum())
     trace = trace if square else float("nan")
     return RoundingNoise(each, float(np.linalg.norm(each)), trace)
-
-
-def is_measured(operator: Operator) -> bool:
-    """Return whether rounding is measured: below float64, and where terms cancel."""
-    return operator.torch_dtype != torch.float64 or operator.cancels
 
 
 def noise_norm(operator: Operator) -> float:
@@ -338,7 +334,7 @@ def matrix_noise(operator: Operator, matrix: np.ndarray) -> tuple[RoundingNoise,
     gap = float(np.abs(matrix - matrix.T).max(initial=0.0))
     suspect = gap > _SUSPECT * eps * scale and scale > eps
     noise = None
-    if is_measured(operator) or suspect:
+    if operator.rounds or suspect:
         noise = rounding_noise(
             operator, lambda v: torch.as_tensor(matrix @ v.double().cpu().numpy())
         )

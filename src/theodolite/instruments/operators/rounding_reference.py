@@ -15,14 +15,13 @@ References:
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar, Token
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from theodolite.core import (
     DistributedError,
@@ -31,70 +30,12 @@ from theodolite.core import (
     TheodoliteError,
 )
 
-from ..calls.listening import Listener
+from ..calls.listening import LowestPrecision
 from ..distributed.processes import Team
-from ..passes.batches import split_batch
+from ..passes.batches import are_two_alike, split_batch
 from ..passes.forecast import available_bytes, float64_bytes
 from .matrix_operator import Identity, MatrixOperator
 from .operator import Operator
-
-
-class LowestPrecision(Listener):
-    """Record the lowest floating-point precision of operations that run inside.
-
-    Attributes:
-        eps: Relative spacing of that type, 0 before anything ran.
-        paused: Whether operations are ignored now.
-    """
-
-    def __init__(self) -> None:
-        self.eps, self.paused = 0.0, False
-        self._token: Token[LowestPrecision | None] | None = None
-
-    def __enter__(self) -> Self:
-        self._token = _active.set(self)
-        return super().__enter__()
-
-    def __exit__(self, *raised: Any) -> None:
-        super().__exit__(*raised)
-        if self._token is not None:
-            _active.reset(self._token)
-
-    def apart(self, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Ignore operations of a change: copies start from the original types."""
-
-        def changed(given: Any) -> Any:
-            with self._pause():
-                return change(given)
-
-        return changed
-
-    @contextmanager
-    def _pause(self) -> Iterator[None]:
-        before, self.paused = self.paused, True
-        try:
-            yield
-        finally:
-            self.paused = before
-
-    def on_operator(self, operator: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operator, and record the precision of its results."""
-        result = operator(*args, **kwargs)
-        for leaf in [] if self.paused else tree_leaves(result):
-            if isinstance(leaf, Tensor) and leaf.is_floating_point():
-                if leaf.numel() > 1:
-                    self.eps = max(self.eps, torch.finfo(leaf.dtype).eps)
-        return result
-
-
-_active: ContextVar[LowestPrecision | None] = ContextVar("watching", default=None)
-
-
-def precision_ignored() -> AbstractContextManager[None]:
-    """Ignore operations that run inside."""
-    mode = _active.get()
-    return nullcontext() if mode is None else mode._pause()
-
 
 # A perturbed copy differs by two independent roundings, or by one that happens to be
 # small: the difference counts so many times, by choice.
@@ -135,28 +76,28 @@ def rounding_reference(
     """
     if operator.parts:
         return _combined_reference(operator, once=once)
-    make = operator.remade_once if once else operator.remade
-    team = _team_of(operator)
-    drawn = getattr(operator, "randomness", "refuse") == "fixed"
+    if (source := operator.source) is None:
+        return None
+    team, drawn = source.team, getattr(source, "randomness", "refuse") == "fixed"
+    split = source.split_once() if once and source is operator else None
     changes = [_copied]
-    if operator.torch_dtype != torch.float64 and not drawn:  # masks depend on the type
+    if source.torch_dtype != torch.float64 and not drawn:  # masks depend on the type
         changes = [_in_float64, _copied] if _has_room(operator, once) else [_copied]
     for change in changes:
-        with LowestPrecision() as seen:
-            remade = _remade(make, seen.apart(change), team)
-        if remade is None:
+        if (remade := _remade(source, change, split)) is None:
             continue
-        fine, lowest = torch.finfo(torch.float64).eps, team.largest(seen.eps)
-        if remade.torch_dtype == torch.float64 and lowest <= fine:
-            if operator.torch_dtype != torch.float64:
-                return RoundingReference(remade, 1.0, finer=True)
-        eps = max(lowest, torch.finfo(remade.torch_dtype).eps)
-        perturbed = _remade(make, _perturbing(change, eps, seed), team)
-        return (
-            None
-            if perturbed is None
-            else RoundingReference(perturbed, _PERTURBED, finer=False)
-        )
+        fine, lowest = torch.finfo(torch.float64).eps, team.largest(remade.lowest)
+        if remade.operator.torch_dtype == torch.float64 and lowest <= fine:
+            if source.torch_dtype != torch.float64:
+                exact = operator.with_source(remade.operator)
+                return RoundingReference(exact, 1.0, finer=True)
+        eps = max(lowest, torch.finfo(remade.operator.torch_dtype).eps)
+        perturb = partial(_perturb, eps=eps, seed=seed)
+        perturbed = _remade(source, change, split, perturb)
+        if perturbed is None:
+            return None
+        other = operator.with_source(perturbed.operator)
+        return RoundingReference(other, _PERTURBED, finer=False)
     return None
 
 
@@ -187,67 +128,98 @@ def _combined_reference(operator: Operator, *, once: bool) -> RoundingReference 
     return RoundingReference(combined, factor, finer=finer)
 
 
-def in_float64(operator: Operator) -> Operator | None:
+def in_float64(operator: Any) -> Any:
     """Return the operator of a copy in float64, or None where none can be made."""
     if not _has_room(operator, once=False):
         return None
-    return _remade(operator.remade, _in_float64, _team_of(operator))
+    remade = _remade(operator, _in_float64, None)
+    return None if remade is None else remade.operator
 
 
-def _has_room(operator: Operator, once: bool) -> bool:
+def _has_room(operator: Any, once: bool) -> bool:
     """Whether products of a copy in float64 fit in free memory, on all ranks."""
     size, peak = operator.shape[1], getattr(operator, "forecast_bytes", None)
     if once:
         peak = getattr(operator, "once_bytes", peak)
     free = available_bytes(operator.device)
-    return not _team_of(operator).largest(float64_bytes(size, peak) > free)
+    return not operator.team.largest(float64_bytes(size, peak) > free)
 
 
-def _team_of(operator: Operator) -> Team:
-    """Return the processes that multiply together."""
-    return getattr(operator, "team", None) or Team()
+@dataclass(frozen=True)
+class _Remade:
+    """The operator of a copy, and the lowest precision in its first passes, here."""
+
+    operator: Any
+    lowest: float
 
 
 def _remade(
-    make: Callable[[Callable[[Any], Any]], Operator | None],
+    source: Any,
     change: Callable[[Any], Any],
-    team: Team,
-) -> Operator | None:
-    """Make the operator of changed inputs; None where they fail on some rank."""
+    split: tuple[int, int] | None,
+    perturb: Callable[[nn.Module], None] | None = None,
+) -> _Remade | None:
+    """Make the operator of changed inputs; None where that fails on some rank.
+
+    Args:
+        source: The operator.
+        change: Returns a copy of the model, a batch or a loss.
+        split: Most samples of a batch and bytes of graphs, if products are split.
+        perturb: Changes the copy of the model.
+    """
+    team, items, remade = source.team, source.items, None
+    samples, room = split or (None, None)
     try:
         with team.reporting_errors():
-            operator = make(_on_all_ranks(change, team))
+            model = _changed_model(source.model, change, team)
+            if perturb is not None:
+                perturb(model)
+            # A loader's pair may be one that is refused if given directly.
+            alone = len(items) == 1 and not are_two_alike(items[0]) and split is None
+            batches = _ChangedBatches(items, change, samples)
+            batches = change(items[0]) if alone else batches
+            peak = _peak(source, model, split) if perturb is None else None
+            make = source.remaking(model, batches, change(source.loss), room, peak)
+            with LowestPrecision() as seen:
+                operator = make()
+            operator.checked = True  # if the original was checked
+            remade = _Remade(operator, seen.eps)
     except DistributedError:  # a lost rank says nothing about the inputs
         raise
     except Exception:
-        operator = None
-    return None if team.largest(operator is None) else operator
+        remade = None
+    return None if team.largest(remade is None) else remade
 
 
-def _on_all_ranks(change: Callable[[Any], Any], team: Team) -> Callable[[Any], Any]:
-    """Change the model, which comes first, on all ranks or on none.
+def _peak(source: Any, model: nn.Module, split: object) -> int | None:
+    """Return the memory of the copy's passes, from that of the original's.
+
+    None where other people's derivatives are in the graph: a forecast builds one, so
+    that their precision is seen too.
+    """
+    if not getattr(source, "plain", False):
+        return None
+    peak = source.forecast_bytes if split is None else source.once_bytes
+    width = next(model.parameters()).dtype.itemsize
+    return peak and peak * width // source.torch_dtype.itemsize
+
+
+def _changed_model(model: nn.Module, change: Callable[[Any], Any], team: Team) -> Any:
+    """Change the model on all ranks or on none.
 
     Otherwise ranks that succeed would wait for ranks that fail.
     """
-    agreed = not team.several
-
-    def changed(given: Any) -> Any:
-        nonlocal agreed
-        if agreed:
-            return change(given)
-        agreed, result, why = True, None, None
-        try:
-            result = change(given)
-        except (TheodoliteError, RuntimeError, TypeError, ValueError) as error:
-            why = error
-        if team.largest(why is not None):
-            raise why or MeasurementError("the model of another rank has no copy")
-        return result
-
-    return changed
+    result, why = None, None
+    try:
+        result = change(model)
+    except (TheodoliteError, RuntimeError, TypeError, ValueError) as error:
+        why = error
+    if team.largest(why is not None):
+        raise why or MeasurementError("the model of another rank has no copy")
+    return result
 
 
-class ChangedBatches:
+class _ChangedBatches:
     """Batches that are changed one at a time, as they are read, and may be cut."""
 
     def __init__(
@@ -262,22 +234,6 @@ class ChangedBatches:
         most = self._samples
         for item in map(self._change, self._items):
             yield from [item] if most is None else split_batch(item, most)
-
-
-def _perturbing(
-    change: Callable[[Any], Any], eps: float, seed: int
-) -> Callable[[Any], Any]:
-    """Also perturb the first module that is changed, which is the model."""
-    models: list[nn.Module] = []
-
-    def changed(given: Any) -> Any:
-        result = change(given)
-        if isinstance(result, nn.Module) and not models:
-            models.append(result)
-            _perturb(result, eps, seed)
-        return result
-
-    return changed
 
 
 def _copied(given: Any) -> Any:

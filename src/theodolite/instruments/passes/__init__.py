@@ -5,14 +5,14 @@
 - ``ranks``: each rank's share of the data, and checks that they hold one model.
 - ``grouping``: reads data of any kind, and makes the chunks that passes run on.
 - ``problem``: a model, its data, its loss and all settings, checked once.
-- ``forecast``: how much memory a graph will take, before it is built, and which fit.
+- ``forecast``, ``live_memory``: how much memory graphs, vectors and a basis will take.
 - ``prepared_model``: model, data and norm mode together, opened for passes, and the
   graphs that products share.
 - ``separability``, ``moved_results``: whether a batch is the sum of its parts, up to
   rounding.
 - ``product_strategy``: the cheapest way to use statistics of all the data.
 - ``progress_line``: shows how far a measurement is.
-- ``set_up``: all of these in order, for an operator.
+- ``set_up``: all of these in order, for an operator; which graphs fit in memory.
 
 May import: ``differentiate``, ``model``, ``norms``. Start reading at ``set_up``.
 """

@@ -15,8 +15,15 @@ Batches = Any
 
 def tensors_in(batch: Batch) -> list[Tensor]:
     """List the tensors of a batch, however they are nested."""
-    tensors: list[Tensor] = []
-    map_tensors(batch, lambda tensor: tensors.append(tensor) or tensor)
+    tensors, left = [], [batch]
+    while left:
+        part = left.pop()
+        if isinstance(part, Tensor):
+            tensors.append(part)
+        elif isinstance(part, Mapping):
+            left += reversed(list(part.values()))
+        elif isinstance(part, tuple | list):
+            left += reversed(part)
     return tensors
 
 
@@ -142,9 +149,9 @@ def map_tensors(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
         parts = {key: map_tensors(part, change) for key, part in batch.items()}
         return _rebuilt(batch, parts)
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(map_tensors(part, change) for part in batch))
+        return type(batch)(*[map_tensors(part, change) for part in batch])
     if isinstance(batch, tuple | list):
-        return type(batch)(map_tensors(part, change) for part in batch)
+        return type(batch)([map_tensors(part, change) for part in batch])
     return batch
 
 

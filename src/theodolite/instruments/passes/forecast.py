@@ -1,73 +1,17 @@
-"""Forecast the memory of a graph before it is built, and of other work."""
+"""Forecast memory before it is taken: of graphs, of vectors and of a basis."""
 
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 from theodolite.core import ConfigError, MeasurementError, free_memory
 
-from ..calls.listening import Listener
-from ..differentiate.derivatives import zeros
-from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
-from ..norms.coupling import MemoryBudget
-from .batches import join_batches, samples_in, slice_batch, tensors_in
-from .grouping import Chunk, partition_of
-from .prepared_model import PreparedModel
-
-
-def live_bytes(work: Callable[[], object], known: Iterable[Tensor]) -> list[int]:
-    """Return the bytes alive after each operator of some work, on any device.
-
-    Temporary memory inside kernels is not counted.
-
-    Args:
-        work: Function to run.
-        known: Tensors that exist anyway, such as parameters.
-
-    Example:
-        >>> x = torch.zeros(4)  # of 4 bytes each
-        >>> live_bytes(lambda: (x + 1) + (x + 2), [x])
-        [16, 32, 48]
-    """
-    with _Counted(known) as counted:
-        work()
-    return counted.after
-
-
-class _Counted(Listener):
-    def __init__(self, known: Iterable[Tensor]) -> None:
-        self.after: list[int] = []
-        self._live = 0
-        self._storages = {tensor.untyped_storage()._cdata for tensor in known}
-
-    def on_operator(self, operator: Any, args: Any, kwargs: Any) -> Any:
-        result = operator(*args, **kwargs)
-        for part in tree_leaves(result):
-            if isinstance(part, Tensor) and part.layout is torch.strided:
-                self._count(part)
-        self.after.append(self._live)
-        return result
-
-    def _count(self, tensor: Tensor) -> None:
-        storage = tensor.untyped_storage()
-        place, size = storage._cdata, storage.nbytes()
-        if place in self._storages:
-            return
-        self._storages.add(place)
-        self._live += size
-        weakref.finalize(storage, self._free, place, size).atexit = False
-
-    def _free(self, place: int, size: int) -> None:
-        self._storages.discard(place)
-        self._live -= size
-
+from ..distributed.processes import Team
 
 # Share of the free memory for a graph; the rest is for vectors and for
 # the other work of the process.
@@ -76,9 +20,6 @@ _SHARE = 0.8
 # convolutional, recurrent and attention models on a CPU: 2.2 to 2.7 times the graph,
 # which itself was forecast within 2 %.
 _AT_PEAK = 2.7
-# The same, for the bytes of tensors alive at the peak: it allows for temporary memory
-# of kernels, and for fragmentation of the allocator.
-_AROUND = 1.2
 # Vectors that a step of a solver holds at its peak beside weights, basis and graph: the
 # gradient, the vector that is multiplied, the product as it comes, is added up and is
 # joined, and its copy. Measured on a transformer of 23 million parameters: 5.0.
@@ -148,34 +89,6 @@ def predict_bytes(measured: Mapping[int, int], samples: int) -> int:
     return int(_AT_PEAK * (base + max(rate, 0.0) * (samples - few)))
 
 
-def predict_peak(
-    alive: Callable[[int], Sequence[int]], samples: int, *, at_most: int = 4
-) -> int | None:
-    """Extrapolate the peak of a product from few samples, operator by operator.
-
-    Each is a constant plus a rate, since the largest of a few samples need not be the
-    largest of all. None where the operators change with the samples.
-
-    Args:
-        alive: Bytes alive after each operator, for a given number of samples.
-        samples: Number of samples to forecast for.
-        at_most: Samples available for measuring.
-
-    Example:
-        >>> predict_peak(lambda n: [2000, 10 * n], 1000)
-        12000
-    """
-    few, more = (1, 2) if samples < 3 <= at_most else few_samples(samples, at_most)
-    if few == more:
-        return None
-    first, second = alive(few), alive(more)
-    if len(first) != len(second):
-        return None
-    further = (samples - few) / (more - few)
-    peak = max(a + (b - a) * further for a, b in zip(first, second, strict=True))
-    return int(_AROUND * peak)
-
-
 def few_samples(samples: int, at_most: int) -> tuple[int, int]:
     """Return two numbers of samples to measure, not many more than wanted.
 
@@ -241,139 +154,146 @@ def refuse_beyond(wanted: int, allowed: int, what: str, advice: str) -> None:
         )
 
 
-# Share of the forecast from a graph's size that products take if counted one by one.
-_AT_LEAST = 0.5
+Place = Literal["device", "shared", "host"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GraphMemory:
-    """Forecasts graph memory by extrapolating from a few samples, in ``sheltered``.
+@dataclass(frozen=True, kw_only=True)
+class MemoryForecast:
+    """Bytes that a measurement will take, before it takes them.
 
     Attributes:
-        prepared: The model and its data.
-        allowed: Bytes that graphs may take.
+        parameters: Numbers per vector.
+        weights: Bytes of the weights, which the model has allocated already.
+        gradient: Bytes of the gradient, which is kept with its graph.
+        vectors: Bytes of the other vectors that a product needs.
+        graph: Peak bytes of the graph, 0 if unknown.
+        check: Bytes of a float64 copy, which measures the rounding of a model in lower
+            precision, after the basis is freed.
+        basis_vectors: Number of vectors in the basis.
+        basis: Bytes of the basis; ``basis_bytes`` must be at least this.
+        device: Device of the products.
+        device_free: Bytes that are free there; the least of all processes.
+        host_free: Bytes that are free on the host, for this process.
+        processes: How many share the work.
+
+    Example:
+        >>> forecast = MemoryForecast(
+        ...     parameters=2**30, weights=2**32, gradient=2**32, vectors=5 * 2**32,
+        ...     graph=2**33, check=0, basis_vectors=10, basis=10 * 2**32,
+        ...     device="cuda:0", device_free=40 * 2**30, host_free=200 * 2**30,
+        ...     processes=1,
+        ... )
+        >>> forecast.placement
+        'host'
+        >>> print(forecast)
+        1,073,741,824 parameters take 4 GiB of weights, 4 of gradient, 8 of graph, 20 \
+of vectors on their way and 40 of basis (10 vectors), with 40 GiB free on cuda:0 and \
+200 on the host: the basis has to be kept on the host
     """
 
-    prepared: PreparedModel
-    allowed: int
-
-    def joined(self, *, offload: bool = False) -> object | None:
-        """Return all data as one batch, if it can be joined and its graph fits.
-
-        Args:
-            offload: Whether to keep the graph on the host, where it fits.
-        """
-        wanted = self.tightly(self.samples)
-        fits = wanted is not None and wanted + self.copied() <= self.allowed
-        return join_batches(list(self.prepared.items)) if fits or offload else None
-
-    @property
-    def samples(self) -> int:
-        """Number of samples of all the data that can be counted."""
-        return sum(count or 0 for count in partition_of(self.prepared.items))
+    parameters: int
+    weights: int
+    gradient: int
+    vectors: int
+    graph: int
+    check: int
+    basis_vectors: int
+    basis: int
+    device: str
+    device_free: int
+    host_free: int
+    processes: int
 
     @property
-    def on_gpu(self) -> bool:
-        """Whether tensors take nearly all of the memory, as on a GPU."""
-        return self.prepared.device.type == "cuda"
+    def beside(self) -> int:
+        """Bytes that products take on the device, without the basis."""
+        return self.gradient + self.vectors + self.graph
 
-    def fits_together(self, sizes: Sequence[int], largest: int) -> bool:
-        """Return whether the graphs of all chunks fit in memory.
+    @property
+    def fits(self) -> tuple[Place, ...]:
+        """Where there is room for the basis, the fastest first."""
+        room, places = self.device_free - self.beside, []
+        if self.basis <= room:
+            places.append("device")
+        if self.processes > 1 and self.basis / self.processes <= room:
+            places.append("shared")
+        if not self.device.startswith("cpu") and room >= 0:
+            places += ["host"] if self.basis <= self.host_free else []
+        return tuple(places)
 
-        Args:
-            sizes: Samples of each chunk.
-            largest: Bytes of the graph of the largest.
+    @property
+    def placement(self) -> Place | None:
+        """The fastest place with room for the basis, None where there is none."""
+        return self.fits[0] if self.fits else None
 
-        Raises:
-            MeasurementError: If the largest alone does not fit.
-        """
-        refuse_beyond(
-            largest,
-            self.allowed,
-            f"the graph of {max(sizes):,} samples",
-            "pass micro_batch=… for fewer samples a pass, or raise graph_bytes",
+    @property
+    def finer(self) -> bool:
+        """Whether there is room for the copy in float64; else it is in float32."""
+        return self.beside + self.check <= self.device_free
+
+    def __str__(self) -> str:
+        """Say what is taken, what is free, and where the basis goes."""
+        power, unit = (30, "GiB") if self.weights >= 2**27 else (20, "MiB")
+
+        def told(size: int) -> str:
+            return f"{size / 2**power:.3g}"
+
+        host = f" and {told(self.host_free)} on the host"
+        host = "" if self.device.startswith("cpu") else host
+        after = f", then {told(self.check)} of a copy in float64" if self.check else ""
+        return (
+            f"{self.parameters:,} parameters take {told(self.weights)} {unit} of "
+            f"weights, {told(self.gradient)} of gradient, {told(self.graph)} of graph, "
+            f"{told(self.vectors)} of vectors on their way and {told(self.basis)} of "
+            f"basis ({self.basis_vectors} vectors){after}, with "
+            f"{told(self.device_free)} {unit} free on {self.device}{host}: "
+            f"{self._conclusion()}"
         )
-        return largest * sum(sizes) / max(sizes) <= self.allowed
 
-    def fits(self, samples: int) -> bool:
-        """Return whether the graph of so many samples is known to fit."""
-        wanted = self.predict(samples)
-        return wanted is not None and wanted <= self.allowed
+    def _conclusion(self) -> str:
+        if self.placement is None:
+            wide = "" if self.beside <= self.device_free else "products do not fit: "
+            return wide + "pass fewer parameters or samples, or use more processes"
+        words: dict[Place, str] = {
+            "device": "the basis fits on the device",
+            "shared": f"the basis has to be shared over {self.processes} processes",
+            "host": "the basis has to be kept on the host",
+        }
+        less = "" if self.finer else ", and the copy to be in float32"
+        return words[self.placement] + less
 
-    def room(self, largest: int | None) -> MemoryBudget:
-        """Return the memory for chunks that run in lockstep.
 
-        Args:
-            largest: Bytes of the largest chunk's graph.
-        """
-        host = 0
-        if self.prepared.device.type != "cpu":
-            host = budget(None, torch.device("cpu"))
-        return MemoryBudget(device=self.allowed, host=host, graph=largest)
+def forecast_of(
+    operator: Any, *, vectors: int, length: int | None = None
+) -> MemoryForecast:
+    """Forecast the memory of a solver that keeps some vectors.
 
-    def predict(self, samples: int) -> int | None:
-        """Return the forecast bytes of a product; None if a batch cannot be split."""
-        most = samples_in(self.prepared.items[0]) or 0
-        if not samples or not most:
-            return None
+    Under a team, all of its processes ask together, and get the same answer.
 
-        try:
-            few = few_samples(samples, most)
-            return predict_bytes({n: self.saved(n).bytes for n in few}, samples)
-        except Exception:  # the model or loss accepts no fewer samples
-            return None
-
-    def tightly(self, samples: int) -> int | None:
-        """Return the same forecast, closer if that can decide whether it fits.
-
-        On a GPU memory is what tensors take, so that those of a product of a few
-        samples, all with their own statistics, are counted one by one.
-        """
-        wanted = self.predict(samples)
-        if wanted is None or not self.on_gpu:
-            return wanted
-        if _AT_LEAST * wanted <= self.allowed < wanted:
-            return min(wanted, self.counted(samples) or wanted)
-        return wanted
-
-    def counted(self, samples: int) -> int | None:
-        """Forecast the same from tensors alive in a product of a few samples."""
-
-        def alive(count: int) -> list[int]:
-            chunk, known = self._few(count)
-            return live_bytes(lambda: self._product(chunk), known)
-
-        try:
-            most = samples_in(self.prepared.items[0]) or 1
-            return predict_peak(alive, samples, at_most=most)
-        except Exception:  # the same error, or tensors of an unknown kind
-            return None
-
-    def saved(self, count: int) -> Saved:
-        """Return the memory that the graph of a few samples keeps."""
-        chunk, known = self._few(count)
-        prepared = self.prepared
-        with saved_tensors(known) as saved:
-            with BatchNormCalls(own_statistics):
-                value = prepared.run(chunk, check=False)
-            prepared.measured.build(value, prepared.leaves)
-        return saved
-
-    def copied(self) -> int:
-        """Return the bytes that batches take again when they are joined."""
-        first = self.prepared.items[0]
-        here = sum(tensor.nbytes for tensor in tensors_in(first))
-        several = len(self.prepared.items) > 1
-        return here * self.samples // (samples_in(first) or 1) if several else 0
-
-    def _few(self, count: int) -> tuple[Chunk, list[Tensor]]:
-        """Return a few samples, and the tensors that exist anyway."""
-        batch, model = self.prepared.items[0], self.prepared.model
-        known = [*model.parameters(), *model.buffers(), *tensors_in(batch)]
-        return Chunk(data=slice_batch(batch, 0, count)), known
-
-    def _product(self, chunk: Chunk) -> object:
-        measured, leaves = self.prepared.measured, self.prepared.leaves
-        with BatchNormCalls(own_statistics):
-            value = self.prepared.run(chunk, check=False)
-        return measured.walk(measured.build(value, leaves), chunk, zeros(leaves))
+    Args:
+        operator: The operator; no product is computed.
+        vectors: How many are kept.
+        length: Numbers that each of them holds; as many as columns by default.
+    """
+    size, width = operator.shape[1], operator.torch_dtype.itemsize
+    team = getattr(operator, "team", None) or Team()
+    free, host = available_bytes(operator.device), free_memory() // team.size
+    if team.several:
+        free, host = (-int(team.largest(-float(x))) for x in (free, host))
+    held = bool(getattr(operator, "graphs_held", 0))
+    peak = getattr(operator, "forecast_bytes", None) or 0
+    coarse = operator.rounds
+    return MemoryForecast(
+        parameters=size,
+        weights=size * width,
+        gradient=0 if held else size * width,
+        vectors=(IN_FLIGHT - 1) * size * width,
+        graph=still_to_come(peak, held=held),
+        check=float64_bytes(size, peak) if coarse else 0,
+        basis_vectors=vectors,
+        basis=vectors * (length or size) * width,
+        device=str(operator.device),
+        device_free=free,
+        host_free=host,
+        processes=team.size,
+    )

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,10 +23,11 @@ from ..model.reachable_state import (
     unwrapped,
 )
 from ..model.restoring import SavedState, opened
-from ..norms.batch_norm_calls import BatchNormCalls, batch_statistics
 from ..norms.coupling import Coupling, MemoryBudget
 from ..norms.full_statistics import Moments, frozen_statistics
 from ..norms.normalisation import (
+    BatchNormCalls,
+    batch_statistics,
     freeze_norm_layers,
     norm_layers,
     refuse_dropout,
@@ -197,12 +198,10 @@ class PreparedModel:
             saved.restore()
 
     @contextmanager
-    def sheltered(self, reach: ReachableState | None = None) -> Iterator[None]:
+    def sheltered(self) -> Iterator[None]:
         """Open the model before groups are settled; restore it on exit."""
-        reach = reach or self._reach()
-        with opened(
-            self.model, careful=self._careful, leaves=self.leaves, reach=reach
-        ) as saved:
+        careful, leaves, reach = self._careful, self.leaves, self._reach()
+        with opened(self.model, careful=careful, leaves=leaves, reach=reach) as saved:
             before, self._saved = self._saved, saved
             try:
                 yield
@@ -210,40 +209,42 @@ class PreparedModel:
                 self._saved = before
 
     @contextmanager
-    def session(self) -> Iterator[None]:
-        """Open the model for the passes of a product; restore it on exit."""
-        with self.together():
-            yield
-        counted()
+    def session(self, *, products: int = 1) -> Iterator[None]:
+        """Open the model for passes, unless it is open; restore it on exit.
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """Open the model, unless it is open, for all sessions within."""
-        with Exclusive():  # also while one looks whether the model has changed
-            if self.is_open:
-                yield
-                return
-            with self._newly_opened():
-                yield
+        Args:
+            products: How many are counted at the end; with 0 it is for all sessions
+                within.
+        """
+        with ExitStack() as stack:
+            # Also while one looks whether the model has changed.
+            stack.enter_context(Exclusive())
+            if not self.is_open:
+                stack.enter_context(self._newly_opened())
+            yield
+        if products:
+            counted(products)
 
     @contextmanager
     def _newly_opened(self) -> Iterator[None]:
         with self.team.reporting_errors():
             reach = self._reach()
-            changed = self._follow_together(reach)
+            changed = self._follow(reach)
+            careful, leaves = self._careful, self.leaves
             with (
-                self.sheltered(reach),
+                opened(self.model, careful=careful, leaves=leaves, reach=reach) as now,
                 BatchNormCalls(batch_statistics),
                 _no_recomputing(),
             ):
-                self.renew()
-                if changed:
-                    self._measure_again()
-                self.is_open = True
+                before, self._saved = self._saved, now
                 try:
+                    self.renew()
+                    if changed:
+                        self._measure_again()
+                    self.is_open = True
                     yield
                 finally:
-                    self.is_open = False
+                    self.is_open, self._saved = False, before
 
     def _reach(self) -> ReachableState:
         return ReachableState([self.model, *self.measured.code])
@@ -254,19 +255,18 @@ class PreparedModel:
             known = self._detector
             return known is not None and known.matches(self._reach())
 
-    def _follow_together(self, reach: ReachableState) -> bool:
-        """Detect a change in this or another process; all must have the same model."""
-        changed = self._follow(reach)
-        if not self.team.several or not self.team.largest(changed):
-            return changed
-        refuse_other_weights(self.model, self.mode, self.team)
-        if not changed:
-            self._forget()
-        return True
-
     def _follow(self, reach: ReachableState) -> bool:
-        """Detect that the model or the data changed, and drop cached results."""
-        if self._detector is not None and self._detector.matches(reach):
+        """Detect that the model or the data changed, and drop cached results.
+
+        Under a team in this or another process; all must have the same model.
+        """
+        changed = self._detector is None or not self._detector.matches(reach)
+        if self.team.several and self.team.largest(changed):
+            refuse_other_weights(self.model, self.mode, self.team)
+            if not changed:
+                self._forget()
+                return True
+        if not changed:
             return False
         before = self.layout, self.dtype, self.device
         self._resolve()

@@ -12,7 +12,6 @@ from theodolite.core import MeasurementError, NormMode
 
 from ..differentiate.derivatives import Parts
 from ..distributed.processes import Team, as_team
-from ..model.function_model import Model, as_module, own_value
 from ..model.objective import (
     Batch,
     Divisor,
@@ -38,12 +37,74 @@ F = TypeVar("F", bound=Callable[..., Any])
 OutputLoss = Callable[[Tensor, Batch], Tensor]
 
 
+# A module, or a function and the tensors that it takes first.
+Model = nn.Module | tuple[Callable[..., Any], Mapping[str, Tensor]]
+
+
+class FunctionModel(nn.Module):
+    """A function and its tensors, with which it shares memory.
+
+    Args:
+        function: ``function(params, inputs)``, where a mapping of inputs is passed as
+            keyword arguments; or ``function(params)``.
+        params: Real tensors by any names.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], params: Mapping[str, Tensor]
+    ) -> None:
+        super().__init__()
+        self.function = function
+        for name, tensor in params.items():
+            # register_parameter refuses names with dots, as of named_parameters().
+            self._parameters[name] = nn.Parameter(tensor.detach())
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """Return the value of the function."""
+        return self.function(dict(self._parameters), *inputs, **named)
+
+
+def as_module(model: Any) -> nn.Module:
+    """Return a model as a module, or refuse what is none."""
+    if isinstance(model, nn.Module):
+        return model
+    if not (isinstance(model, tuple) and len(model) == 2 and callable(model[0])):
+        raise MeasurementError(
+            f"the model is a {type(model).__name__}: pass a torch module, a pair "
+            "(function, params) of a function of a dict of tensors and that dict, or a "
+            "Problem of one"
+        )
+    function, params = model
+    if isinstance(function, nn.Module):
+        raise MeasurementError(
+            f"a pair of a {type(function).__name__} and tensors came as the model: "
+            "pass the module itself, or (lambda params, x: torch.func.functional_call("
+            "model, params, x), params)"
+        )
+    named = dict(params) if isinstance(params, Mapping) else {}
+    real = [isinstance(t, Tensor) and t.is_floating_point() for t in named.values()]
+    if not real or not all(real):
+        raise MeasurementError(
+            f"the parameters of the function are a {type(params).__name__} with "
+            f"{sum(real)} real tensors of {len(real)} entries: pass a dict of names "
+            "and real tensors"
+        )
+    return FunctionModel(function, params)
+
+
+def own_value(model: nn.Module, batch: Any) -> Tensor:
+    """Return the value of a function that takes no data."""
+    del batch
+    return model()
+
+
 class _Passes(TypedDict, total=False):
     norm_mode: NormMode | str | None
     params: Sequence[str] | None
     outputs: Outputs | None
     micro_batch: int | None
     graph_bytes: int | None
+    pass_bytes: int | None
     randomness: Randomness
     max_batches: int | None
     team: Team | None
@@ -101,6 +162,8 @@ class Problem:
             many targets count: one number, or one per sample.
         micro_batch: Most samples per pass; saves memory, changes nothing else.
         graph_bytes: Memory limit of graphs; most of the free memory by default.
+        pass_bytes: Peak memory of the largest pass, if it is known; forecast from
+            passes of a few samples by default.
         seed: Seed of the model's random numbers.
         randomness: ``fixed`` allows dropout, with masks fixed by the seed.
         max_batches: Most batches to use, from the first.
@@ -131,6 +194,7 @@ class Problem:
     weights: Weights | None = None
     micro_batch: int | None = None
     graph_bytes: int | None = None
+    pass_bytes: int | None = None
     seed: int = 0
     randomness: Randomness = "refuse"
     max_batches: int | None = None
@@ -196,8 +260,8 @@ class Measurement:
         build: Builds the graph for products, from that value and the leaves.
         walk: Multiplies tangents by such a graph of a chunk.
         divisor: How the loss combines samples, None where there is no loss.
-        check: Returns a loss, or raises if it cannot be used; None where outputs are
-            measured.
+        scalar: Whether a loss is measured, or outputs.
+        checked: Returns a value, or raises if it is a loss that cannot be used.
         callables: Further code that runs in sessions, such as a loss of outputs.
     """
 
@@ -206,22 +270,14 @@ class Measurement:
     build: Callable[[Tensor, Sequence[Tensor]], Any]
     walk: Callable[[Any, Chunk, Parts], Parts]
     divisor: Divisor | None = None
-    check: Callable[[Tensor], Tensor] | None = None
+    scalar: bool = False
+    checked: Callable[[Tensor], Tensor] = lambda value: value
     callables: Sequence[Callable[..., object]] = ()
-
-    @property
-    def scalar(self) -> bool:
-        """Whether a loss is measured, or outputs."""
-        return self.check is not None
 
     @property
     def code(self) -> list[Callable[..., object]]:
         """All code that runs in sessions beside the model."""
         return [self.measure, *self.callables]
-
-    def checked(self, value: Tensor) -> Tensor:
-        """Return a value, or raise if it is a loss that cannot be used."""
-        return value if self.check is None else self.check(value)
 
     @property
     def mass(self) -> Divisor | None:

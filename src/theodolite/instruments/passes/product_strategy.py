@@ -7,6 +7,7 @@ or chunks go from norm to norm together. On a CPU there is no host to offload to
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -14,8 +15,10 @@ from ..norms.segments import at_work, carried_bytes, computed_bytes, segments_of
 from ..norms.tape import NotOnTape, record
 from . import forecast
 from .batches import samples_in, slice_batch, tensors_in
-from .forecast import GraphMemory
 from .grouping import Chunk
+
+if TYPE_CHECKING:
+    from .set_up import GraphMemory
 
 # Gradients a product, as bench/results/whole_data.json has them on a CPU; large chunks
 # of a ResNet-20 took 2.1 and 2.8 on an H200. Strategies are compared on a GPU only.
@@ -100,7 +103,7 @@ class StrategyChoice:
         memory: Forecasts the memory of graphs.
     """
 
-    memory: GraphMemory
+    memory: "GraphMemory"
 
     def offloads(self) -> bool:
         """Return whether one graph on the host is the cheapest strategy that fits."""

@@ -24,8 +24,8 @@ from theodolite.core import MeasurementError, derive
 
 from ..differentiate.derivatives import Parts, filled
 from ..model.objective import Batch, Divisor
-from ..norms.batch_norm_calls import BatchNormCalls, NormCall
 from ..norms.full_statistics import Moments, moments_of
+from ..norms.normalisation import BatchNormCalls, NormCall
 from .batches import as_float64, join_batches, map_tensors, select_samples
 from .grouping import Chunk, mass_of, partition_of
 from .moved_results import MovedResults

@@ -1,7 +1,7 @@
 """Prepare a model and its data for an operator: check, group and forecast."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -9,33 +9,180 @@ from torch import Tensor
 
 from theodolite.core import Exclusive, MeasurementError, NormMode, derive
 
+from ..differentiate.derivatives import zeros
 from ..distributed.processes import as_team
 from ..model.objective import Batch, check_finite
 from ..model.process_state import Draws, check_repeats, reseed
 from ..model.reachable_state import chosen_parameters
-from ..norms.batch_norm_calls import (
+from ..norms.coupling import MemoryBudget
+from ..norms.normalisation import (
     BatchNormCalls,
     NormCall,
     batch_statistics,
     own_statistics,
 )
-from .batches import join_batches, samples_in, split_batch
-from .forecast import GraphMemory, budget
+from .batches import join_batches, samples_in, slice_batch, split_batch, tensors_in
+from .forecast import (
+    Saved,
+    as_bytes,
+    budget,
+    few_samples,
+    predict_bytes,
+    refuse_beyond,
+    saved_tensors,
+)
 from .grouping import (
     Chunk,
     Group,
     Mass,
     group_batches,
-    mass_of,
     no_sample_counts,
     partition_of,
 )
+from .live_memory import live_bytes, predict_peak
 from .prepared_model import PassPlan, PreparedModel
 from .problem import Measurement, Problem
 from .product_strategy import StrategyChoice
 from .ranks import refuse_other_calls
 from .separability import Separability
 from .streams import StreamedBatches
+
+# Share of the forecast from a graph's size that products take if counted one by one.
+_AT_LEAST = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GraphMemory:
+    """Forecasts graph memory by extrapolating from a few samples, in ``sheltered``.
+
+    Attributes:
+        prepared: The model and its data.
+        allowed: Bytes that graphs may take.
+    """
+
+    prepared: PreparedModel
+    allowed: int
+
+    def joined(self, *, offload: bool = False) -> object | None:
+        """Return all data as one batch, if it can be joined and its graph fits.
+
+        Args:
+            offload: Whether to keep the graph on the host, where it fits.
+        """
+        wanted = self.tightly(self.samples)
+        fits = wanted is not None and wanted + self.copied() <= self.allowed
+        return join_batches(list(self.prepared.items)) if fits or offload else None
+
+    @property
+    def samples(self) -> int:
+        """Number of samples of all the data that can be counted."""
+        return sum(count or 0 for count in partition_of(self.prepared.items))
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether tensors take nearly all of the memory, as on a GPU."""
+        return self.prepared.device.type == "cuda"
+
+    def fits_together(self, sizes: Sequence[int], largest: int) -> bool:
+        """Return whether the graphs of all chunks fit in memory.
+
+        Args:
+            sizes: Samples of each chunk.
+            largest: Bytes of the graph of the largest.
+
+        Raises:
+            MeasurementError: If the largest alone does not fit.
+        """
+        refuse_beyond(
+            largest,
+            self.allowed,
+            f"the graph of {max(sizes):,} samples",
+            "pass micro_batch=… for fewer samples a pass, or raise graph_bytes",
+        )
+        return largest * sum(sizes) / max(sizes) <= self.allowed
+
+    def fits(self, samples: int) -> bool:
+        """Return whether the graph of so many samples is known to fit."""
+        wanted = self.predict(samples)
+        return wanted is not None and wanted <= self.allowed
+
+    def room(self, largest: int | None) -> MemoryBudget:
+        """Return the memory for chunks that run in lockstep.
+
+        Args:
+            largest: Bytes of the largest chunk's graph.
+        """
+        host = 0
+        if self.prepared.device.type != "cpu":
+            host = budget(None, torch.device("cpu"))
+        return MemoryBudget(device=self.allowed, host=host, graph=largest)
+
+    def predict(self, samples: int) -> int | None:
+        """Return the forecast bytes of a product; None if a batch cannot be split."""
+        most = samples_in(self.prepared.items[0]) or 0
+        if not samples or not most:
+            return None
+
+        try:
+            few = few_samples(samples, most)
+            return predict_bytes({n: self.saved(n).bytes for n in few}, samples)
+        except Exception:  # the model or loss accepts no fewer samples
+            return None
+
+    def tightly(self, samples: int) -> int | None:
+        """Return the same forecast, closer if that can decide whether it fits.
+
+        On a GPU memory is what tensors take, so that those of a product of a few
+        samples, all with their own statistics, are counted one by one.
+        """
+        wanted = self.predict(samples)
+        if wanted is None or not self.on_gpu:
+            return wanted
+        if _AT_LEAST * wanted <= self.allowed < wanted:
+            return min(wanted, self.counted(samples) or wanted)
+        return wanted
+
+    def counted(self, samples: int) -> int | None:
+        """Forecast the same from tensors alive in a product of a few samples."""
+
+        def alive(count: int) -> list[int]:
+            chunk, known = self._few(count)
+            return live_bytes(lambda: self._product(chunk), known)
+
+        try:
+            most = samples_in(self.prepared.items[0]) or 1
+            return predict_peak(alive, samples, at_most=most)
+        except Exception:  # the same error, or tensors of an unknown kind
+            return None
+
+    def saved(self, count: int) -> Saved:
+        """Return the memory that the graph of a few samples keeps."""
+        chunk, known = self._few(count)
+        prepared = self.prepared
+        with saved_tensors(known) as saved:
+            with BatchNormCalls(own_statistics):
+                value = prepared.run(chunk, check=False)
+            prepared.measured.build(value, prepared.leaves)
+        return saved
+
+    def copied(self) -> int:
+        """Return the bytes that batches take again when they are joined."""
+        first = self.prepared.items[0]
+        here = sum(tensor.nbytes for tensor in tensors_in(first))
+        several = len(self.prepared.items) > 1
+        return here * self.samples // (samples_in(first) or 1) if several else 0
+
+    def _few(self, count: int) -> tuple[Chunk, list[Tensor]]:
+        """Return a few samples, and the tensors that exist anyway."""
+        batch, model = self.prepared.items[0], self.prepared.model
+        known = [*model.parameters(), *model.buffers(), *tensors_in(batch)]
+        return Chunk(data=slice_batch(batch, 0, count)), known
+
+    def _product(self, chunk: Chunk) -> object:
+        measured, leaves = self.prepared.measured, self.prepared.leaves
+        with BatchNormCalls(own_statistics):
+            value = self.prepared.run(chunk, check=False)
+        return measured.walk(measured.build(value, leaves), chunk, zeros(leaves))
 
 
 def prepare(problem: Problem, measured: Measurement) -> PreparedModel:
@@ -89,7 +236,9 @@ def prepare(problem: Problem, measured: Measurement) -> PreparedModel:
             if sizes and not offload:  # with none, only chunks of other ranks count
                 # Sequential chunks take more memory than their own products.
                 tight = memory.on_gpu and not coupled
-                largest = (memory.tightly if tight else memory.predict)(max(sizes))
+                forecast = memory.tightly if tight else memory.predict
+                known = as_bytes("pass_bytes", problem.pass_bytes or 0)
+                largest = known or forecast(max(sizes))
             if largest is not None:
                 fits = memory.fits_together(sizes, largest)
         retain = fits and micro_batch is None
@@ -168,23 +317,25 @@ def norms_couple(prepared: PreparedModel) -> bool:
     first, counts = _first_that_counts(prepared.items, micro_batch, mass)
     if not prepared.team.largest(counts):
         raise no_sample_counts()
-    probe = Chunk(data=first, seed=derive(problem.seed, "batch", 0))
+    seed = derive(problem.seed, "batch", 0)
     act = _statistics(prepared, micro_batch)
 
     def begin() -> None:
         prepared.renew()
-        reseed(probe.seed)
+        reseed(seed)
 
     begin()
     draws = Draws()
     with torch.no_grad(), BatchNormCalls(act) as calls:
         try:
-            value = prepared.measure.try_out(prepared.model, first)
+            with prepared.measure.trying_out() as run:
+                value = run(prepared.model, first)
         except RuntimeError:
             if not prepared.measure.differentiates:
                 raise
             begin()  # its own backward pass failed without a graph
-            value = prepared.measure.try_out(prepared.model, first)
+            with prepared.measure.trying_out() as run:
+                value = run(prepared.model, first)
         value = prepared.measured.checked(value) if counts else value
     if calls.calls and prepared.mode is NormMode.EVAL:
         raise MeasurementError(
@@ -197,8 +348,10 @@ def norms_couple(prepared: PreparedModel) -> bool:
     if draws.happened():
         _check_random(prepared)
     if counts:
+        begin()
         with torch.no_grad(), BatchNormCalls(act):
-            check_repeats(value, prepared.run(probe))
+            again = prepared.measure.function()(prepared.model, first)
+            check_repeats(value, prepared.measured.checked(again))
     return calls.calls > 0
 
 
@@ -208,7 +361,8 @@ def _first_that_counts(
     """Return the first samples on which the loss is a number, or any, and which."""
     for item in items:
         for part in _parts_of(item, micro_batch):
-            if mass is None or samples_in(part) is None or mass_of(part, mass) > 0:
+            samples = samples_in(part)
+            if mass is None or samples is None or mass(part, samples) > 0:
                 return part, True
     return _parts_of(items[0], micro_batch)[0], False
 

@@ -11,7 +11,7 @@ from theodolite.core import MeasurementError, stream
 
 from ..differentiate.derivatives import close
 from ..operators.block_jacobian import CHUNK, BlockJacobian
-from ..operators.long_vectors import normal_vector
+from ..operators.vectors import normal_vector
 from .sample_blocks import SampleBlocks, Supports, sample_blocks, supports_of
 
 # Rows of a panel: products of panels that overlap took 5.0 to 6.2 ms with 64 to 196,

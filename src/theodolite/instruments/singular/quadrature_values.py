@@ -18,7 +18,7 @@ from theodolite.core import (
 
 from ..operators.block_jacobian import BlockJacobian
 from ..operators.operator import Operator
-from ..solvers.basis_storage import Placement, storage_for
+from ..solvers.basis import Placement, storage_for
 from ..solvers.bidiagonal import GaussRule, chance, gauss_rule, grid
 from .dense_values import active_units
 

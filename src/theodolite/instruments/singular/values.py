@@ -22,7 +22,7 @@ from ..operators.rounding_noise import rounding_noise
 from ..operators.span import Block
 from ..passes.forecast import as_bytes
 from ..passes.progress_line import with_progress
-from ..solvers.basis_storage import Placement, check_placement
+from ..solvers.basis import Placement
 from ..solvers.bidiagonal import grid
 from .dense_values import active_units, bytes_wanted, sample_values, whole_values
 from .quadrature_values import CELLS, SingularValues, by_quadrature
@@ -153,7 +153,6 @@ def singular_values(
     _check(method, tol, max_steps)
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     basis_bytes = as_bytes("basis_bytes", basis_bytes)
-    check_placement(basis)
     watch = Stopwatch()
     team = as_team(team)
     given = {"block": block, "norm_mode": norm_mode, "outputs": outputs, "team": team}

@@ -6,8 +6,8 @@
 - ``quadrature``: bounds on the spectral distribution.
 - ``bidiagonal``: singular values, of operators that need not be square.
 - ``sketch``: traces and diagonals from random vectors.
-- ``basis``, ``basis_over_ranks``: the vectors that solvers keep; ``basis_storage``
-  forecasts the memory and chooses where to keep them.
+- ``basis``: the vectors that solvers keep, and where; ``basis_on_host`` and
+  ``basis_over_ranks`` keep them elsewhere than on the device.
 
 May import: ``operators`` and packages before it; never a model. Start reading at
 ``lanczos``.

@@ -1,26 +1,26 @@
-"""Vectors that a solver keeps, on the device or in the host's memory.
+"""Vectors that a solver keeps, and where: as requested, or where there is room.
 
 A solver stores whole vectors and gets whole vectors back, on the operator's device; the
 basis computes the products with all of them at once. Only these differ between
-:class:`DeviceBasis`, :class:`HostBasis` and the one in ``basis_over_ranks``.
-
-A host basis travels through the device in blocks, each with some columns of every row.
-Blocks are pinned for a GPU, so that copies run at the rate of the bus. The GPU computes
-products in its own precision, and their sums over blocks are float64. Removing the
-components of a vector twice takes three transfers in place of four: the second
-coefficients are computed while the first are subtracted, block by block.
+:class:`DeviceBasis` and those in ``basis_on_host`` and ``basis_over_ranks``.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
-from ..operators.long_vectors import combined, inner, products, stretches, take_out
+from theodolite.core import ConfigError, MeasurementError
+
+from ..distributed.processes import Team
 from ..operators.operator import Operator
-from ..passes.forecast import available_bytes
+from ..operators.vectors import combined, inner, stretches, take_out
+from ..passes.forecast import Place, forecast_of
 
 # Columns of the basis that a restart rotates at a time: 2^20 float64 are 8 MiB a row.
 _CHUNK = 2**20
@@ -156,128 +156,98 @@ class DeviceBasis(Basis):
         return self._rows.nbytes
 
 
-# Bytes of a block: a power of two, to which pinned memory is rounded up; a copy of so
-# much takes milliseconds, against microseconds to start it.
-_BLOCK_BYTES = 2**28
-# Largest share of the device's free memory for a block.
-_SHARE = 8
+Placement = Literal["auto", "device", "host", "shared"]
 
 
-class HostBasis(Basis):
-    """Rows in the host's memory; the device holds a block of their columns at most."""
+@dataclass(frozen=True)
+class Storage:
+    """Makes bases of one kind.
 
-    where = "on the host"
+    Attributes:
+        place: On the device, on the host, or shared over the processes of ``team``.
+        team: Processes that share it.
+        alike: Whether products come out the same in all of them.
+    """
 
-    def __init__(
-        self,
-        capacity: int,
-        length: int,
-        like: Tensor | Operator,
-        *,
-        block_bytes: int | None = None,
-    ) -> None:
-        super().__init__(capacity, length, like)
-        if block_bytes is None:
-            block_bytes = _block_bytes(like.device)
-        width = max(1, block_bytes // max(1, capacity * self.dtype.itemsize))
-        self._edges = [*range(0, self.length, width), self.length]
-        pinned = like.device.type == "cuda"
-        self._blocks = [
-            torch.zeros(capacity, b - a, dtype=self.dtype, pin_memory=pinned)
-            for a, b in zip(self._edges, self._edges[1:], strict=False)
-        ]
+    place: Place = "device"
+    team: Team | None = None
+    alike: bool = False
 
-    def store(self, place: int, vector: Tensor) -> None:
-        """Send a vector to the host."""
-        for part, block in self._cut(vector):
-            block[place].copy_(part)
+    def basis(self, capacity: int, length: int, like: Tensor | Operator) -> Basis:
+        """Return an empty basis for vectors like a given one."""
+        if self.place == "shared" and self.team is not None:
+            from .basis_over_ranks import SharedBasis
 
-    def row(self, place: int) -> Tensor:
-        """Return one row on the device."""
-        row = torch.empty(self.length, dtype=self.dtype, device=self._device)
-        for part, block in self._cut(row):
-            part.copy_(block[place], non_blocking=True)
-        return row
+            return SharedBasis(capacity, length, like, self.team, alike=self.alike)
+        if self.place == "host":
+            from .basis_on_host import HostBasis
 
-    def remove(self, vector: Tensor, count: int) -> np.ndarray:
-        """Take the rows' components out of a vector, in place, and return them."""
-        coefficients = self._coefficients(vector, count)
-        for part, rows in self._sent(vector, count):
-            part -= rows.T @ coefficients.to(self.dtype)
-        return coefficients.cpu().numpy()
+            return HostBasis(capacity, length, like)
+        return DeviceBasis(capacity, length, like)
 
-    def remove_twice(self, vector: Tensor, count: int) -> np.ndarray:
-        """Do so twice, in three transfers."""
-        first = self._coefficients(vector, count)
-        second = torch.zeros_like(first)
-        for part, rows in self._sent(vector, count):
-            part -= rows.T @ first.to(self.dtype)
-            second += products(rows, part).double()
-        for part, rows in self._sent(vector, count):
-            part -= rows.T @ second.to(self.dtype)
-        return (first + second).cpu().numpy()
-
-    def combined(self, weights: np.ndarray) -> Tensor:
-        """Return weighted sums of the first rows, on the device."""
-        given = self._weights(weights)
-        sums = given.new_zeros(len(weights), self.length)
-        for part, rows in self._sent(sums.T, weights.shape[1]):
-            part.T.copy_(given @ rows)
-        return sums
-
-    def rotate(self, weights: np.ndarray) -> None:
-        """Replace the first rows by weighted sums of them."""
-        count, size = weights.shape
-        given = self._weights(weights)
-        for block in self._blocks:
-            block[:count].copy_(given @ self._moved(block[:size]))
-
-    def inner(self, other: Basis) -> Tensor:
-        """Return the products of all rows with all of another basis of this kind."""
-        assert isinstance(other, HostBasis)
-        shape = self.capacity, other.capacity
-        total = torch.zeros(shape, dtype=torch.float64, device=self._device)
-        for ours, theirs in zip(self._blocks, other._blocks, strict=True):
-            total += inner(self._moved(ours), self._moved(theirs))
-        return total
-
-    def stretches(self, width: int) -> Iterator[Tensor]:
-        """Yield all rows of some columns at a time, on the device."""
-        for block in self._blocks:
-            yield from self._moved(block).split(width, 1)
-
-    @property
-    def device_bytes(self) -> int:
-        """Bytes of the basis on the device; 0 if the device is no CPU."""
-        if self._device.type != "cpu":
-            return 0
-        return sum(block.nbytes for block in self._blocks)
-
-    def _coefficients(self, vector: Tensor, count: int) -> Tensor:
-        coefficients = torch.zeros(count, dtype=torch.float64, device=self._device)
-        for part, rows in self._sent(vector, count):
-            coefficients += products(rows, part).double()
-        return coefficients
-
-    def _cut(self, vector: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        sizes = [block.shape[1] for block in self._blocks]
-        yield from zip(vector.split(sizes), self._blocks, strict=True)
-
-    def _sent(self, vector: Tensor, count: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the parts of a vector with the first rows of their columns."""
-        for part, block in self._cut(vector) if count else ():
-            yield part, self._moved(block[:count])
-
-    def _moved(self, rows: Tensor) -> Tensor:
-        # Copies and products are ordered on one CUDA stream.
-        return rows.to(self._device, non_blocking=True)
+    def told(self, words: str) -> str:
+        """Add the place of the basis to a method, if it is not the device."""
+        if self.place == "shared" and self.team is not None:
+            return f"{words}, basis over {self.team.size} processes"
+        return words if self.place == "device" else f"{words}, basis on the host"
 
 
-def _block_bytes(device: torch.device) -> int:
-    """Return the bytes of a block, fewer where little is free on a GPU."""
-    if device.type == "cpu":
-        return _BLOCK_BYTES
-    free, size = available_bytes(device) // _SHARE, _BLOCK_BYTES
-    while size > free and size > 2**20:
-        size //= 2
-    return size
+ON_DEVICE = Storage()
+
+
+def storage_for(
+    operator: Operator,
+    wish: Placement,
+    *,
+    vectors: int,
+    least: int | None = None,
+    length: int | None = None,
+) -> Storage:
+    """Return where to keep a basis, or raise if there is no room for it.
+
+    Args:
+        operator: Whose products fill it.
+        wish: The requested place, or "auto" for the fastest with room.
+        vectors: How many it may come to hold.
+        least: How many it holds for certain; as many by default.
+        length: Numbers that each of them holds; as many as columns by default.
+    """
+    _refuse_other_wishes(operator, wish)
+    if wish == "shared":
+        team = _team(operator)
+        return Storage("shared", team, alike=team is getattr(operator, "team", None))
+    if wish != "auto":
+        return Storage(wish)
+    forecast = forecast_of(operator, vectors=vectors, length=length)
+    if forecast.placement is not None:
+        team = getattr(operator, "team", None)
+        return Storage(forecast.placement, team, alike=True)
+    # A processor's memory is taken as rows are written, not before.
+    share = forecast.basis * (least or vectors) // max(1, vectors)
+    if operator.device.type == "cpu" and share <= forecast.device_free:
+        return ON_DEVICE
+    raise MeasurementError(
+        f"{forecast}, or lower basis_bytes, which makes do with fewer vectors"
+    )
+
+
+def _refuse_other_wishes(operator: Operator, wish: Placement) -> None:
+    team = getattr(operator, "team", None) or Team()
+    if not team.alike(get_args(Placement).index(wish)):
+        raise ConfigError(
+            f"basis is {wish!r} on this rank and another on others: pass the same on "
+            "every rank"
+        )
+
+
+def _team(operator: Operator) -> Team:
+    """Return the operator's own team, or that of all processes."""
+    team = getattr(operator, "team", None) or Team()
+    if not team.several and dist.is_available() and dist.is_initialized():
+        team = Team(True)
+    if not team.several:
+        raise ConfigError(
+            "basis is 'shared', and this process is alone: start several with "
+            "torchrun, or pass basis='host'"
+        )
+    return team

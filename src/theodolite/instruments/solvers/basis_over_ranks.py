@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from ..distributed.processes import Team
-from ..operators.long_vectors import products
 from ..operators.operator import Operator
+from ..operators.vectors import products
 from .basis import Basis, DeviceBasis
 
 

@@ -25,10 +25,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..operators.long_vectors import norm
 from ..operators.operator import Operator
-from .basis import Basis
-from .basis_storage import ON_DEVICE, Storage
+from ..operators.vectors import norm
+from .basis import ON_DEVICE, Basis, Storage
 
 # A look at the bound costs an SVD of the small matrix: the first after so many steps,
 # every next after a quarter more.

@@ -42,8 +42,8 @@ from torch import Tensor
 
 from theodolite.core import Status, stream
 
-from ..operators.long_vectors import norm, squared_norm, take_out
 from ..operators.operator import Operator
+from ..operators.vectors import norm, normal_vector, squared_norm, take_out
 from .eigenpairs import (
     Ends,
     Pairs,
@@ -54,7 +54,7 @@ from .eigenpairs import (
     sharpened,
     wanted,
 )
-from .lanczos import Krylov, gaussian
+from .lanczos import Krylov
 
 
 def least_share(size: int, chance: float) -> float:
@@ -265,7 +265,7 @@ def _start(
         size = norm(vector)
         return vector / size if size > 0 else vector
 
-    whole = unit(locked.rest.sum(0)) + unit(gaussian(operator, generator))
+    whole = unit(locked.rest.sum(0)) + unit(normal_vector(operator, generator))
     return whole, 1 / squared_norm(whole)
 
 

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError, Status, stream
 
-from ..operators.long_vectors import combined, norm
 from ..operators.operator import Operator
-from .basis_storage import ON_DEVICE, Storage
-from .lanczos import Krylov, Ritz, gaussian
+from ..operators.vectors import combined, norm, normal_vector
+from .basis import ON_DEVICE, Storage
+from .lanczos import Krylov, Ritz
 
 Ends = Literal["both", "largest", "smallest", "magnitude"]
 Stop = Literal["residual", "value"]
@@ -135,9 +135,11 @@ def searched(
     empty = torch.empty(0, n, dtype=operator.torch_dtype, device=operator.device)
     pairs, sweep = Pairs(vectors=empty, directions=empty), 0
     while sweep < n:
-        random = gaussian(operator, stream(search.seed, "lanczos", sweep))
+        random = normal_vector(operator, stream(search.seed, "lanczos", sweep))
         first = random if sweep or start is None else _warm(start, random)
-        if not _sweep(operator, search, pairs, first):
+        with operator.together():
+            again = _sweep(operator, search, pairs, first)
+        if not again:
             break
         sweep += 1
     return pairs
@@ -150,11 +152,6 @@ def _warm(start: Tensor, random: Tensor) -> Tensor:
 
 def _sweep(operator: Operator, search: Search, pairs: Pairs, first: Tensor) -> bool:
     """Run Lanczos beside the known pairs, add new ones, return whether to go on."""
-    with operator.together():
-        return _swept(operator, search, pairs, first)
-
-
-def _swept(operator: Operator, search: Search, pairs: Pairs, first: Tensor) -> bool:
     capacity = capacity_of(operator, search, len(pairs.values))
     krylov = Krylov(
         operator,

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError
 
-from ..operators.long_vectors import all_finite, norm, normal_vector, take_out
 from ..operators.operator import Operator, products
 from ..operators.rounding_noise import noise_norm
-from .basis_storage import ON_DEVICE, Storage
+from ..operators.vectors import all_finite, norm, take_out
+from .basis import ON_DEVICE, Storage
 
 
 @dataclass(frozen=True)
@@ -227,11 +227,6 @@ def grow(spaces: Sequence[Krylov], operator: Operator) -> None:
             multiplied = products(operator, [space.next for space in growing])
             for space, product in zip(growing, multiplied, strict=True):
                 space.take(product)
-
-
-def gaussian(operator: Operator, generator: np.random.Generator) -> Tensor:
-    """Return a standard normal vector for the operator."""
-    return normal_vector(operator, generator)
 
 
 def _project_out(vector: Tensor, rows: Tensor) -> np.ndarray:

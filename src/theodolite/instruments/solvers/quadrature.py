@@ -32,11 +32,11 @@ import numpy as np
 
 from theodolite.core import Status, stream
 
-from ..operators.long_vectors import squared_norm
 from ..operators.operator import Operator, strides
+from ..operators.vectors import normal_vector, squared_norm
 from ..passes.forecast import refuse_beyond
-from .basis_storage import ON_DEVICE, Placement, Storage, storage_for
-from .lanczos import Krylov, gaussian, grow
+from .basis import ON_DEVICE, Placement, Storage, storage_for
+from .lanczos import Krylov, grow
 
 # Points at which the truncation is looked at beyond an edge, evenly on a logarithmic
 # axis from a quarter of the distance to the nearest node.
@@ -186,7 +186,9 @@ def quadrature_of(
     squares, scale, noise = np.zeros(n_probes), 0.0, 0.0
     status, done = Status.SAMPLED, 0
     for places in strides(n_probes, operator, at_most=room):
-        vectors = [gaussian(operator, stream(seed, "quadrature", p)) for p in places]
+        vectors = [
+            normal_vector(operator, stream(seed, "quadrature", p)) for p in places
+        ]
         squares[places] = [squared_norm(vector) for vector in vectors]
         spaces = [
             Krylov(operator, vector, capacity=steps, storage=storage)

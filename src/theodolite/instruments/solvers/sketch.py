@@ -22,11 +22,10 @@ from torch import Tensor
 
 from theodolite.core import stream
 
-from ..operators.long_vectors import all_finite, dot, norm, sign_vector
 from ..operators.operator import Operator, products, strides
-from .basis import Basis
-from .basis_storage import ON_DEVICE, Storage
-from .lanczos import gaussian, refuse_asymmetry
+from ..operators.vectors import all_finite, dot, norm, normal_vector
+from .basis import ON_DEVICE, Basis, Storage
+from .lanczos import refuse_asymmetry
 
 Draw = Callable[[Operator, np.random.Generator], Tensor]
 
@@ -57,11 +56,6 @@ class Sketch:
         return rest
 
 
-def signs(operator: Operator, generator: np.random.Generator) -> Tensor:
-    """Return a vector of random signs for the operator."""
-    return sign_vector(operator, generator)
-
-
 def sketch_of(
     operator: Operator,
     *,
@@ -86,13 +80,13 @@ def sketch_of(
     generator, scale = stream(seed, "sketch"), 0.0
     forms, finite, before = np.zeros(rank), True, None
     for places in strides(rank, operator):
-        drawn = [gaussian(operator, generator) for _ in places]
+        drawn = [normal_vector(operator, generator) for _ in places]
         for place, given in zip(places, products(operator, drawn), strict=True):
             product = rows.agreed(given)
             finite = finite and all_finite(product)
             rows.store(place, product)
     if finite:
-        orthonormalise(rows, lambda: gaussian(operator, generator))
+        orthonormalise(rows, lambda: normal_vector(operator, generator))
     for places in strides(rank if finite else 0, operator):
         some = [rows.row(place) for place in places]
         multiplied = products(operator, some)

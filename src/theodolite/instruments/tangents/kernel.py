@@ -22,16 +22,17 @@ from theodolite.core import (
 
 from ..differentiate.model_backward import Measure
 from ..distributed.processes import Team, as_team
-from ..model.function_model import Model
 from ..model.objective import Batch, Outputs, checked_outputs, outputs_of
 from ..model.reachable_state import ReachableState, chosen_parameters, unwrapped
 from ..model.restoring import opened
-from ..norms.batch_norm_calls import BatchNormCalls, own_statistics, plain_statistics
 from ..norms.full_statistics import Moments, frozen_statistics
 from ..norms.normalisation import (
+    BatchNormCalls,
     freeze_norm_layers,
     norm_layers,
     norm_layers_as_is,
+    own_statistics,
+    plain_statistics,
     set_norm_layers,
     settle_dropout,
 )
@@ -40,7 +41,7 @@ from ..operators.rounding_noise import RoundingNoise
 from ..passes.batches import Batches, join_batches, refuse_two_alike
 from ..passes.forecast import as_bytes
 from ..passes.grouping import read_batches
-from ..passes.problem import Problem, problem_of, refuse_unknown, with_settings
+from ..passes.problem import Model, Problem, problem_of, refuse_unknown, with_settings
 from ..passes.progress_line import with_progress
 from ..passes.ranks import refuse_other_calls, refuse_other_weights
 from .layer_sweep import one_width, plan
@@ -206,12 +207,14 @@ def tangent_kernel(
             def first() -> object:
                 state.lend_buffers()
                 try:
-                    return pick.try_out(network, given[0])
+                    with pick.trying_out() as run:
+                        return run(network, given[0])
                 except RuntimeError:
                     if not pick.differentiates:
                         raise
                     state.lend_buffers()  # its own backward failed without a graph
-                    return pick.try_out(network, given[0])
+                    with pick.trying_out() as run:
+                        return run(network, given[0])
 
             norms = _takes_batch_statistics(first, mode, team)
             coupled = norms and mode is not NormMode.FROZEN

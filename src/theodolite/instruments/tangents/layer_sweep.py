@@ -15,7 +15,7 @@ from ..differentiate.derivatives import pull_back_many
 from ..differentiate.model_backward import is_transformed
 from ..distributed.processes import Team
 from ..model.objective import Batch
-from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
+from ..norms.normalisation import BatchNormCalls, own_statistics
 from .gram import Gram
 from .layer_rows import Call, known, outer_factors, rows_of
 

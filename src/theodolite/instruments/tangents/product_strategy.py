@@ -51,10 +51,14 @@ class Traced(Operator):
         self.passes += self._whole.passes - before
         return total
 
-    def remade(self, change: Callable[[Any], Any]) -> Operator | None:
-        """Return the traced kernel of a changed model."""
-        whole = self._whole.remade(change)
-        return None if whole is None else Traced(whole, self._outputs)
+    @property
+    def source(self) -> Any:
+        """That of the kernel."""
+        return self._whole.source
+
+    def with_source(self, source: Operator) -> Operator:
+        """Return the traced kernel of another source."""
+        return Traced(self._whole.with_source(source), self._outputs)
 
 
 def kernel_noise(

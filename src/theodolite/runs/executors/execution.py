@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from theodolite.core import ConfigError, RunError, unknown_name
 
-from ..folder.cells import Cell, cell_key, describe, unique
 from ..folder.folder import RunFolder
 from ..folder.launch import Launch
-from ..progress.display import Progress, QuietProgress
+from ..folder.spec import Cell, cell_key, describe, unique
+from ..progress.display import Progress
 from ..progress.trackers import Tracker, Tracking
 from .pool import Pool
 from .ray.cluster import RayCluster
@@ -51,8 +51,8 @@ class _Tally:
     """Counts while cells are computed."""
 
     launch: Launch
-    progress: Progress
-    log: Callable[[Cell], None] = lambda cell: None
+    progress: Progress | None
+    log: Callable[[Cell], None] | None = None
     n_computed: int = 0
     n_elsewhere: int = 0
     cpu_s: float = 0.0
@@ -78,10 +78,12 @@ class _Tally:
             self.n_computed += 1
             self.cpu_s += report.cost.cpu_s
             self.launch.count(report.cost)
-            self.log(cell)
+            if self.log:
+                self.log(cell)
         else:
             self.n_elsewhere += 1
-        self.progress.advance(cell, report.cost)
+        if self.progress:
+            self.progress.advance(cell, report.cost)
 
 
 def execute(
@@ -118,26 +120,29 @@ def execute(
         RunError: Cells failed, or the folder cannot be written.
     """
     cells = unique(cells)
-    progress = QuietProgress() if progress is None else progress
     clock = time.perf_counter()
     todo = folder.pending(cells)
     n_before = len(cells) - len(todo)
     label = label or f"{folder.spec.paper}/{folder.spec.study}"
-    spec = {"digest": folder.spec.digest, **folder.spec.to_dict()}
+    tracking = Tracking.of(trackers) if trackers else None
     with (
         _executor(jobs, initialise, pool) as executor,
         folder.launch(jobs=executor.jobs) as launch,
-        Tracking.of(trackers).during(spec) as tracking,
+        tracking.during(folder.spec.record) if tracking else nullcontext(),
     ):
-        tally = _Tally(launch, progress, _logger(folder, cells, tracking))
-        progress.start(len(cells), n_before, label)
+        tally = _Tally(launch, progress)
+        if tracking:
+            tally.log = _logger(folder, cells, tracking)
+        if progress:
+            progress.start(len(cells), n_before, label)
         try:
             _drain(executor, Task(folder, work), todo, tally)
         except BaseException:
             folder.clean()  # locks and part files of workers that were killed
             raise
         finally:
-            progress.finish()
+            if progress:
+                progress.finish()
         if tally.failures and strict:
             raise _failed(folder, cells, tally)
     return Execution(
@@ -154,9 +159,7 @@ def execute(
 def _logger(
     folder: RunFolder, cells: list[Cell], tracking: Tracking
 ) -> Callable[[Cell], None]:
-    """Return a function that logs a saved cell to the trackers, if there are any."""
-    if not tracking:
-        return lambda cell: None
+    """Return a function that logs a saved cell to the trackers."""
     place = {cell_key(cell): step for step, cell in enumerate(cells)}
     return lambda cell: tracking.log(folder.rows([cell]), place[cell_key(cell)])
 

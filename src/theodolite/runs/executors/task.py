@@ -25,8 +25,8 @@ from theodolite.core import (
 )
 
 from ..folder.atomic import refusing
-from ..folder.cells import Cell, labels
 from ..folder.folder import RunFolder
+from ..folder.spec import Cell, labels
 
 _THREADS = (
     "OMP_NUM_THREADS",

@@ -91,11 +91,6 @@ def read_summary(folder: RunFolder) -> Summary | None:
         raise DamagedError(Damage(folder.path, SUMMARY, error.problem)) from error
 
 
-def write_summary(folder: RunFolder, summary: Summary) -> None:
-    """Write the summary of a run to its folder."""
-    folder.write(SUMMARY, summary.to_text())
-
-
 def _places(
     root: Path, paper: str | None = None, study: str | None = None
 ) -> Iterator[Path]:

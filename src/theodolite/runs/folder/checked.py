@@ -5,7 +5,7 @@
     summary.json
     checks/summary.json.sha256     digest and name, as `sha256sum` writes them
 
-A cell keeps its digest in its own last line; see :mod:`theodolite.runs.folder.cells`.
+A cell keeps its digest in its own last line; see :mod:`theodolite.runs.folder.spec`.
 """
 
 import errno

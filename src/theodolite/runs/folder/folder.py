@@ -20,17 +20,6 @@ from typing import Any, Self
 from theodolite.core import ConfigError, Cost, Row, Rows, RunError, to_strict_json
 
 from .atomic import refusing, sweep, try_lock, wait_lock, write_atomic
-from .cells import (
-    Cell,
-    SavedCell,
-    cell_key,
-    cell_name,
-    cell_order,
-    decode,
-    encode,
-    labels,
-    unique,
-)
 from .checked import (
     CHECKS,
     Damage,
@@ -45,7 +34,19 @@ from .checked import (
     written_names,
 )
 from .launch import Launch, now, provenance
-from .spec import RunSpec, canonical
+from .spec import (
+    Cell,
+    RunSpec,
+    SavedCell,
+    canonical,
+    cell_key,
+    cell_name,
+    cell_order,
+    decode,
+    encode,
+    labels,
+    unique,
+)
 
 _INFO = "run.json"
 _OWN = {_INFO, "launches", "cells", "locks", CHECKS, "damaged"}
@@ -156,7 +157,7 @@ class RunFolder:
         Args:
             cells: Which cells, and in which order; all, sorted by label, by default.
         """
-        return Rows.joined(saved.rows for saved in self._saved(cells))
+        return Rows.joined([saved.rows for saved in self._saved(cells)])
 
     def collected(self, cells: Iterable[Cell]) -> tuple[Rows, Cost]:
         """Return rows and cost of finished cells, each file read once."""
@@ -266,7 +267,7 @@ class RunFolder:
 
 
 def _describe(spec: RunSpec) -> bytes:
-    info = {"digest": spec.digest, **spec.to_dict(), "created": now(), **provenance()}
+    info = {**spec.record, "created": now(), **provenance()}
     return (
         json.dumps(to_strict_json(info), indent=2, ensure_ascii=False) + "\n"
     ).encode()

@@ -1,12 +1,11 @@
-"""Progress of a run: a live display on a terminal, nothing elsewhere."""
+"""Progress of a run, shown live on a terminal."""
 
-import os
 import time
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from theodolite.core import Cost, printable
 
-from ..folder.cells import Cell
+from ..folder.spec import Cell
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -30,25 +29,6 @@ class Progress(Protocol):
     def finish(self) -> None:
         """End the study, finished or not."""
         ...
-
-
-class QuietProgress:
-    """Progress that shows nothing."""
-
-    def start(self, total: int, done: int, label: str) -> None:
-        """Begin a study."""
-
-    def advance(self, cell: Cell, cost: Cost) -> None:
-        """Count one more finished cell."""
-
-    def finish(self) -> None:
-        """End the study."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
 
 
 class LiveProgress:
@@ -100,13 +80,6 @@ class LiveProgress:
         """Close the display."""
         self._held = False
         self._bars.stop()
-
-
-def progress_for(stream: IO[str]) -> LiveProgress | QuietProgress:
-    """Return a live display where the stream is a terminal that can draw one."""
-    if stream.isatty() and os.environ.get("TERM") != "dumb":
-        return LiveProgress(stream)
-    return QuietProgress()
 
 
 def _display(stream: IO[str] | None) -> Bars:

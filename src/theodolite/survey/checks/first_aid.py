@@ -5,96 +5,137 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
-from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
 from theodolite.instruments import measuring, preserve
 
+from ..measures.context import FOREIGN, SurveyContext, error_text
 from ..measures.contract import Found, Measure, number
-from ..measures.site import FOREIGN, Site, error_text
-from . import inputs, reach, settings, targets, training, wiring
+from . import (
+    dependence,
+    inputs,
+    labels,
+    losses,
+    norms,
+    reach,
+    sequences,
+    settings,
+    starts,
+    targets,
+    training,
+    user_step,
+    wiring,
+)
 from .check import CHECKS, WRITTEN, Check, Sign
 from .seen import Seen
-from .trial_steps import STEPS, all_trained
+from .trial_steps import STEPS, loss_of, undone
 
 # Checks in the order in which causes are named: the files in this order.
-FILES = (inputs, reach, settings, targets, wiring, training)
+FILES = (
+    inputs, reach, starts, settings, norms, targets, labels, losses, wiring,
+    sequences, dependence, user_step, training,
+)  # fmt: skip
 ORDER = tuple(
     each for file in FILES for each in CHECKS if each.look.__module__ == file.__name__
 )
 # What the trial steps show is a symptom where another check names a cause.
 SYMPTOMS = frozenset(
     each.name for each in ORDER if each.look.__module__ == training.__name__
-) | {"every-gradient-zero", "inputs-without-effect", "no-gradient"}
+) | {
+    "every-gradient-zero",
+    "inputs-without-effect",
+    "no-gradient",
+    "step-learns-less",
+    "loss-starts-high",
+}
+
+
+# Checks that need no pass of the model.
+_WITHOUT_PASS = (inputs.inputs_not_finite, training.does_not_run)
 
 
 class FirstAid(Measure):
     """All checks; a row ``check`` for each that fired, and the losses of trial steps.
 
     ``trial_gain`` is the share of the loss that a trial removed, at each rate as a
-    multiple of the one in use; ``learns`` is there if the network learns in its trials.
+    multiple of the one in use; ``trial_loss`` is the loss on its first batches before
+    and after it; ``learns`` is there if the network learns in its trials.
     """
 
     name: ClassVar = "checks"
+    fixed: ClassVar = 60
 
-    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
+    def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
         """Yield the trials, then a row for every check that fired."""
-        whole = all_trained(site.model, site.optimizer, site.loss)
-        tensors = (*whole.parameters(), *whole.buffers())
-        # Values come back bit for bit, so graphs of the user that hold them stay valid.
-        versions = _unsafe_preserve_version_counter(
-            tuple(t for t in tensors if not t.is_inference())
+        everything = undone(
+            context.model, context.optimizer, context.loss, context.step
         )
-        with measuring(), versions, preserve(whole), torch.enable_grad():
-            for name, module in site.model.named_modules():
-                module.training = site.modes.get(name, module.training)
+        with measuring(), everything, torch.enable_grad():
+            for name, module in context.model.named_modules():
+                module.training = context.modes.get(name, module.training)
             seen = Seen(
-                model=site.model,
+                model=context.model,
                 batches=[
-                    batch for batch, _ in zip(site.batches, range(STEPS), strict=False)
+                    batch
+                    for batch, _ in zip(context.batches, range(STEPS), strict=False)
                 ],
-                loss=site.loss,
-                optimizer=site.optimizer,
-                seed=site.seed,
-                data_known=site.labels_known,
+                loss=context.loss,
+                optimizer=context.optimizer,
+                step=context.step,
+                seed=context.seed,
+                data_known=context.labels_known,
             )
-            found = list(_looked(seen, site))
+            found = list(_looked(seen, context))
         yield from found
 
 
-def _looked(seen: Seen, site: Site) -> Iterator[Found]:
+def _looked(seen: Seen, context: SurveyContext) -> Iterator[Found]:
     found: list[tuple[Check, Sign]] = []
-    runs = _runs(seen, site)
+    runs = _runs(seen, context)
     for each in ORDER:
-        if not runs and each.look is not inputs.inputs_not_finite:
+        if not runs and each.look not in _WITHOUT_PASS:
             continue
         if each.about != "network" and not seen.data_known:
             continue
         try:
             sign = each.look(seen)
         except FOREIGN as failed:
-            site.unsupported.append(f"the check {each.name}: {error_text(failed)}")
+            context.unsupported.append(f"the check {each.name}: {error_text(failed)}")
             continue
         if sign is not None:
             found.append((each, sign))
     yield from (_row(each, sign) for each, sign in found)
     if runs:
         yield from _trials(seen)
-    site.passes += 60
+    context.passes += FirstAid.fixed
 
 
-def _runs(seen: Seen, site: Site) -> bool:
+def _runs(seen: Seen, context: SurveyContext) -> bool:
     """Return whether the model and its loss can be run; say why if not."""
     try:
         return bool(seen.trace.calls)
     except FOREIGN as failed:
-        site.unsupported.append(f"first aid: {error_text(failed)}")
+        context.unsupported.append(f"first aid: {error_text(failed)}")
+        seen.fails = _own_error(seen)
         return False
+
+
+def _own_error(seen: Seen) -> str:
+    """Return the error of the model or its loss without any of our listeners."""
+    try:
+        with preserve(seen.model), torch.enable_grad():
+            loss_of(seen.model, seen.batch, seen.loss)
+    except FOREIGN as failed:
+        return error_text(failed)
+    return ""
 
 
 def _trials(seen: Seen) -> Iterator[Found]:
     for factor, course in seen.courses.items():
         if not course.error:
             yield number("trial_gain", course.gain, 0.0, factor=factor)
+            for step, loss in ((0, course.before), (STEPS, course.after)):
+                of = {"factor": factor, "rate": course.rate, "step": step}
+                yield number("trial_loss", loss, 0.0, **of)
     if seen.learns:
         yield number("learns", 1.0, 0.0)
 
@@ -108,7 +149,7 @@ def _row(each: Check, sign: Sign) -> Found:
         "says": f"{each.says} {sign.detail}".strip(),
         "threshold": sign.threshold,
         "above": sign.above,
-        "where": [name for name in sign.where if name],
+        "where": "\n".join(name for name in sign.where if name),
         "source": each.source,
         "confidence": each.confidence,
         "symptom": each.name in SYMPTOMS,

@@ -11,6 +11,8 @@ from .seen import Seen
 LARGE, OFFSET, UNEVEN, SMALL = 10.0, 10.0, 1e3, 0.01
 # Correlation of a column with the target that noise-free causes seldom reach.
 VISIBLE = 0.9999
+# Share of the most frequent token: our choice.
+ONE_TOKEN = 0.95
 
 
 def _columns(tensor: Tensor) -> Tensor:
@@ -230,60 +232,28 @@ def _heads_first(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
 
 
 @check(
-    "target-is-input",
-    "sick",
-    "The network is given the target as an input",
-    source="compared number by number",
-    repaired_by="Shift the decoder's inputs right behind a start token",
-    about="labels",
+    "tokens-all-alike",
+    "warning",
+    "Nearly all tokens are the same one",
+    source="counted; the level is ours",
+    repaired_by="Look at the vocabulary and at the padding",
+    confidence="rule of thumb",
+    about="inputs",
 )
-def target_is_input(seen: Seen) -> Sign | None:
-    """One of several inputs equals the targets, so that the network copies it and
-    fails where the target is not known.
+def tokens_all_alike(seen: Seen) -> Sign | None:
+    """Nearly every token of the batch is one and the same: words that the vocabulary
+    does not know, or padding.
     """
-    target = seen.target
-    if target is None or target.is_floating_point() or len(seen.inputs) < 2:
-        return None
-    if target.ndim < 2 or not any(torch.equal(t, target) for t in seen.inputs):
-        return None
-    return Sign(
-        value=1.0, repair="# decoder_in = cat([start, target[:, :-1]], dim=1)\n"
-    )
-
-
-@check(
-    "labels-shifted-twice",
-    "sick",
-    "Targets are two positions ahead of the inputs",
-    source="tokens compared: the next token is one position ahead",
-    repaired_by="Shift the labels once: in the data or in the model",
-    about="labels",
-)
-def labels_shifted_twice(seen: Seen) -> Sign | None:
-    """The loss compares each position with the token after the next. The labels are
-    shifted in the data and again in the model.
-    """
-    tokens = [t for t in seen.inputs if t.ndim == 2 and not t.is_floating_point()]
-    if not tokens or seen.classes is None or tokens[0].shape[1] < 5:
-        return None
-    labels, given = seen.classes[1], tokens[0]
-    length = len(labels) // len(given)
-    if length * len(given) != len(labels) or length > given.shape[1]:
-        return None
-    rows = labels.reshape(len(given), length)
-    agree = [
-        float(
-            (
-                rows[:, : given.shape[1] - ahead - 1]
-                == given[:, ahead:][:, :length][:, : given.shape[1] - ahead - 1]
-            )
-            .double()
-            .mean()
-        )
-        if length >= given.shape[1] - ahead - 1
-        else 0.0
-        for ahead in (1, 2)
-    ]
-    if agree[1] < 0.99 or agree[0] > 0.9:
-        return None
-    return Sign(value=2.0, threshold=1.0, detail="", repair="")
+    for tokens in seen.inputs:
+        if tokens.is_floating_point() or tokens.ndim != 2 or tokens.shape[1] < 4:
+            continue
+        if not any(
+            tokens is t for c in seen.trace.named("embedding") for t in c.inputs
+        ):
+            continue
+        values, counts = tokens.unique(return_counts=True)
+        share = float(counts.max()) / tokens.numel()
+        if share > ONE_TOKEN:
+            detail = f"It is {int(values[counts.argmax()])}, with {share:.1%}."
+            return Sign(value=share, threshold=ONE_TOKEN, detail=detail)
+    return None

@@ -1,10 +1,8 @@
 """Gradient reach: every trained parameter gets a gradient and is moved by it."""
 
-import math
 from collections.abc import Iterable
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from .check import Sign, check
 from .seen import LOSSES, Seen
@@ -18,8 +16,6 @@ CUTS |= frozenset("tensor bincount one_hot eq gt lt ge le ne".split())
 _NAMED = 6
 # Share of weights without effect that a network that learns may have: our choice.
 UNUSED = 0.15
-# Share of weights that is trained at least when adapters are fitted: our choice.
-TRAINED = 0.01
 _COUNTED = "counted in one pass, and again in the trial steps"
 
 
@@ -31,13 +27,18 @@ def listed(names: Iterable[str]) -> str:
 
 
 def _held(seen: Seen) -> set[int] | None:
-    """Return the identities of the optimiser's parameters."""
-    if seen.optimizer is None:
+    """Return the identities of the parameters of the optimisers in use."""
+    used = [] if seen.optimizer is None else [seen.optimizer]
+    if seen.own_step is not None and seen.own_step.record is not None:
+        used += seen.own_step.record.optimizers
+    if not used:
         return None
-    return {id(p) for group in seen.optimizer.param_groups for p in group["params"]}
+    return {
+        id(p) for each in used for group in each.param_groups for p in group["params"]
+    }
 
 
-def _wanted(seen: Seen) -> dict[str, nn.Parameter]:
+def wanted(seen: Seen) -> dict[str, nn.Parameter]:
     """Return the parameters that are meant to be trained."""
     held = _held(seen)
     return {
@@ -141,13 +142,14 @@ def not_registered(seen: Seen) -> Sign | None:
     held = _held(seen) or set()
     known = {id(p) for p in seen.model.parameters()} | held
     inner = {id(p) for m in seen.trace.unregistered for p in m.parameters()}
+    plain = {id(v) for m in seen.model.modules() for v in vars(m).values()}
     hidden = {
         id(t): t
         for call in seen.trace.calls
         if not call.after_model
         for t, source in zip(call.inputs, call.sources, strict=True)
         if source < 0 and t.requires_grad and t.is_leaf and id(t) not in known
-        if isinstance(t, nn.Parameter) or id(t) in inner
+        if isinstance(t, nn.Parameter) or id(t) in inner | plain
     }
     inputs = {id(t) for t in (*seen.inputs, *seen.targets)}
     hidden = {key: t for key, t in hidden.items() if key not in inputs}
@@ -235,11 +237,13 @@ def no_gradient(seen: Seen) -> Sign | None:
     """The optimiser holds these parameters and no step moves them: the loss does not
     depend on them, or with a derivative that is zero for every sample.
     """
-    wanted, trace = _wanted(seen), seen.trace
+    trained, trace = wanted(seen), seen.trace
     if not any(g is not None and bool(g.any()) for g in seen.gradients.values()):
         return None  # which has checks of its own
-    idle = [n for n in wanted if not _reached(seen, n) and n not in seen.course.reached]
-    idle = [n for n in idle if wanted[n].ndim > 1 or _alone(n, idle, wanted)]
+    idle = [
+        n for n in trained if not _reached(seen, n) and n not in seen.course.reached
+    ]
+    idle = [n for n in idle if trained[n].ndim > 1 or _alone(n, idle, trained)]
     if not idle:
         return None
     owners = dict.fromkeys(name.rpartition(".")[0] for name in idle)
@@ -254,8 +258,8 @@ def no_gradient(seen: Seen) -> Sign | None:
         none = any(seen.gradients.get(n) is None for n in idle)
         why = _why_cut(seen) if none else _why_flat(seen)
         details.append(f"{why} Without effect: {listed(rest)}.".strip())
-    share = sum(wanted[n].numel() for n in idle) / sum(
-        p.numel() for p in wanted.values()
+    share = sum(trained[n].numel() for n in idle) / sum(
+        p.numel() for p in trained.values()
     )
     severity = "note" if share < UNUSED and seen.learns else None
     return Sign(
@@ -289,89 +293,6 @@ def _why_flat(seen: Seen) -> str:
     if zero and not flat:
         return f"Weights are all zero: {listed(zero)}."
     return f"{flat[0].name}() has derivative 0." if flat else ""
-
-
-@check(
-    "frozen-at-random",
-    "warning",
-    "Frozen layers hold the random numbers that they started with",
-    source="torch draws weights from ±1/sqrt(fan-in); trained ones leave that range",
-    repaired_by="Train the frozen layers",
-)
-def frozen_at_random(seen: Seen) -> Sign | None:
-    """These layers do not require a gradient, and their weights still have exactly
-    the distribution of an untrained layer. Freezing is meant for trained layers.
-    """
-    frozen = [n for n, m in seen.model.named_modules() if _fresh_and_frozen(m)]
-    quiet = {c.module for c in seen.trace.calls if not c.grad_enabled}
-    frozen = [n for n in frozen if n in seen.trace.visits and n not in quiet]
-    trained = any(p.requires_grad for p in seen.model.parameters())
-    if not frozen or not trained:
-        return None
-    sizes = [(p.numel(), p.requires_grad) for p in seen.model.parameters()]
-    share = sum(n for n, on in sizes if on) / sum(n for n, _ in sizes)
-    layers = [c.module for c in seen.trace.named("linear", "conv1d", "conv2d")]
-    if share > TRAINED or not layers or layers[-1] not in frozen:
-        return None
-    repair = (
-        f"for path in {frozen!r}:\n"
-        "    model.get_submodule(path).requires_grad_(True)\n"
-        'known = {id(p) for g in optimizer.param_groups for p in g["params"]}\n'
-        "new = [p for p in model.parameters() if id(p) not in known]\n"
-        'if new:\n    optimizer.add_param_group({"params": new})\n'
-    )
-    return Sign(
-        value=float(len(frozen)),
-        where=tuple(frozen),
-        detail=f"Here: {listed(frozen)}.",
-        repair=repair,
-    )
-
-
-def _fresh_and_frozen(module: nn.Module) -> bool:
-    if not isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
-        return False
-    weight = module.weight.detach()
-    if module.weight.requires_grad or weight.numel() < 32:
-        return False
-    return _is_uniform(weight, 1 / math.sqrt(weight[0].numel()))
-
-
-def _is_uniform(weight: Tensor, bound: float) -> bool:
-    """Return whether numbers fill an interval evenly and do not leave it."""
-    scaled = weight.double().abs().flatten() / bound
-    spread = float((scaled.sort()[0] - torch.linspace(0, 1, len(scaled))).abs().max())
-    return float(scaled.max()) <= 1.0001 and spread < 1.63 / math.sqrt(len(scaled))
-
-
-@check(
-    "weights-all-equal",
-    "sick",
-    "All weights of a layer are equal",
-    source="gradient descent keeps equal units equal",
-    repaired_by="Re-initialise these layers",
-    kind="initialisation",
-)
-def weights_all_equal(seen: Seen) -> Sign | None:
-    """Units with equal weights get equal gradients and stay equal for ever, so that the
-    layer acts as one unit. Weights start at random numbers.
-    """
-    layers = (nn.Linear, nn.modules.conv._ConvNd, nn.RNNBase, nn.RNNCellBase)
-    kinds = dict(seen.model.named_modules())
-    owners = [
-        owner
-        for name, p in _wanted(seen).items()
-        if isinstance(layer := kinds.get(owner := name.rpartition(".")[0]), layers)
-        if p.ndim > 1 and min(p.shape[:2]) > 1 and p.numel() > 8
-        if bool((p != 0).all()) and bool((p == p.detach().flatten()[0]).all())
-        if bool(p.isfinite().all()) and not seen.is_last(layer)
-    ]
-    if not owners:
-        return None
-    repair = (
-        f"for path in {owners!r}:\n    model.get_submodule(path).reset_parameters()\n"
-    )
-    return Sign(value=float(len(owners)), where=tuple(owners), repair=repair)
 
 
 @check(

@@ -1,9 +1,10 @@
 """What checks look at: one traced pass, its gradients, and trial steps."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,9 +19,9 @@ from theodolite.instruments import (
     tensors_in,
 )
 
-from ..measures.site import targets_in
+from ..measures.context import targets_in
 from .trace import Call, Trace
-from .trial_steps import FACTORS, Course, Trainer, loss_of
+from .trial_steps import FACTORS, REPEATS, Course, Trainer, loss_of
 
 # Losses of torch by name, and whether they take scores, not probabilities.
 LOSSES = {
@@ -38,6 +39,9 @@ LOSSES = {
     "kl_div": False,
     "poisson_nll_loss": False,
     "gaussian_nll_loss": False,
+    "hinge_embedding_loss": False,
+    "cosine_embedding_loss": False,
+    "margin_ranking_loss": False,
 }
 # Functions that hand a tensor on in another shape, or with its entries scaled.
 RESHAPING = frozenset(
@@ -60,17 +64,24 @@ class Seen:
         batches: Its batches.
         loss: Its loss.
         optimizer: Its optimiser, if one was given.
+        step: The user's own training step, if one was given.
         seed: Seed of random numbers.
         data_known: Whether inputs and targets are real, not made up.
+        value: The loss of the first batch, once it is traced.
+        value_call: The call that computed it.
+        fails: Message of the error that the model or its loss raises, if any.
     """
 
     model: nn.Module
     batches: Sequence[Batch]
     loss: Loss
     optimizer: Optimizer | None = None
+    step: Callable[[Batch], Any] | None = None
     seed: int = 0
     data_known: bool = True
     value: float = math.nan
+    value_call: Call | None = None
+    fails: str = ""
 
     @property
     def batch(self) -> Batch:
@@ -113,6 +124,7 @@ class Seen:
             with trace:
                 value = loss_of(self.model, self.batch, self.loss)
             self.value = float(value.detach())
+            self.value_call = trace.made_by(value)
             if not value.requires_grad or not named:
                 return trace, dict.fromkeys((name for name, _ in named), None)
             grads = torch.autograd.grad(
@@ -181,8 +193,9 @@ class Seen:
     def read(self) -> Tensor | None:
         """The inputs as the first layer with weights reads them, if they are real."""
         for call in self.trace.calls:
-            if call.name in LAYERS and self.trace.origins(call) == {"input", "weight"}:
-                if self.trace.kinds(call.inputs[0], call.sources[0]) == {"input"}:
+            if call.name in LAYERS and self.trace.origins(call) >= {"input", "weight"}:
+                kinds = self.trace.kinds(call.inputs[0], call.sources[0])
+                if kinds - {"noise"} == {"input"}:
                     return call.inputs[0].detach()
         return None
 
@@ -203,7 +216,15 @@ class Seen:
 
     @cached_property
     def trainer(self) -> Trainer:
-        """Runs trial steps."""
+        """Runs trial steps: by the user's step where the loss is what it lowers."""
+        own = self.own_step
+        if own is None or own.error or own.record is None or self.warming:
+            return self.plain
+        return replace(self.plain, step=self.step) if own.record.simple else self.plain
+
+    @cached_property
+    def plain(self) -> Trainer:
+        """Runs trial steps of the loss: clear gradients, go backward, update."""
         return Trainer(
             model=self.model,
             batches=self.batches,
@@ -211,6 +232,31 @@ class Seen:
             optimizer=self.optimizer,
             seed=self.seed,
         )
+
+    @cached_property
+    def own_step(self) -> Course | None:
+        """Twenty updates by the user's step, and what it did; None if none is given."""
+        if self.step is None:
+            return None
+        return replace(self.plain, step=self.step).run(1.0, steps=REPEATS)
+
+    @cached_property
+    def step_hinders(self) -> bool:
+        """Whether plain updates lower the loss, and the user's step does not."""
+        own = self.own_step
+        if own is None or own.error or self.warming:
+            return False
+        plain = self.plain.run(1.0, steps=REPEATS)
+        return not plain.error and plain.gain > LEARNS and own.gain < plain.gain / 10
+
+    @property
+    def warming(self) -> bool:
+        """Whether a schedule raises the rate, which is below its final value still."""
+        record = self.own_step.record if self.own_step else None
+        if record is None or not record.rates:
+            return False
+        rates = record.rates
+        return rates[-1] > rates[0] or rates[-1] == 0.0
 
     @cached_property
     def courses(self) -> dict[float, Course]:

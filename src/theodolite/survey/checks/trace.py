@@ -12,6 +12,8 @@ from theodolite.instruments import Listener
 # Functions that read a tensor without computing another one.
 _READS = frozenset("__get__ size dim numel is_floating_point stride type_as".split())
 _LOST = frozenset("detach detach_ data item tolist numpy".split())
+# Functions that draw random numbers.
+_DRAWS = frozenset("randn rand normal randn_like rand_like uniform".split())
 
 
 @dataclass(kw_only=True, eq=False)
@@ -73,6 +75,7 @@ class Trace(Listener):
         self._kinds |= {id(t): "input" for t in inputs}
         self._kinds |= {id(t): "target" for t in targets}
         self._made: dict[int, int] = {}
+        self._noise: list[Tensor] = []
         self.calls: list[Call] = []
         self.visits: dict[str, int] = {}
         self.entered: list[tuple[str, nn.Module, Any]] = []
@@ -102,6 +105,9 @@ class Trace(Listener):
         sources = [self._made.get(id(tensor), -1) for tensor in inputs]
         result = function(*args, **kwargs)
         outputs = _tensors(result)
+        if name in _DRAWS and not inputs:
+            self._noise += outputs  # kept, so that no address repeats
+            self._kinds |= {id(t): "noise" for t in outputs}
         if name in _READS or (not (inputs and outputs) and name not in _LOST):
             return result
         call = Call(
@@ -133,14 +139,14 @@ class Trace(Listener):
         return self.calls[index] if index >= 0 else None
 
     def origins(self, call: Call) -> set[str]:
-        """Return what a call depends on: ``input``, ``weight``, ``target``."""
+        """Return what a call depends on: input, weight, target or noise."""
         if not hasattr(self, "_origins"):
             self._origins: dict[int, set[str]] = {}
         for each in self.calls[len(self._origins) : call.index + 1]:
             found: set[str] = set()
             for tensor, source in zip(each.inputs, each.sources, strict=True):
                 found |= self.kinds(tensor, source)
-            self._origins[each.index] = found
+            self._origins[each.index] = {"noise"} if each.name in _DRAWS else found
         return self._origins[call.index]
 
     def kinds(self, tensor: Tensor, source: int) -> set[str]:

@@ -66,6 +66,8 @@ def nothing_moves(seen: Seen) -> Sign | None:
     course, more = seen.course, seen.courses[10.0]
     if seen.optimizer is None or course.error or not course.reached or _warming(seen):
         return None
+    if seen.step_hinders:
+        return None
     if course.moved > MOVED or max(more.gain, course.gain) > 0.02:
         return None
     detail = f"They move by {course.moved:.2g} of their length."
@@ -133,6 +135,22 @@ def loss_does_not_fall(seen: Seen) -> Sign | None:
 )
 def training_fails(seen: Seen) -> Sign | None:
     """The network can be run, but not trained as given."""
-    if not seen.course.error or seen.course.error == "no parameter requires a gradient":
+    error = seen.own_step.error if seen.own_step else ""
+    error = error or seen.course.error
+    if not error or error == "no parameter requires a gradient":
         return None
-    return Sign(value=1.0, detail=f"It says: {seen.course.error}.")
+    return Sign(value=1.0, detail=f"It says: {error}.")
+
+
+@check(
+    "does-not-run",
+    "sick",
+    "The model or its loss raises an error",
+    source="a pass of the first batch in the mode of training",
+    confidence="measured",
+)
+def does_not_run(seen: Seen) -> Sign | None:
+    """In the mode in which it is trained, the model does not run on the first batch, or
+    the loss does not take its outputs.
+    """
+    return Sign(value=1.0, detail=f"It says: {seen.fails}.") if seen.fails else None

@@ -1,18 +1,20 @@
 """A few steps of the user's own training, undone after.
 
-The model and the optimiser are used in place, so that a step of the user's own with
-clipping, accumulation or a scaler runs as written; both are put back after each trial.
+The model and the optimiser are used in place, since a step of the user's own with
+clipping, accumulation or a scaler refers to them; all is put back after each trial.
 """
 
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 from torch.optim import Optimizer
 
 from theodolite.core import safe_point
@@ -20,17 +22,22 @@ from theodolite.instruments import (
     Batch,
     Loss,
     evaluate,
+    measuring,
     preserve,
     reseed,
     run_model,
     samples_in,
 )
 
-from ..measures.site import logits_in
+from ..measures.context import logits_in
+from .step_record import StepRecord
+from .step_state import StepState
 
 # Steps of a trial, steps on one repeated batch, and batches that are judged: our
 # choice, about 60 gradients in all.
 STEPS, REPEATS, JUDGED = 10, 20, 4
+# With gradients that are accumulated, at most this many calls of a step per update.
+_CALLS = 8
 # Rates that are tried, as multiples of the one in use.
 FACTORS = (1.0, 0.1, 10.0)
 # Without an optimiser, Adam at torch's default rate.
@@ -68,6 +75,7 @@ class Course:
 
     Attributes:
         factor: Rate as a multiple of the one in use.
+        rate: The largest rate of a parameter group.
         before: Loss on the judged batches before the first step.
         after: The same after the last step; infinite if it is not finite.
         losses: Training loss of each step.
@@ -78,9 +86,11 @@ class Course:
         spread: Spread of the outputs over samples relative to their size, the larger
             of before and after; None if the outputs are not one per sample.
         error: Message of an exception that stopped it.
+        record: What the user's step did, if one was given.
     """
 
     factor: float
+    rate: float = math.nan
     before: float = math.nan
     after: float = math.inf
     losses: list[float] = field(default_factory=list)
@@ -90,6 +100,7 @@ class Course:
     last_gradient: float = math.nan
     spread: float | None = None
     error: str = ""
+    record: StepRecord | None = None
 
     @property
     def gain(self) -> float:
@@ -119,32 +130,38 @@ class Trainer:
     step: Callable[[Batch], Any] | None = None
     seed: int = 0
 
-    def run(self, factor: float, *, repeated: bool = False) -> Course:
+    def run(
+        self, factor: float, *, repeated: bool = False, steps: int | None = None
+    ) -> Course:
         """Train for a few steps, put everything back, and return the losses.
 
         Args:
             factor: Multiple of the rate in use.
             repeated: Whether to train on the first batch again and again.
+            steps: Number of updates; by default 10, and 20 of a repeated batch.
         """
         course = Course(factor=factor)
         batches = self.batches[:1] if repeated else self.batches
-        whole = all_trained(self.model, self.optimizer, self.loss, self.step)
-        with preserve(whole):
-            for parameter in whole.parameters():  # which may step other optimisers
-                (parameter._post_accumulate_grad_hooks or {}).clear()
+        with undone(self.model, self.optimizer, self.loss, self.step) as state:
+            if self.step is None:
+                for p in self.model.parameters():  # which may step other optimisers
+                    (p._post_accumulate_grad_hooks or {}).clear()
             if (optimizer := self.optimizer) is None:
                 learned = [p for p in self.model.parameters() if p.requires_grad]
                 if not learned:
                     course.error = "no parameter requires a gradient"
                     return course
                 optimizer = torch.optim.Adam(learned, lr=_DEFAULT_RATE)
-            for group in optimizer.param_groups:
-                if group.get("lr") is None:  # an optimiser that finds its rate itself
-                    continue
-                rate = max(float(group["lr"]), float(group.get("initial_lr") or 0.0))
-                group["lr"] = rate * factor
+            if self.step is None:
+                _skip_warm_up(optimizer)
+            state.scale_rates(_different([optimizer, *state.optimizers]), factor)
+            rates = [g.get("lr") for g in optimizer.param_groups]
+            course.rate = max(
+                (float(r) for r in rates if r is not None), default=math.nan
+            )
             try:
-                self._train(course, optimizer, batches, REPEATS if repeated else STEPS)
+                steps = steps or (REPEATS if repeated else STEPS)
+                self._train(course, optimizer, batches, steps)
             except Exception as error:  # a user's forward and step may raise anything
                 lines = str(error).strip().splitlines()
                 course.error = lines[0] if lines else type(error).__name__
@@ -158,11 +175,14 @@ class Trainer:
         course.before = self._judge(judged)
         course.spread = self._spread(batches[0])
         reseed(self.seed)
-        optimizer.zero_grad()
-        for number in range(steps):
-            safe_point()
-            self._update(course, optimizer, batches[number % len(batches)])
-            self._note(course)
+        if self.step is not None:
+            self._own_steps(course, batches, steps)
+        else:
+            optimizer.zero_grad()
+            for number in range(steps):
+                safe_point()
+                self._update(course, optimizer, batches[number % len(batches)])
+                self._note(course)
         course.after = self._judge(judged)
         if (
             course.spread is not None
@@ -171,13 +191,22 @@ class Trainer:
             course.spread = max(course.spread, after)
         self._compare(course, start)
 
-    def _update(self, course: Course, optimizer: Optimizer, batch: Batch) -> None:
-        if self.step is not None:
-            value = self.step(batch)
-            if isinstance(value, torch.Tensor | float):
-                course.losses.append(float(value))
-            return
+    def _own_steps(self, course: Course, batches: Any, steps: int) -> None:
+        """Call the user's step until it has made this many updates."""
+        course.record = record = StepRecord(model=self.model)
+        if len(batches) == 1 and _are_batches(batches[0]):
+            batches = batches[0]
+        with record.watching():
+            for number in range(_CALLS * steps):
+                safe_point()
+                record.call(self.step, batches[number % len(batches)])
+                self._note(course)
+                updates = max(len(record.updates), len(record.moves))
+                if updates >= steps or (record.wasted and record.calls >= 2 * steps):
+                    break
+        course.losses = record.returned
 
+    def _update(self, course: Course, optimizer: Optimizer, batch: Batch) -> None:
         def closure() -> float:
             optimizer.zero_grad()
             value = loss_of(self.model, batch, self.loss)
@@ -241,32 +270,69 @@ class Trainer:
         return mean if math.isfinite(mean) else math.inf
 
 
-def all_trained(
-    model: nn.Module, optimizer: Optimizer | None, *others: Any
-) -> nn.Module:
-    """Return a module that holds all that training changes, to be preserved.
+@contextmanager
+def undone(
+    model: nn.Module,
+    optimizer: Optimizer | None,
+    loss: Loss,
+    step: Callable[[Batch], Any] | None = None,
+) -> Iterator[StepState]:
+    """Undo all that training inside changes.
 
     That is the model, the optimiser with its groups, state and parameters, which may be
     those of another model, and what the loss and the user's step hold.
     """
-    whole, optimizers = nn.Module(), _with_inner(optimizer)
+    state, whole = StepState(step), nn.Module()
+    given = [] if optimizer is None else [optimizer]
+    optimizers = _with_inner([*given, *state.optimizers])
     whole.model = model
-    vars(whole)["others"] = [*optimizers, *others]
+    vars(whole)["others"] = [*optimizers, loss, *state.objects]
     for each in optimizers:
         for group in each.param_groups:
             for parameter in group["params"]:
                 whole._parameters[str(id(parameter))] = parameter
-    return whole
+    tensors = (*whole.parameters(), *whole.buffers())
+    # Another thread that measures counts versions up as well, so it has to wait.
+    with measuring():
+        # An update of a weight counts up its version, and a graph that the user made
+        # before then refuses to go backward, although the values come back bit for bit.
+        # Nothing public sets a version back: torch.utils.swap_tensors refuses tensors
+        # that a graph holds, and a copy of the model is not what the user's step refers
+        # to.
+        versions = _unsafe_preserve_version_counter(
+            tuple(t for t in tensors if not t.is_inference())
+        )
+        with versions, preserve(whole), state.restored():
+            yield state
 
 
-def _with_inner(optimizer: Optimizer | None) -> list[Optimizer]:
-    """List an optimiser and those that it steps, as SAM and Lookahead do."""
-    found = [] if optimizer is None else [optimizer]
+def _different(optimizers: list[Optimizer]) -> list[Optimizer]:
+    return list({id(each): each for each in optimizers}.values())
+
+
+def _skip_warm_up(optimizer: Optimizer) -> None:
+    """Give each group the rate that its schedule starts from, if that is larger."""
+    for group in optimizer.param_groups:
+        if group.get("lr") is not None:  # else it finds its rate itself
+            rate = max(float(group["lr"]), float(group.get("initial_lr") or 0.0))
+            group["lr"] = rate
+
+
+def _with_inner(optimizers: list[Optimizer]) -> list[Optimizer]:
+    """List optimisers and those that they step, as SAM and Lookahead do."""
+    found = _different(optimizers)
     for each in found:
         for value in vars(each).values():
             if isinstance(value, Optimizer) and all(value is not o for o in found):
                 found.append(value)
     return found
+
+
+def _are_batches(batch: Batch) -> bool:
+    """Return whether a list of tensors, which counts as one batch, holds several."""
+    if not isinstance(batch, list) or len(batch) < 3:
+        return False
+    return all(isinstance(t, Tensor) and t.shape == batch[0].shape for t in batch)
 
 
 def _needs_closure(optimizer: Optimizer) -> bool:

@@ -1,13 +1,7 @@
 """Wiring: how the parts of a network are connected."""
 
-import math
+from torch import nn
 
-import torch
-from torch import Tensor, nn
-
-from theodolite.instruments import preserve, reseed, run_model
-
-from ..measures.site import logits_in
 from .check import Sign, check
 from .reach import listed
 from .seen import RESHAPING, Seen
@@ -25,13 +19,9 @@ _BENDS = frozenset(
     "transformer_encoder_layer_fwd instance_norm logaddexp relu_ einsum cumsum "
     "log_softmax topk cdist norm atan bilinear true_divide logcumsumexp".split()
 )
-_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
-# Mean of the largest attention weight from which on attention is one-hot: our choice.
-ONE_HOT = 0.98
-# Growth of a state over the steps of a sequence: our choice.
-GROWN = 100.0
-# Correlation of the targets with the mean of a sample: our choice.
-RELATED = 0.7
+
+# Size of the arguments of a sine in a hidden layer: our choice.
+TURNS = 10.0
 
 
 @check(
@@ -183,8 +173,10 @@ def addition_broadcasts(seen: Seen) -> Sign | None:
             continue
         one, two = sorted(call.inputs[:2], key=lambda tensor: tensor.ndim)
         column = two.ndim == one.ndim + 1 > 1 and two.shape == (*one.shape, 1)
-        if column and one.numel() > 1:
-            if call.outputs[0].numel() > one.numel():
+        crossed = one.ndim < two.ndim and one.ndim and len(one) == len(two) > 1
+        crossed = crossed and len(one) == seen.samples
+        if (column or crossed) and one.numel() > 1:
+            if call.outputs[0].numel() > max(one.numel(), two.numel() - column):
                 shapes = f"{tuple(one.shape)} and {tuple(two.shape)}"
                 made = tuple(call.outputs[0].shape)
                 return Sign(
@@ -229,299 +221,26 @@ def one_module_for_several(seen: Seen) -> Sign | None:
 
 
 @check(
-    "sees-the-future",
-    "sick",
-    "Predictions of the next token see that token",
-    source="outputs were compared before and after a change of the last token",
-    repaired_by="Mask attention to later positions: is_causal=True",
-    kind="surgery",
-)
-def sees_the_future(seen: Seen) -> Sign | None:
-    """The targets are the inputs moved by one position, and outputs at earlier
-    positions change with the last token. The network learns to copy it.
-    """
-    target, given = seen.target, seen.inputs[0] if seen.inputs else None
-    if target is None or given is None or given.ndim != target.ndim or given.ndim < 2:
-        return None
-    if given.shape != target.shape or given.shape[1] < 4:
-        return None
-    if not torch.equal(given[:, 1:].double(), target[:, :-1].double()):
-        return None
-    other = given.detach().clone()
-    other[:, -1] = given[:, -1].roll(1, 0) if len(given) > 1 else given[:, 0]
-    outputs = [_outputs(seen, tensor) for tensor in (given, other)]
-    if all(o is not None and o.ndim == 3 for o in outputs):
-        places = given.shape[1]
-        outputs = [o if o.shape[1] == places else o.mT for o in outputs]  # pyright: ignore
-    if any(o is None or o.ndim < 2 or o.shape[:2] != given.shape[:2] for o in outputs):
-        return None
-    changed = (outputs[0] - outputs[1])[:, :-1].abs().max()  # pyright: ignore
-    value = float(changed / outputs[0].abs().max().clamp(min=1e-12))  # pyright: ignore
-    return Sign(value=value, threshold=1e-4) if value > 1e-4 else None
-
-
-def _outputs(seen: Seen, inputs: Tensor) -> Tensor | None:
-    """Return outputs in eval mode for other inputs in place of the first ones."""
-    batch = seen.batch
-    if isinstance(batch, tuple | list) and isinstance(batch[0], Tensor):
-        batch = inputs, *batch[1:]
-    elif isinstance(batch, dict):
-        key = next(k for k, v in batch.items() if v is seen.inputs[0])
-        batch = {**batch, key: inputs}
-    else:
-        return None
-    try:
-        with preserve(seen.model), torch.no_grad():
-            seen.model.eval()
-            reseed(seen.seed)
-            return logits_in(run_model(seen.model, batch)).double()
-    except Exception:  # of the user's own code
-        return None
-
-
-@check(
-    "samples-mixed",
-    "sick",
-    "The output of a sample depends on the other samples",
-    source="outputs compared before and after a change of one sample, in eval mode",
-    repaired_by="Keep samples on axis 0: batch_first=True, softmax over dim=-1",
-    kind="surgery",
-)
-def samples_mixed(seen: Seen) -> Sign | None:
-    """Somewhere the axis of samples is taken for another one: positions of a sequence
-    (batch_first), a softmax, an attention or a reshape over the wrong axis.
-    """
-    given = seen.inputs[0] if len(seen.inputs) == 1 else None
-    if given is None or len(given) < 4 or given.ndim < 2 or seen.targets == []:
-        return None
-    if len(seen.targets[0]) != len(given) or not seen.loss_name:
-        return None
-    other = given.detach().clone()
-    other[0] = given[-1] if not torch.equal(given[0], given[-1]) else given[1]
-    outputs = [_outputs(seen, tensor) for tensor in (given, other)]
-    if any(o is None or len(o) != len(given) or o.ndim < 1 for o in outputs):
-        return None
-    first, second = (o.reshape(len(given), -1) for o in outputs)  # pyright: ignore
-    if not bool(first.isfinite().all()) or torch.equal(first, second):
-        return None
-    value = float((first - second)[1:].abs().max() / first.abs().max().clamp(min=1e-12))
-    return Sign(value=value, threshold=1e-3) if value > 1e-3 else None
-
-
-@check(
-    "attention-axis",
-    "sick",
-    "Attention is normalised over another axis than it sums over",
-    source="weights of attention sum to one over the keys",
-    repaired_by="Take the softmax over the keys: dim=-1",
-    kind="surgery",
-)
-def attention_axis(seen: Seen) -> Sign | None:
-    """The softmax runs over one axis and the product with the values sums over
-    another, so that the weights of a query do not sum to one.
-    """
-    for call in seen.trace.named("softmax"):
-        axis, tensor = call.given(1, "dim"), call.inputs[0]
-        if (
-            not isinstance(axis, int)
-            or tensor.ndim < 3
-            or axis in (-1, tensor.ndim - 1)
-        ):
-            continue
-        for reader in seen.trace.readers(call):
-            reader = _through_dropout(seen, reader)
-            if reader.name in ("matmul", "bmm") and reader.sources[0] >= 0:
-                if reader.inputs[0].shape == call.outputs[0].shape:
-                    return Sign(
-                        value=float(axis),
-                        where=(call.module,),
-                        detail=f"Here it runs over axis {axis} of "
-                        f"{tuple(tensor.shape)}.",
-                        repair="# scores.softmax(dim=-1)\n",
-                    )
-    return None
-
-
-def _through_dropout(seen: Seen, call: Call) -> Call:
-    readers = seen.trace.readers(call) if call.name == "dropout" else []
-    return readers[0] if readers else call
-
-
-@check(
-    "attention-one-hot",
+    "sine-wraps-around",
     "warning",
-    "Attention looks at one position only",
-    source="Vaswani et al. (2017), section 3.2.1: scores are divided by sqrt(d)",
-    repaired_by="Divide the scores by the root of the head's width",
-    kind="surgery",
-    confidence="rule of thumb",
-)
-def attention_one_hot(seen: Seen) -> Sign | None:
-    """The softmax of the scores is one at one position and zero at all others, where it
-    passes no gradient: scores are not divided by sqrt(d), or weights are too large.
-    """
-    for call in seen.trace.named("softmax"):
-        axis, tensor = call.given(1, "dim"), call.outputs[0].detach()
-        if call is seen.output_call or not isinstance(axis, int) or tensor.ndim < 3:
-            continue
-        if tensor.shape[axis] < 4 or "weight" not in seen.trace.origins(call):
-            continue
-        most = float(tensor.amax(axis).double().mean())
-        if most > ONE_HOT:
-            return Sign(value=most, threshold=ONE_HOT, where=(call.module,))
-    return None
-
-
-@check(
-    "wrong-time-step",
-    "warning",
-    "The first time step of a recurrent layer is used, not the last",
-    source="a recurrent layer has read the whole sequence at its last step",
-    repaired_by="Use the last step: outputs[:, -1]",
-    kind="surgery",
-)
-def wrong_time_step(seen: Seen) -> Sign | None:
-    """The output at step 0 has seen the first element of the sequence only, or the
-    index picks a sample in place of a step.
-    """
-    for call in seen.trace.named(*_RECURRENT):
-        first = bool(call.args[-1]) if isinstance(call.args[-1], bool) else True
-        both = bool(call.args[-2]) if len(call.args) > 1 else False
-        if call.outputs[0].ndim < 3 or call.outputs[0].shape[1 if first else 0] < 2:
-            continue
-        for reader in seen.trace.readers(call):
-            index = reader.args[1] if reader.name == "getitem" else None
-            index = index if isinstance(index, tuple) else (index,)
-            index = (*index, slice(None), slice(None))
-            if reader.inputs[0] is not call.outputs[0]:
-                continue
-            place = index[1 if first else 0]
-            if isinstance(place, int) and place == 0 and not both:
-                return Sign(value=0.0, where=(call.module,))
-            if isinstance(index[0 if first else 1], int):
-                return Sign(value=1.0, where=(call.module,), severity="sick")
-    return None
-
-
-@check(
-    "inputs-without-effect",
-    "sick",
-    "The outputs do not depend on the inputs",
-    source="spread of the outputs over samples, before and after the trial steps",
-    repaired_by="Follow the inputs through the forward pass",
-    kind="surgery",
-)
-def inputs_without_effect(seen: Seen) -> Sign | None:
-    """Every sample gets the same output, also after the trial steps: the signal of the
-    inputs is lost on the way, or overwritten.
-    """
-    spread = seen.repeated.spread
-    if not seen.data_known or seen.samples < 4 or spread is None or seen.learns:
-        return None
-    if spread > 1e-4 or not math.isfinite(seen.value):
-        return None
-    return Sign(value=spread, threshold=1e-4, above=False)
-
-
-@check(
-    "grows-over-steps",
-    "warning",
-    "The state grows from step to step",
-    source="sizes at the first and the last step of one module; the level is ours",
-    repaired_by="Start recurrent weights orthogonal",
+    "A sine gets arguments of many turns",
+    source="Sitzmann et al. (2020), section 3.2: of size 1; the level is ours",
+    repaired_by="Divide the weights of hidden layers by the factor inside the sine",
     kind="initialisation",
     confidence="rule of thumb",
 )
-def grows_over_steps(seen: Seen) -> Sign | None:
-    """A module that is run again and again on its own output makes it larger at each
-    step, so that gradients through many steps explode. Recurrent weights start
-    orthogonal, or with a spectral radius of at most 1.
+def sine_wraps_around(seen: Seen) -> Sign | None:
+    """A small change of a hidden signal turns the sine many times, so that its outputs
+    and gradients are noise.
     """
-    worst, where = 0.0, ""
-    for call in seen.trace.named("rnn_relu", "rnn_tanh", "lstm", "gru"):
-        if call.outputs[0].ndim == 3 and isinstance(call.args[-1], bool):
-            states = call.outputs[0].detach().movedim(1 if call.args[-1] else 0, 0)
-            ratio = _growth(states[0], states[-1])
-            worst, where = max((worst, where), (ratio, call.module))
-    for path, count in seen.trace.visits.items():
-        outputs = [c.outputs[0].detach() for c in seen.trace.calls if c.module == path]
-        if count > 3 and len(outputs) >= count and outputs[0].is_floating_point():
-            per = len(outputs) // count
-            ratio = _growth(outputs[per - 1], outputs[-1])
-            worst, where = max((worst, where), (ratio, path))
-    if worst < GROWN:
-        return None
-    detail = f"Here {where or 'the model'} makes it {worst:.3g} times as large."
-    return Sign(value=worst, threshold=GROWN, where=(where,), detail=detail)
-
-
-def _growth(first: Tensor, last: Tensor) -> float:
-    """Return how much larger the last is; a state that starts at 0 may grow to 1."""
-    return _rms(last) / max(_rms(first), 1.0)
-
-
-def _rms(tensor: Tensor) -> float:
-    return float(tensor.double().square().mean().sqrt())
-
-
-@check(
-    "embedding-too-large",
-    "warning",
-    "Embeddings are far larger than 1",
-    source="nn.Embedding draws from N(0, 1); the level of 10 is ours",
-    repaired_by="Draw the embeddings with deviation 0.02 to 1",
-    kind="initialisation",
-    confidence="rule of thumb",
-)
-def embedding_too_large(seen: Seen) -> Sign | None:
-    """The layers behind an embedding are made for numbers near 1; larger ones saturate
-    gates, tanh and attention.
-    """
-    for call in seen.trace.named("embedding"):
-        if (size := _rms(call.outputs[0].detach())) > 10:
-            repair = (
-                f"torch.nn.init.normal_(model.get_submodule({call.module!r}).weight)\n"
-            )
-            return Sign(
-                value=size,
-                threshold=10.0,
-                where=(call.module,),
-                detail=f"Here their size is {size:.3g}.",
-                repair=f"import torch\n{repair}",
-            )
+    bent: set[int] = set()
+    for call in seen.trace.named("sin", "cos"):
+        if "weight" not in seen.trace.origins(call):
+            continue
+        size = float(call.inputs[0].detach().double().square().mean().sqrt())
+        if size > TURNS and _above(seen, call) & bent:
+            detail = f"Their size is {size:.3g}."
+            where = (call.module,)
+            return Sign(value=size, threshold=TURNS, where=where, detail=detail)
+        bent.add(call.index)
     return None
-
-
-@check(
-    "level-removed",
-    "warning",
-    "A norm of the inputs removes what the targets depend on",
-    source="outputs were compared before and after a shift; the level is ours",
-    repaired_by="Scale all samples alike, or add the level to the outputs again",
-    kind="surgery",
-    confidence="rule of thumb",
-    about="labels",
-)
-def level_removed(seen: Seen) -> Sign | None:
-    """Targets follow the mean of a sample, and outputs do not change when the sample
-    is shifted: each sample is normalised by itself, and its level is never seen.
-    """
-    target = seen.target
-    given = seen.inputs[0].detach() if len(seen.inputs) == 1 else None
-    if given is None or target is None or not given.is_floating_point():
-        return None
-    if len(target) != len(given) or len(given) < 16 or given.ndim < 2:
-        return None
-    level = given.double().reshape(len(given), -1).mean(1)
-    wanted = target.double().reshape(len(target), -1).mean(1)
-    related = float(torch.corrcoef(torch.stack([level, wanted]))[0, 1].abs())
-    if not related > RELATED:
-        return None
-    outputs = [_outputs(seen, given + shift) for shift in (0.0, float(given.std()))]
-    if any(o is None or not o.isfinite().all() for o in outputs):
-        return None
-    moved = float((outputs[0] - outputs[1]).abs().max())  # pyright: ignore
-    scale = float(outputs[0].std())  # pyright: ignore
-    if moved > 1e-2 * scale or not scale:
-        return None
-    return Sign(value=related, threshold=RELATED)

@@ -1,5 +1,5 @@
 """Compare two surveys: what changed, by how much, and with which error.
 
-Start at ``two.py``, which surveys models if needed; ``matching`` pairs blocks,
-``differences`` pairs rows, ``comparison`` holds the result.
+Start at ``two.py``, which surveys models if needed; ``differences`` pairs blocks
+and rows, ``comparison`` holds the result.
 """

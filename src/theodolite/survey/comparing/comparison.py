@@ -11,8 +11,7 @@ from theodolite.core import Rows, printable, to_strict_json
 from ..records.files import write_json
 from ..records.finding import Finding
 from ..records.whole_survey import Survey
-from .differences import Difference
-from .matching import BlockPair
+from .differences import BlockPair, Difference
 
 _COLUMNS, _FINDINGS, _DIFFERENCES = 100, 4, 12
 _ARROWS = {"up": "↑", "down": "↓", "no": "="}

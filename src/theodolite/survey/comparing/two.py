@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite.core import ConfigError, norm_words
 
+from ..records.finding import with_symptoms
 from ..records.whole_survey import Survey
 from .comparison import Comparison
-from .differences import differences_of, not_compared
-from .matching import match_blocks
+from .differences import differences_of, match_blocks, not_compared
 
 if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
-    from ..subjects.clothed import Subject as Dressed
+    from ..subject.subject import Subject as Prepared
 
-    Subject = Survey | nn.Module | Dressed
+    Subject = Survey | nn.Module | Prepared
 else:
     Subject = Any
 
@@ -72,12 +72,13 @@ def compare(
         )
     from theodolite.instruments import read_batches
 
-    from ..whole.surveying import survey
+    from ..run.surveying import survey
 
     # Otherwise a shuffling loader would give each network different samples.
     same = None if batches is None else read_batches(batches)
     same = list(same) if isinstance(same, tuple) else same
     one, other = optimizers or (None, None)
+    settings = {"tries": False, **settings}  # of which a comparison shows nothing
     first = survey(before, same, optimizer=one, seed=seed, **settings)
     second = survey(after, same, optimizer=other, seed=seed, **settings)
     return compare_surveys(first, second)
@@ -86,8 +87,8 @@ def compare(
 def compare_surveys(before: Survey, after: Survey) -> Comparison:
     """Compare two surveys."""
     pairs = match_blocks(before.blocks, after.blocks)
-    old = {one.rule for one in before.findings}
-    now = {one.rule for one in after.findings}
+    old = {one.rule for one in with_symptoms(before.findings)}
+    now = {one.rule for one in with_symptoms(after.findings)}
     return Comparison(
         before=before,
         after=after,

@@ -19,6 +19,8 @@ def checked(survey: Survey) -> list[tuple[Finding, bool]]:
 def ranked(survey: Survey, others: list[Finding]) -> tuple[Finding, ...]:
     """Return all findings, worst first; causes before rules, rules before symptoms.
 
+    Among the rules, what is earlier in the forward pass comes first.
+
     A network that learns in its trial steps is not sick: what a check saw is then at
     most a warning, what a rule infers at most a note. If a check names a cause, nothing
     else is called worse than it.
@@ -37,6 +39,11 @@ def ranked(survey: Survey, others: list[Finding]) -> tuple[Finding, ...]:
     if min((_ORDER[f.severity] for f in causes), default=0) == _ORDER["warning"]:
         others = [_at_most(f, "warning") for f in others]
         symptoms = [_at_most(f, "warning") for f in symptoms]
+    places = {block.name: place for place, block in enumerate(survey.blocks)}
+    last = len(places)
+    others = sorted(
+        others, key=lambda f: min((places.get(n, last) for n in f.where), default=last)
+    )
     everything = [*causes, *others, *symptoms]
     return tuple(sorted(everything, key=lambda finding: _ORDER[finding.severity]))
 
@@ -59,7 +66,7 @@ def _finding(row: Row) -> Finding:
         error=0.0,
         threshold=float(row["threshold"]),
         above=bool(row["above"]),
-        where=tuple(row["where"]),
+        where=tuple(row["where"].splitlines()),
         source=row["source"],
         confidence=row["confidence"],
     )

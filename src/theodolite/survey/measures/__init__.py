@@ -1,5 +1,5 @@
-"""One file per measure: a model with data and a time limit → rows and cost.
+"""One file per measure or two: a model with data and an effort → rows.
 
-Start at ``contract.py``; ``catalogue.py`` lists the measures, most useful per second
-first. A measure forecasts its seconds before it runs and keeps to its time limit.
+Start at ``contract.py``; ``planning/running.py`` lists the measures. ``context`` holds
+the model and what measures share: the map of blocks and one gradient pass.
 """

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from theodolite.core import StopCheck
 
-from .site import Site
+from .context import SurveyContext
 
 Found = dict[str, Any]
 
@@ -44,27 +44,29 @@ class Measure(ABC):
         name: Name of the measure.
         share: Share of the effort that it may use. It is 0 if the one gradient pass
             that all measures share has all that it needs.
+        fixed: Gradients that it computes whatever the effort.
     """
 
     name: ClassVar[str]
     share: ClassVar[float] = 0.0
+    fixed: ClassVar[int] = 0
 
-    def refusal(self, site: Site) -> str:
+    def refusal(self, context: SurveyContext) -> str:
         """Return in a sentence why it cannot measure this model, or an empty string."""
-        del site
+        del context
         return ""
 
-    def least(self, site: Site) -> float:
+    def least(self, context: SurveyContext) -> float:
         """Return the gradients of the smallest part that is still useful."""
-        del site
+        del context
         return 0.0
 
     @abstractmethod
-    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
+    def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
         """Measure; a row has a quantity, a value, an error and labels.
 
         Args:
-            site: The model, opened.
+            context: The model, opened.
             gradients: About how much may be computed.
         """
 

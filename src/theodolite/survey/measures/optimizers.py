@@ -1,4 +1,4 @@
-"""Settings of the given optimiser, and the parameters that it leaves out."""
+"""Settings of the given optimiser, parameters left out, and decay without effect."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 from theodolite.anatomy import Call, Recording
 from theodolite.core import NormMode
 
-from .charting import RESHAPING, fed_by_inputs, weights_behind
+from .block_map import RESHAPING, fed_by_inputs, weights_behind
+from .context import SurveyContext
 from .contract import Found, Measure, number
-from .site import Site
 
 # Operators that return their input, possibly reshaped or shifted.
 _HANDED_ON = RESHAPING | {"add"}
@@ -27,30 +27,24 @@ class OptimizerMeasure(Measure):
 
     name: ClassVar = "optimizer"
 
-    def refusal(self, site: Site) -> str:
+    def refusal(self, context: SurveyContext) -> str:
         """Refuse if no optimiser was given."""
-        if site.optimizer is None:
+        if context.optimizer is None:
             return "no optimiser was given: pass optimizer=… to have it looked at"
         return ""
 
-    def rows(self, site: Site, gradients: float) -> Iterator[Found]:
-        """Yield the settings in use, then the parameters left out."""
-        assert site.optimizer is not None
-        groups = site.optimizer.param_groups
+    def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
+        """Yield the settings in use, parameters left out, and decay in vain."""
+        assert context.optimizer is not None
+        groups = context.optimizer.param_groups
         yield number("weight_decay", _largest(groups, "weight_decay"), 0.0)
         yield number("momentum", momentum_of(groups), 0.0)
         held = {id(p) for group in groups for p in group["params"]}
-        frozen = missing = 0
-        for name, parameter in site.model.named_parameters():
-            if not parameter.requires_grad:
-                frozen += parameter.numel()
-            elif id(parameter) not in held:
-                missing += parameter.numel()
+        for name, parameter in context.model.named_parameters():
+            if parameter.requires_grad and id(parameter) not in held:
                 owner = name.rpartition(".")[0]
                 yield number("left_out", parameter.numel(), 0.0, module=owner)
-        yield number("frozen_parameters", frozen, 0.0)
-        yield number("not_in_optimizer", missing, 0.0)
-        yield from _decay(site, groups)
+        yield from _decay(context, groups)
 
 
 def _largest(groups: list[dict[str, Any]], key: str) -> float:
@@ -63,8 +57,8 @@ def momentum_of(groups: list[dict[str, Any]]) -> float:
     return float(max(betas)) if betas else _largest(groups, "momentum")
 
 
-def _decay(site: Site, groups: list[dict[str, Any]]) -> Iterator[Found]:
-    names = {id(p): name for name, p in site.model.named_parameters()}
+def _decay(context: SurveyContext, groups: list[dict[str, Any]]) -> Iterator[Found]:
+    names = {id(p): name for name, p in context.model.named_parameters()}
     decayed = [
         p for group in groups if group.get("weight_decay") for p in group["params"]
     ]
@@ -72,8 +66,8 @@ def _decay(site: Site, groups: list[dict[str, Any]]) -> Iterator[Found]:
     if not total:
         return
     invariant: set[str] = set()
-    if site.norm_mode is not NormMode.EVAL:
-        invariant = _invariant_weights(site)
+    if context.norm_mode is not NormMode.EVAL:
+        invariant = _invariant_weights(context)
     on = [p for p in decayed if names.get(id(p)) in invariant]
     share = sum(p.numel() for p in on) / total
     yield number("decay_on_invariant_share", share, 0.0)
@@ -82,24 +76,24 @@ def _decay(site: Site, groups: list[dict[str, Any]]) -> Iterator[Found]:
         yield number("decays_invariant", 1.0, 0.0, **labels)
 
 
-def _invariant_weights(site: Site) -> set[str]:
+def _invariant_weights(context: SurveyContext) -> set[str]:
     r"""Return the names of weights before a norm along which the loss has no slope.
 
     A norm makes the loss invariant to the scale of the weights before it, hence
     $\langle \nabla_w \ell, w\rangle = 0$; both are required. A norm layer in eval
     mode does not remove the scale.
     """
-    still = site.norm_layers.get("eval", ())
-    recording = site.chart.anatomy.recording
+    still = context.norm_layers.get("eval", ())
+    recording = context.block_map.anatomy.recording
     fed = fed_by_inputs(recording)
-    parameters = dict(site.model.named_parameters())
+    parameters = dict(context.model.named_parameters())
     names: set[str] = set()
-    for norm in site.chart.anatomy.norms:
+    for norm in context.block_map.anatomy.norms:
         if norm.module in still:
             continue
         call = recording.calls[norm.call]
         for name in _weights_before(recording, call, fed):
-            if name in parameters and _is_flat(site, name):
+            if name in parameters and _is_flat(context, name):
                 names.add(name)
     return names
 
@@ -128,9 +122,9 @@ def _weights_before(recording: Recording, call: Call, fed: set[int]) -> set[str]
     return set()
 
 
-def _is_flat(site: Site, name: str) -> bool:
-    weight = dict(site.model.named_parameters())[name].detach().double()
-    gradient = site.sounding.gradients.get(name)
+def _is_flat(context: SurveyContext, name: str) -> bool:
+    weight = dict(context.model.named_parameters())[name].detach().double()
+    gradient = context.first_pass.gradients.get(name)
     if gradient is None:
         return False
     slope = float((weight * gradient.double()).sum().abs())

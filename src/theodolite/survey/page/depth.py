@@ -1,36 +1,33 @@
-"""Numbers of a survey at each depth: blocks as columns, quantities as tracks."""
+"""Numbers of a survey along the depth: charts, a table of blocks, a figure."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from theodolite.core import Row, Rows
+from theodolite.core import MeasurementError, Row, Rows
+from theodolite.figures import draw_cross_section
+from theodolite.pages import Chart, Series, draw_chart, finite_points, format_count
 
-from ..records.block import Block
 from ..records.outcomes import on_fewest
-from .tables import error_of, value_of
+from ..records.words import word
+from .tables import error_of, value_of, written_value
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..records.whole_survey import Survey
 
-# Value, lower and upper end.
-Mark = tuple[float, float, float]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """One place along the depth.
-
-    Attributes:
-        index: Its number, from 0.
-        name: Its name.
-        blocks: The block on each side, if there is one.
-    """
-
-    index: int
-    name: str
-    blocks: Mapping[str, Block]
+SPECTRUM = "singular_value"
+_QUANTITIES = (
+    "forward_rms",
+    "backward_rms",
+    "branch_gain",
+    "block_largest_eigenvalue",
+    "weight_rms",
+)
+# Quantiles of a block's singular values that are drawn.
+_SHARES = (1.0, 0.5, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,185 +38,156 @@ class Side:
         key: ``"a"``, or ``"b"`` for the second of two.
         word: Its name on the page; empty if it is the only side.
         survey: The survey.
+        places: Place of each block along the depth, by name.
         rows: All its rows.
-        by_block: Rows by the name of their block; a module's rows are its block's.
     """
 
     key: str
     word: str
     survey: "Survey"
+    places: Mapping[str, int]
     rows: Rows
-    by_block: Mapping[str, Rows]
-
-    def rows_of(self, column: Column) -> Rows:
-        """Return the rows of the block in a column."""
-        block = column.blocks.get(self.key)
-        return self.by_block.get(block.name, Rows()) if block else Rows()
-
-    def shares_of(self, column: Column) -> list[tuple[float, float]]:
-        """Return the quantiles of a column's singular values, by share."""
-        return sorted(
-            (float(row["share"]), float(row["value"]))
-            for row in self.rows_of(column).where(quantity="singular_value")
-            if row.get("share") is not None and value_of(row) is not None
-        )
 
     def samples(self, quantity: str) -> str:
         """Return words for the samples behind a quantity, if they are not all."""
         return on_fewest(self.rows.where(quantity=quantity))
 
-
-@dataclass(frozen=True, kw_only=True)
-class Track:
-    """Numbers along the depth.
-
-    Attributes:
-        quantity: Name of the quantity.
-        title: Its title in the drawing.
-        measure: Name of the measure.
-        kind: Dots with errors, joined by a line, bars, or a strip of colours.
-        reference: Value of a dashed line.
-        log: Whether the scale is logarithmic.
-        spread: Whether a bar spans the modules of a block instead of an error.
-    """
-
-    quantity: str
-    title: str
-    measure: str
-    kind: Literal["dots", "line", "heat", "bars"] = "dots"
-    reference: float | None = None
-    log: bool = True
-    spread: bool = False
-
-    def marks(self, side: Side, columns: Sequence[Column]) -> list[Mark | None]:
-        """Return the number of each column on one side, None if it has none."""
-        return [
-            self._mark(side.rows_of(column).where(quantity=self.quantity))
-            for column in columns
-        ]
-
-    def why_missing(self, side: Side) -> str:
-        """Return why there is nothing to draw."""
-        for one in side.survey.measured:
-            if one.measure == self.measure:
-                return one.reason or "this network has none."
-        return f"the measure “{self.measure}” was not asked for"
-
-    def _mark(self, rows: Rows) -> Mark | None:
-        shown = [row for row in rows if _is_finite(row)]
-        if not shown:
-            return None
-        if self.spread:
-            values = [float(row["value"]) for row in shown]
-            middle = math.sqrt(sum(v * v for v in values) / len(values))
-            return middle, min(values), max(values)
-        # A block has one number, unless it adds several times: then its largest.
-        row = max(shown, key=lambda one: one["value"])
-        value, error = float(row["value"]), error_of(row) or 0.0
-        return value, value - error, value + error
+    def by_place(self, quantity: str, **labels: Any) -> dict[int, Row]:
+        """Return the row of each block; of several, as of its layers, the largest."""
+        rows: dict[int, Row] = {}
+        for row in self.rows.where(quantity=quantity, **labels):
+            place = place_of(row.get("block") or row.get("module"), self.places)
+            value = value_of(row)
+            if place is not None and value is not None:
+                if place not in rows or value > rows[place]["value"]:
+                    rows[place] = row
+        return rows
 
 
-TRACKS = (
-    Track(
-        quantity="singular_value",
-        title="Singular values of each block's Jacobian",
-        measure="jacobian",
-        kind="heat",
-    ),
-    Track(
-        quantity="branch_gain",
-        title="Branch gain: size of the branch over the skip's",
-        measure="map",
-        reference=1.0,
-    ),
-    Track(
-        quantity="forward_rms",
-        title="Forward signal: root mean square of the output",
-        measure="signal",
-        kind="line",
-    ),
-    Track(
-        quantity="backward_rms",
-        title="Backward signal: root mean square of the loss's gradient",
-        measure="signal",
-        kind="line",
-    ),
-    Track(
-        quantity="block_largest_eigenvalue",
-        title="Curvature: largest Hessian eigenvalue within the block",
-        measure="block_curvature",
-    ),
-    Track(
-        quantity="weight_rms",
-        title="Weight norm: root mean square, over the block's modules",
-        measure="signal",
-        spread=True,
-    ),
-    Track(
-        quantity="dead_share",
-        title="Dead units: worst share among the block's activations",
-        measure="units",
-        kind="bars",
-        log=False,
-    ),
-)
+def side_of(
+    survey: "Survey",
+    key: str = "a",
+    word: str = "",
+    places: Mapping[str, int] | None = None,
+) -> Side:
+    """Return a survey as a side of a page, by default with its blocks in order."""
+    if places is None:
+        places = {block.name: place for place, block in enumerate(survey.blocks)}
+    return Side(key=key, word=word, survey=survey, places=places, rows=survey.rows())
 
 
-def side_of(survey: "Survey", key: str = "a", word: str = "") -> Side:
-    """Return a survey as a side of a page."""
-    rows = survey.rows()
-    names = {block.name for block in survey.blocks}
-    by_block: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    owners: dict[str, str | None] = {}
-    for row in rows:
-        owner = row.get("block")
-        if owner is None and isinstance(module := row.get("module"), str):
-            if module not in owners:
-                owners[module] = owner_of(module, names)
-            owner = owners[module]
-        if owner in by_block:
-            by_block[owner].append(dict(row))
-    return Side(
-        key=key,
-        word=word,
-        survey=survey,
-        rows=rows,
-        by_block={name: Rows.of_plain(mine) for name, mine in by_block.items()},
-    )
-
-
-def columns_of(survey: "Survey") -> tuple[Column, ...]:
-    """Return the blocks of one survey as columns."""
-    return tuple(
-        Column(index=place, name=block.name, blocks={"a": block})
-        for place, block in enumerate(survey.blocks)
-    )
-
-
-def owner_of(module: str, names: set[str]) -> str | None:
-    """Return the innermost block that a module belongs to.
-
-    A module that lies in no block belongs to the only block under the same parent, if
-    there is just one: an activation to the layer before it.
+def place_of(module: Any, places: Mapping[str, int]) -> int | None:
+    """Return the place of the innermost block that a module belongs to.
 
     Example:
-        >>> owner_of("layer1.0.conv1", {"layer1", "layer1.0"}), owner_of("fc", {"x"})
-        ('layer1.0', None)
-        >>> owner_of("5.1", {"4.0", "5.0"}), owner_of("5.1", {"5.0", "5.2"})
-        ('5.0', None)
+        >>> place_of("layer1.0.conv1", {"layer1": 0, "layer1.0": 1})
+        1
     """
-    parts = module.partition("#")[0].split(".")
-    for n in range(len(parts), 0, -1):
-        if (name := ".".join(parts[:n])) in names:
-            return name
-    for n in range(len(parts) - 1, 0, -1):
-        front = f"{'.'.join(parts[:n])}."
-        beside = [name for name in names if name.startswith(front)]
-        if beside:
-            return beside[0] if len(beside) == 1 else None
-    return None
+    parts = str(module).partition("#")[0].split(".")
+    names = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+    return next((places[name] for name in names if name in places), None)
 
 
-def _is_finite(row: Row) -> bool:
-    value = value_of(row)
-    return value is not None and math.isfinite(value)
+def depth_charts(sides: Sequence[Side]) -> list[dict[str, Any]]:
+    """Return a chart of each quantity that blocks have, with its caption."""
+    charts = []
+    for quantity in (SPECTRUM, *_QUANTITIES):
+        series = [one for side in sides for one in _lines(side, quantity)]
+        if not series:
+            continue
+        of = word(quantity)
+        values = [p[1] for one in series for p in one.points]
+        chart = Chart(
+            label=f"{of.name} by depth",
+            x="block, from the input to the output",
+            y=of.name.lower(),
+            series=tuple(series),
+            log_y=min(values) >= 0 and max(values) > 0,
+            levels=((1.0, ""),) if quantity in (SPECTRUM, "branch_gain") else (),
+        )
+        meaning = f"{of.meaning[:1].upper()}{of.meaning[1:]}" if of.meaning else of.name
+        which = ": largest, median and smallest" if quantity == SPECTRUM else ""
+        on = "".join(dict.fromkeys(side.samples(quantity) for side in sides))
+        caption = f"{meaning}{which}{on}."
+        charts.append({"title": of.name, "caption": caption, "svg": draw_chart(chart)})
+    return charts
+
+
+def _lines(side: Side, quantity: str) -> Iterable[Series]:
+    several = quantity == SPECTRUM
+    for share in _SHARES if several else (None,):
+        labels = {"share": share} if several else {}
+        rows = side.by_place(quantity, **labels)
+        points = finite_points((p, value_of(r), error_of(r)) for p, r in rows.items())
+        if points:
+            name = f"{side.word} {word(quantity).name}".strip()
+            quiet = several and share != 0.5
+            yield Series(name=name, points=points, side=side.key, quiet=quiet)
+
+
+def block_table(sides: Sequence[Side]) -> dict[str, Any]:
+    """Return the blocks in order of depth, with their numbers on each side."""
+    shown = [q for q in _QUANTITIES if any(side.by_place(q) for side in sides)]
+    rows = {q: [side.by_place(q) for side in sides] for q in shown}
+    blocks = {s.places[b.name]: b for s in sides for b in s.survey.blocks}
+    lines = [
+        {
+            "place": place,
+            "name": block.name,
+            "facts": [
+                block.kind,
+                block.skip or "—",
+                _counted(block.norms),
+                _counted(block.activations),
+                format_count(block.n_parameters),
+            ],
+            "numbers": [
+                " → ".join(
+                    written_value(own[place]) if place in own else "—"
+                    for own in rows[q]
+                )
+                for q in shown
+            ],
+        }
+        for place, block in sorted(blocks.items(), key=lambda item: item[0])
+    ]
+    return {"words": [word(q) for q in shown], "lines": lines}
+
+
+def _counted(names: Iterable[str]) -> str:
+    """Return names with how often each comes.
+
+    Example:
+        >>> _counted(["batch:pre", "batch:pre", "layer:post"])
+        'batch (pre) × 2, layer (post)'
+    """
+    parts = (name.partition(":") for name in names)
+    counts = Counter(f"{kind} ({at})" if at else kind for kind, _, at in parts)
+    words = [name if n == 1 else f"{name} × {n}" for name, n in counts.items()]
+    return ", ".join(words) or "—"
+
+
+def cross_section(survey: "Survey") -> "Figure":
+    """Draw a cross-section of the network by depth, with matplotlib.
+
+    Raises:
+        MeasurementError: Nothing was measured by depth.
+    """
+    side = side_of(survey)
+    names = [block.name for block in survey.blocks]
+    rows = [
+        {**row, "block": names[place], "depth": place}
+        for row in side.rows.where(quantity=SPECTRUM)
+        if (place := side.places.get(row.get("block") or "")) is not None
+    ]
+    rows += [
+        {**row, "block": names[place], "depth": place}
+        for quantity in _QUANTITIES
+        for place, row in sorted(side.by_place(quantity).items())
+    ]
+    if not rows:
+        raise MeasurementError(
+            f"the survey of {survey.title} holds no number by depth: survey with the "
+            "measures map, signal or jacobian"
+        )
+    return draw_cross_section(Rows(rows), title=f"{survey.title}{on_fewest(rows)}")

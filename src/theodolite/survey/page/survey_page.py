@@ -2,63 +2,47 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core import Rows, above, below, to_strict_json
 from theodolite.pages import (
     GaugeNumber,
-    HeatCells,
     SharedSvg,
     as_tables,
-    draw_heat_key,
     draw_strip,
     embedded_json,
-    format_count,
     gauge_scale,
     render_page,
 )
 
 from ..records.finding import CHECK, Finding
-from ..records.telling import batches_of
+from ..records.text import batches_of, verdict_of
 from ..records.whole_survey import Survey
-from .cross_section import draw_section, section_of
-from .depth import Column, Side, columns_of, owner_of, side_of
-from .network_charts import network_charts, spectrum
-from .tables import number_lines, which
-from .words import measure_words, word
+from ..records.words import measure_words, word
+from .depth import Side, block_table, depth_charts, place_of, side_of
+from .network_charts import network_charts
+from .tables import number_lines, which, written
 
 if TYPE_CHECKING:
     from ..comparing.comparison import Comparison
 
 _SEVERITIES = ("sick", "warning", "note", "good")
-# The page shows this many lines of a table; downloads and blocks have the others.
+# The page shows this many lines of a table; downloads have the others.
 _LONGEST_TABLE = 400
-# With more blocks than this, over all sides, the page leaves out the spectra of blocks
-# and the numbers of modules, so that it stays below 3 MB; downloads have them.
-_MOST_SPECTRA, _MOST_WITH_MODULES = 450, 600
 
 
 def survey_page(survey: Survey) -> str:
     """Return the page of one survey."""
-    return _page([side_of(survey)], columns_of(survey), _data(survey))
+    return _page([side_of(survey)], _data(survey))
 
 
 def comparison_page(comparison: "Comparison") -> str:
     """Return the page of two surveys, with a switch between before and after."""
     before, after = comparison.before, comparison.after
-    columns = tuple(
-        Column(
-            index=place,
-            name=pair.name,
-            blocks={
-                key: block
-                for key, block in (("a", pair.before), ("b", pair.after))
-                if block is not None
-            },
-        )
-        for place, pair in enumerate(comparison.pairs)
-    )
+    pairs = list(enumerate(comparison.pairs))
+    first = {pair.before.name: at for at, pair in pairs if pair.before is not None}
+    second = {pair.after.name: at for at, pair in pairs if pair.after is not None}
     data = {
         "kind": "comparison",
         "before": _data(before),
@@ -66,8 +50,11 @@ def comparison_page(comparison: "Comparison") -> str:
         "differences": as_tables(to_strict_json(list(comparison.rows()))),
         "rest": comparison.outline(),
     }
-    sides = [side_of(before, "a", "before"), side_of(after, "b", "after")]
-    return _page(sides, columns, data, comparison)
+    sides = [
+        side_of(before, "a", "before", first),
+        side_of(after, "b", "after", second),
+    ]
+    return _page(sides, data, comparison)
 
 
 def filled(template: str, content: dict[str, Any], data: Any, shared: SharedSvg) -> str:
@@ -85,37 +72,36 @@ def filled(template: str, content: dict[str, Any], data: Any, shared: SharedSvg)
 
 def _page(
     sides: Sequence[Side],
-    columns: tuple[Column, ...],
     data: dict[str, Any],
     comparison: "Comparison | None" = None,
 ) -> str:
-    shared, section = SharedSvg(), section_of(sides, columns)
+    shared, places = (
+        SharedSvg(),
+        {k: v for side in sides for k, v in side.places.items()},
+    )
     last = sides[-1].survey
     groups = {"": last.findings}
     if comparison is not None:
-        groups = {
-            "Gone": comparison.gone,
-            "New": comparison.new,
-            "Kept": comparison.kept,
-        }
+        gone, new, kept = comparison.gone, comparison.new, comparison.kept
+        groups = {"Gone": gone, "New": new, "Kept": kept}
     counted = Counter(one.severity for one in last.findings)
     titles = {one.rule: one.title for one in last.findings}
     content = {
         "title": " → ".join(side.survey.title for side in sides),
-        "sides": [_side(one) | {"drawn": draw_section(section, one)} for one in sides],
-        "heat_key": draw_heat_key(HeatCells(section.ratios).reach)
-        if section.ratios
-        else None,
+        "sides": [_side(one) for one in sides],
+        "verdict": verdict_of(last),
         "groups": [
-            {"word": name, "findings": _findings(findings, columns, shared)}
+            {"word": name, "findings": _findings(findings, places, shared)}
             for name, findings in groups.items()
+            if findings
         ],
         "tally": [(name, counted[name]) for name in _SEVERITIES if counted[name]],
         "advice": [
             {"advice": one, "answers": titles.get(one.rule, "")} for one in last.advice
         ],
         "comparison": _compared(comparison) if comparison is not None else None,
-        "blocks": [_block(one, sides, len(columns)) for one in columns],
+        "by_depth": depth_charts(sides),
+        "blocks": block_table(sides),
         "pictures": network_charts(sides),
         "tables": _tables(sides),
     }
@@ -144,22 +130,30 @@ def _side(side: Side) -> dict[str, Any]:
 
 
 def _findings(
-    findings: Iterable[Finding], columns: Sequence[Column], shared: SharedSvg
+    findings: Iterable[Finding], places: Mapping[str, int], shared: SharedSvg
 ) -> list[dict[str, Any]]:
     ordered = sorted(findings, key=lambda one: _SEVERITIES.index(one.severity))
-    places = {b.name: c.index for c in columns for b in c.blocks.values()}
     return [
         {
             "finding": one,
             "word": word(one.quantity),
             "gauge": _gauge(one, shared),
-            "where": [
-                (name, places.get(owner_of(name, set(places)) or ""))
-                for name in one.where
-            ],
+            "number": _number(one),
+            "limit": written(one.quantity, one.threshold),
+            "where": [(name, place_of(name, places)) for name in one.where],
         }
         for one in ordered
     ]
+
+
+def _number(finding: Finding) -> str:
+    """Write the number behind a finding, empty for a check."""
+    if finding.quantity == CHECK:
+        return ""
+    if not math.isfinite(finding.value):
+        return f"not finite{finding.on_samples}"
+    number = written(finding.quantity, finding.value, finding.error)
+    return number + finding.on_samples
 
 
 def _gauge(finding: Finding, shared: SharedSvg) -> str | None:
@@ -177,62 +171,6 @@ def _gauge(finding: Finding, shared: SharedSvg) -> str | None:
         region=above(threshold) if finding.above else below(threshold),
     )
     return draw_strip(number, gauge_scale([number]).widened(0.15, 0.15), shared)
-
-
-def _block(column: Column, sides: Sequence[Side], n_columns: int) -> dict[str, Any]:
-    """Return what the page shows for a selected block."""
-    n_blocks = n_columns * len(sides)
-    rows = [side.rows_of(column) for side in sides]
-    names = [f"{side.word} {column.name}".strip() for side in sides]
-    blocks = [column.blocks.get(side.key) for side in sides]
-    shown = [
-        [
-            row
-            for row in mine
-            if row["quantity"] != "singular_value"
-            and ("module" not in row or n_blocks <= _MOST_WITH_MODULES)
-        ]
-        for mine in rows
-    ]
-    label = f"Singular values of {column.name} by share"
-    return {
-        "index": column.index,
-        "name": column.name,
-        "facts": [
-            {
-                "word": side.word,
-                "items": [
-                    ("Kind", block.kind),
-                    ("Skip", block.skip or "none"),
-                    ("Norms", _norms(block.norms)),
-                    (
-                        "Activations",
-                        ", ".join(dict.fromkeys(block.activations)) or "none",
-                    ),
-                    ("Parameters", format_count(block.n_parameters)),
-                ],
-            }
-            for side, block in zip(sides, blocks, strict=True)
-            if block is not None
-        ],
-        "lines": number_lines(shown, [block and block.name for block in blocks]),
-        "spectrum": spectrum(rows, sides, names, label)
-        if n_blocks <= _MOST_SPECTRA
-        else None,
-    }
-
-
-def _norms(norms: Sequence[str]) -> str:
-    """Return norms in words.
-
-    Example:
-        >>> _norms(["batch:pre", "batch:pre", "layer:post"])
-        'batch (pre) × 2, layer (post)'
-    """
-    parts = (norm.partition(":") for norm in norms)
-    counted = Counter(f"{kind} ({at})" if at else kind for kind, _, at in parts)
-    words = [name if n == 1 else f"{name} × {n}" for name, n in counted.items()]
-    return ", ".join(words) or "none"
 
 
 def _tables(sides: Sequence[Side]) -> list[dict[str, Any]]:
@@ -265,7 +203,15 @@ def _compared(comparison: "Comparison") -> dict[str, Any]:
         "caveats": comparison.caveats,
         "not_compared": comparison.not_compared,
         "lines": [
-            {"difference": one, "word": word(one.quantity), "which": which(one.labels)}
+            {
+                "difference": one,
+                "word": word(one.quantity),
+                "which": which(one.labels),
+                "before": written(one.quantity, one.before, one.before_error),
+                "after": written(one.quantity, one.after, one.after_error),
+                "low": written(one.quantity, one.low),
+                "high": written(one.quantity, one.high),
+            }
             for one in comparison.whole()
         ],
         "n_changed": sum(one.changed != "no" for one in comparison.differences),

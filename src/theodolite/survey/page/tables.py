@@ -6,13 +6,13 @@ from typing import Any
 from theodolite.core import Row
 from theodolite.pages import short_number
 
-from ..records.outcomes import on_samples, samples_of
-from .words import word
+from ..records.outcomes import NOT_RESOLVED, is_resolved, on_samples, samples_of
+from ..records.words import word
 
 # Labels that say which number a row is, in the order in which a table shows them.
 _LABELS = ("block", "module", "parameter", "optimizer", "rank", "share", "length")
-_LABELS += ("node", "sample")
-_NAMES = ("block", "module", "optimizer")
+_LABELS += ("node", "sample", "rate", "step", "factor", "rule")
+_NAMES = ("block", "module", "optimizer", "rule")
 
 
 def value_of(row: Row) -> float | None:
@@ -27,50 +27,50 @@ def error_of(row: Row) -> float | None:
     return float(error) if isinstance(error, int | float) else None
 
 
+def written(quantity: str, value: float, error: float | None = None) -> str:
+    """Write a number with its error in the unit of its quantity.
+
+    Example:
+        >>> written("dead_share", 0.469, 0.011), written("loss", 2.3)
+        ('46.9 ± 1.1 %', '2.3')
+    """
+    of = word(quantity)
+    short = short_number(
+        of.factor * value, None if error is None else of.factor * error
+    )
+    return f"{short} {of.unit}".strip()
+
+
 def written_value(row: Row) -> str:
     """Write a row's number with its error, and its samples if they are not all."""
     value, on = value_of(row), on_samples(samples_of(row))
     if value is None:
         return str(row.get("nonfinite", "—")) + on
-    return short_number(value, error_of(row)) + on
+    number = written(str(row["quantity"]), value, error_of(row))
+    return (number if is_resolved(row) else f"{NOT_RESOLVED} ({number})") + on
 
 
-def which(row: Row, block: str | None = None) -> str:
-    """Return words that say which number of its quantity a row holds.
-
-    Args:
-        row: The row, or its labels.
-        block: The block of the table, which is not named again.
+def which(row: Row) -> str:
+    """Return words that say which number of its quantity a row or its labels hold.
 
     Example:
-        >>> which({"block": "a.0", "module": "a.0.conv", "rank": 1}, block="a.0")
-        'conv, rank 1'
+        >>> which({"module": "a.0.conv", "rank": 1})
+        'a.0.conv, rank 1'
     """
     parts = []
     for label in _LABELS:
-        value = row.get(label)
-        if value is None or (label == "block" and block is not None):
-            continue
-        text = f"{value:.4g}" if isinstance(value, float) else str(value)
-        text = text.removeprefix(f"{block}.") if label == "module" else text
-        parts.append(text if label in _NAMES else f"{label} {text}")
+        if (value := row.get(label)) is not None:
+            text = f"{value:.4g}" if isinstance(value, float) else str(value)
+            parts.append(text if label in _NAMES else f"{label} {text}")
     return ", ".join(parts)
 
 
-def number_lines(
-    rows: Sequence[Iterable[Row]], blocks: Sequence[str | None] | None = None
-) -> list[dict[str, Any]]:
-    """Return one line per number, with one value per side.
-
-    Args:
-        rows: The rows of each side.
-        blocks: The block of each side, if the table describes one block.
-    """
+def number_lines(rows: Sequence[Iterable[Row]]) -> list[dict[str, Any]]:
+    """Return one line per number, with one value per side."""
     lines: dict[tuple[str, str], dict[str, Any]] = {}
     for place, mine in enumerate(rows):
         for row in mine:
-            quantity = row["quantity"]
-            of = which(row, blocks[place] if blocks else None)
+            quantity, of = row["quantity"], which(row)
             empty = {"word": word(quantity), "quantity": quantity, "which": of}
             values = ["—"] * len(rows)
             line = lines.setdefault((quantity, of), {**empty, "values": values})

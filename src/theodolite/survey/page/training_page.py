@@ -19,9 +19,9 @@ from theodolite.pages import (
 )
 
 from ..records.outcomes import on_fewest
+from ..records.words import word
 from .survey_page import filled
 from .tables import error_of, value_of, written_value
-from .words import word
 
 if TYPE_CHECKING:
     from ..watching.course import Course
@@ -32,7 +32,8 @@ _MOST_LINES = 6
 # A drawing has at most this many points; longer trainings are thinned evenly.
 _MOST_POINTS, _MOST_COLUMNS = 600, 150
 # Quantities that the page shows first, if measured; the others keep their order.
-_FIRST = ("loss", "sharpness", "rate_over_stable", "gradient_norm", "branch_gain")
+_FIRST = ("training_loss", "loss", "largest_eigenvalue", "rate_over_stable")
+_FIRST += ("gradient_norm", "branch_gain", "dead_share")
 
 
 def training_page(course: "Course") -> str:

@@ -1,4 +1,4 @@
-"""Write the page as a file, atomically."""
+"""The page of a survey, a comparison or a watched training, as one HTML file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +16,7 @@ else:
 
 
 def write_page(shown: Shown, path: str | Path) -> Path:
-    """Write a survey, a comparison or a watched training as one HTML file.
-
-    Args:
-        shown: The survey, comparison or watched training.
-        path: File to write.
-
-    Returns:
-        The file written.
+    """Write the page atomically, and return its path.
 
     Raises:
         RunError: It cannot be written there.
@@ -32,14 +25,9 @@ def write_page(shown: Shown, path: str | Path) -> Path:
 
 
 def page_of(shown: Shown) -> str:
-    """Return the page of a survey, a comparison or a watched training."""
-    from ..comparing.comparison import Comparison
-    from ..records.whole_survey import Survey
+    """Return the page as text."""
     from .survey_page import comparison_page, survey_page
     from .training_page import training_page
 
-    if isinstance(shown, Survey):
-        return survey_page(shown)
-    if isinstance(shown, Comparison):
-        return comparison_page(shown)
-    return training_page(shown)
+    kinds = {"Survey": survey_page, "Comparison": comparison_page}
+    return kinds.get(type(shown).__name__, training_page)(shown)

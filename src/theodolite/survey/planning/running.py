@@ -1,9 +1,10 @@
-"""Run measures one after the other, and report every outcome."""
+"""All measures; run them one after the other, and report every outcome."""
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO
 
 from theodolite.core import (
     Cost,
@@ -12,12 +13,41 @@ from theodolite.core import (
     TheodoliteError,
     norm_counts,
     safe_point,
+    unknown_name,
 )
+from theodolite.pages import format_seconds
 
+from ..checks.first_aid import FirstAid
+from ..measures.branches import MapMeasure, PathsMeasure
+from ..measures.context import FOREIGN, SurveyContext, error_text
 from ..measures.contract import Measure, OutOfTimeError
-from ..measures.site import FOREIGN, Site, error_text
+from ..measures.curvature import (
+    BlockCurvatureMeasure,
+    CurvatureMeasure,
+    DensityMeasure,
+)
+from ..measures.jacobians import JacobianMeasure
+from ..measures.layer_statistics import NormsMeasure, UnitsMeasure
+from ..measures.optimizers import OptimizerMeasure
+from ..measures.rates import RatesMeasure
+from ..measures.signals import SignalMeasure
 from ..records.outcomes import Measured, MeasureStatus
-from .telling import Progress
+
+# Most useful per second first.
+MEASURES: tuple[Measure, ...] = (
+    FirstAid(),
+    MapMeasure(),
+    SignalMeasure(),
+    UnitsMeasure(),
+    NormsMeasure(),
+    OptimizerMeasure(),
+    CurvatureMeasure(),
+    RatesMeasure(),
+    JacobianMeasure(),
+    PathsMeasure(),
+    BlockCurvatureMeasure(),
+    DensityMeasure(),
+)
 
 _ABORTED = {
     "interrupted": "a person interrupted the survey: run it again",
@@ -25,8 +55,22 @@ _ABORTED = {
 }
 
 
+def chosen(names: Sequence[str] | None) -> list[Measure]:
+    """Return the measures of these names, in the order of the catalogue; all if None.
+
+    Raises:
+        UnknownNameError: No measure has one of the names.
+    """
+    known = {measure.name: measure for measure in MEASURES}
+    for name in names or ():
+        if name not in known:
+            raise unknown_name("measure", name, known)
+    wanted = known if names is None else set(names)
+    return [measure for measure in MEASURES if measure.name in wanted]
+
+
 def run_measures(
-    site: Site, measures: Sequence[Measure], progress: Progress
+    context: SurveyContext, measures: Sequence[Measure], progress: "Progress"
 ) -> Iterator[Measured]:
     """Yield the outcome of each measure; errors become outcomes.
 
@@ -34,27 +78,29 @@ def run_measures(
     Ctrl-C and the time limit abort the measure that runs, and all after it.
     """
     if progress.shown:
-        _announce(site, measures, progress)
+        _announce(context, measures, progress)
     aborted: MeasureStatus | None = None
     for place, measure in enumerate(measures):
         if aborted is not None:
-            yield not_reached(measure, aborted)
+            yield not_reached(measure.name, aborted)
             continue
         progress.tell(measure.name, [each.name for each in measures[place + 1 :]])
-        outcome = _run(site, measure)
+        outcome = _run(context, measure)
         aborted = outcome.status if outcome.status in _ABORTED else None
         yield outcome
 
 
-def _announce(site: Site, measures: Sequence[Measure], progress: Progress) -> None:
+def _announce(
+    context: SurveyContext, measures: Sequence[Measure], progress: "Progress"
+) -> None:
     """Say about how long it will take, if the model runs at all."""
     with suppress(*FOREIGN):
-        share = sum(measure.share for measure in measures)
-        progress.announce(1 + share * site.effort, site.sounding.seconds)
+        gradients = sum(each.fixed + each.share * context.effort for each in measures)
+        progress.announce(1 + gradients, context.first_pass.seconds)
 
 
-def _run(site: Site, measure: Measure) -> Measured:
-    watch, before = Stopwatch(), site.passes
+def _run(context: SurveyContext, measure: Measure) -> Measured:
+    watch, before = Stopwatch(), context.passes
     rows: list[dict[str, Any]] = []
 
     def ended(status: MeasureStatus, reason: str = "") -> Measured:
@@ -64,17 +110,17 @@ def _run(site: Site, measure: Measure) -> Measured:
             measure=measure.name,
             status=status,
             reason=reason or _ABORTED.get(status, ""),
-            rows=Rows(_labelled(site, measure, row) for row in kept),
-            cost=watch.read(passes=site.passes - before),
+            rows=Rows(_labelled(context, measure, row) for row in kept),
+            cost=watch.read(passes=context.passes - before),
         )
 
     try:
-        if said := measure.refusal(site):
+        if said := measure.refusal(context):
             return ended("refused", said)
-        least, allowed = measure.least(site), measure.share * site.effort
+        least, allowed = measure.least(context), measure.share * context.effort
         if least > allowed:
             return ended("skipped", _would_take(measure, least))
-        for row in measure.rows(site, allowed):
+        for row in measure.rows(context, allowed):
             rows.append(row)
             safe_point()
         return ended("done")
@@ -93,21 +139,66 @@ def _would_take(measure: Measure, least: float) -> str:
     return f"it takes {math.ceil(least)} gradients or more: give effort={effort}"
 
 
-def _labelled(site: Site, measure: Measure, row: dict[str, Any]) -> dict[str, Any]:
-    counts = norm_counts(site.norm_layers)
-    given = {"of_samples": site.samples} if "n_samples" in row else {}
+def _labelled(
+    context: SurveyContext, measure: Measure, row: dict[str, Any]
+) -> dict[str, Any]:
+    counts = norm_counts(context.norm_layers)
+    given = {"of_samples": context.samples} if "n_samples" in row else {}
     return {
         "measure": measure.name,
-        "norm_mode": str(site.norm_mode),
+        "norm_mode": str(context.norm_mode),
         **({"norm_layers": counts} if counts else {}),
-        "seed": site.seed,
+        "seed": context.seed,
         **given,
         **row,
     }
 
 
-def not_reached(measure: Measure, status: MeasureStatus) -> Measured:
+def not_reached(measure: str, status: MeasureStatus) -> Measured:
     """Return the outcome of a measure that had not started when all was aborted."""
     return Measured(
-        measure=measure.name, status=status, reason=_ABORTED[status], cost=Cost()
+        measure=measure, status=status, reason=_ABORTED[status], cost=Cost()
     )
+
+
+class Progress:
+    """One progress line that is overwritten; silent unless the output is a terminal.
+
+    Args:
+        wanted: Whether the caller wants progress.
+        stream: Stream to write to.
+    """
+
+    def __init__(self, *, wanted: bool, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self.shown = wanted and self._stream.isatty()
+        self._line: Any = None
+
+    @contextmanager
+    def open(self) -> Iterator["Progress"]:
+        """Show a line inside the context, and clear it after."""
+        if not self.shown:
+            yield self
+            return
+        from rich.console import Console
+        from rich.status import Status
+
+        with Status(
+            "survey", console=Console(file=self._stream, highlight=False)
+        ) as self._line:
+            yield self
+
+    def announce(self, gradients: float, gradient_s: float) -> None:
+        """Write about how long the survey will take, from the time of one gradient."""
+        if self._line is not None:
+            self._line.console.print(
+                f"about {format_seconds(gradients * gradient_s)}: {gradients:.0f} "
+                f"gradients of {format_seconds(gradient_s)} each"
+            )
+
+    def tell(self, name: str, rest: Sequence[str]) -> None:
+        """Show what runs now, and what comes next."""
+        if self._line is not None:
+            following = f", next {rest[0]}" if rest else ""
+            more = f" and {len(rest) - 1} more" if len(rest) > 1 else ""
+            self._line.update(f"{name}{following}{more}")

@@ -1,5 +1,5 @@
 """A survey as data: blocks, outcomes of measures, findings, advice; no torch.
 
 Start at ``whole_survey.py``. ``schema.py`` writes any of them as strict JSON and reads
-it back; ``telling.py`` makes what a terminal and a notebook show.
+it back; ``text.py`` makes what a terminal and a notebook show.
 """

@@ -1,6 +1,7 @@
 """Findings, advice, and trials of advice."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,6 +35,7 @@ class Finding:
         confidence: How strong the evidence for the rule is.
         n_samples: Number of samples used for the number, if known.
         of_samples: Number of samples given.
+        symptoms: Findings that a repair of this one clears on a copy.
     """
 
     rule: str
@@ -51,6 +53,7 @@ class Finding:
     confidence: Confidence = "rule of thumb"
     n_samples: int | None = None
     of_samples: int | None = None
+    symptoms: tuple["Finding", ...] = ()
 
     @property
     def on_samples(self) -> str:
@@ -60,17 +63,23 @@ class Finding:
         return on_samples((self.n_samples, self.of_samples))
 
 
+def with_symptoms(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings, each followed by its symptoms."""
+    return [each for one in findings for each in (one, *one.symptoms)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Trial:
     """Result of training with and without the advice, from equal seeds and batches.
 
     Attributes:
         difference: Loss with the advice minus loss without, mean over seeds.
-        low: Lower end of its interval.
-        high: Upper end.
-        n_seeds: Number of pairs of trainings.
+        low: The least difference of a seed.
+        high: The largest.
+        n_seeds: Number of pairs of trainings, 0 if the advice cannot be applied.
         steps: Updates per training.
-        helped: ``"yes"``, ``"no"``, or ``"open"`` if the trial cannot decide.
+        helped: ``"yes"`` if the loss is 10 % lower with every seed, ``"harm"`` if it is
+            10 % higher on average or not finite, else ``"no"``.
         said: The result in one sentence.
     """
 
@@ -79,7 +88,7 @@ class Trial:
     high: float = math.nan
     n_seeds: int
     steps: int
-    helped: Literal["yes", "no", "open"]
+    helped: Literal["yes", "no", "harm"]
     said: str = ""
 
 
@@ -90,7 +99,9 @@ class Advice:
     Attributes:
         rule: Rule of the finding.
         title: One line.
-        code: The lines that apply it, given ``model``, ``inputs``, ``optimizer``.
+        code: The lines that apply it, given ``model``, ``inputs`` and, as far as the
+            survey was given them, ``optimizer`` and ``step``; a comment if a person
+            must change a line.
         kind: What is changed.
         trial: Result of its trial, if it was tried.
     """

@@ -1,21 +1,58 @@
-"""The numbers of a survey that matter most, each in a few words."""
+"""The numbers of a survey that matter most, each in a few words with its unit."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from theodolite.core import Row
 
-from .outcomes import identity_of, on_fewest, on_samples, samples_of, unlike
+from .outcomes import (
+    NOT_RESOLVED,
+    identity_of,
+    is_resolved,
+    on_fewest,
+    on_samples,
+    samples_of,
+    unlike,
+)
+from .words import OPTIMIZERS, word
 
 if TYPE_CHECKING:
     from .whole_survey import Survey
 
 
-def headlines(survey: "Survey") -> list[tuple[str, str]]:
-    """Return at most 10 pairs of a name and its value in words."""
-    return [(name, text) for name, tell in _HEADLINES if (text := tell(survey))]
+def headlines(survey: "Survey", *, full: bool = False) -> list[tuple[str, str]]:
+    """Return at most 10 pairs of a name and its value in words.
+
+    Args:
+        survey: The survey.
+        full: Whether to give the stable rates of all optimisers, also of those that
+            are not in use.
+    """
+    told = [(name, tell(survey)) for name, tell in _HEADLINES]
+    told.insert(2, ("stable rate", _rates(survey, full=full)))
+    return [(name, text) for name, text in told if text]
+
+
+def amount(value: float, error: float | None = None, *, of: str = "") -> str:
+    """Return a number with its error in the unit of a quantity.
+
+    The value is rounded to the digits that its error leaves.
+
+    Example:
+        >>> amount(-6e-15, 3e-6), amount(0.47, 0.011, of="dead_share")
+        ('0 ± 3e-06', '47 ± 1.1 %')
+    """
+    factor, unit = word(of).factor, word(of).unit
+    unit = f" {unit}" if unit else ""
+    if not math.isfinite(value):
+        return "not finite"
+    if not error:
+        return f"{factor * value:.4g}{unit}"
+    if math.isfinite(error):
+        # The sum with 0 turns a negative zero into zero.
+        value = round(value, 1 - math.floor(math.log10(error))) + 0.0
+    return f"{factor * value:.4g} ± {factor * error:.2g}{unit}"
 
 
 def figure(row: Row) -> str:
@@ -25,18 +62,19 @@ def figure(row: Row) -> str:
         >>> figure({"value": 2.0, "error": 0.125, "n_samples": 8, "of_samples": 64})
         '2 ± 0.12 on 8 of 64 samples'
     """
-    on = on_samples(samples_of(row))
-    if row.get("value") is None:
-        return _missing(row) + on
-    error = row.get("error")
     short = ", not converged" if identity_of(row)[2] == "not converged" else ""
-    return f"{row['value']:.4g}" + ("" if not error else f" ± {error:.2g}") + on + short
+    return brief(row) + on_samples(samples_of(row)) + short
 
 
-def _missing(row: Row) -> str:
-    """Return words for a number that is not finite, with the effort to try."""
-    more = row.get("needs_effort")
-    return str(row.get("nonfinite", "unknown")) + (f", try effort={more}" * bool(more))
+def brief(row: Row) -> str:
+    """Return a row's value with its error; what to try if it is not resolved."""
+    value, error = row.get("value"), row.get("error")
+    if value is None:
+        more = row.get("needs_effort")
+        said = str(row.get("nonfinite", "unknown"))
+        return said + (f", try effort={more}" if more else "")
+    text = amount(value, error, of=str(row.get("quantity", "")))
+    return text if is_resolved(row) else f"{NOT_RESOLVED} ({text})"
 
 
 def _one(quantity: str, **labels: Any) -> Callable[["Survey"], str]:
@@ -49,32 +87,65 @@ def _one(quantity: str, **labels: Any) -> Callable[["Survey"], str]:
 
 def _loss(survey: "Survey") -> str:
     text = _one("loss")(survey)
-    chance = _one("loss_at_chance")(survey)
-    return text + (f" (at chance {chance})" if text and chance else "")
+    chance = (survey.number("loss_at_chance") or {}).get("value")
+    known = text and chance is not None
+    return text + (f" (guessing evenly: {chance:.4g})" if known else "")
 
 
-def _by_depth(quantity: str) -> Callable[["Survey"], str]:
-    """Return words for a quantity at the first and the last block, and its extremes."""
+def _trials(survey: "Survey") -> str:
+    """Return words for the losses after the trial steps at each rate."""
+    rows = survey.find("trial_loss")
+    before = next((row for row in rows if row["step"] == 0), None)
+    used = ", in use" if survey.settings.get("optimizer") else ""
+    parts = [
+        f"{brief(row)} (rate {row['rate']:.3g}{used if row['factor'] == 1 else ''})"
+        for row in sorted(rows, key=lambda row: row["factor"])
+        if row["step"] > 0
+    ]
+    if before is None or before.get("value") is None:
+        return ""
+    return f"loss {brief(before)} → {', '.join(parts)}"
+
+
+def _rates(survey: "Survey", *, full: bool) -> str:
+    """Return words for stable rates, that of the optimiser in use first."""
+    used = survey.number("rate_in_use")
+    own = used["optimizer"] if used is not None else None
+    parts = []
+    for row in sorted(
+        survey.find("stable_rate"), key=lambda row: row["optimizer"] != own
+    ):
+        name = row["optimizer"]
+        text = f"{OPTIMIZERS.get(name, name)} {figure(row)}"
+        if used is not None and name == own:
+            over = (survey.number("rate_over_stable") or {}).get("value")
+            ratio = "" if over is None else f", {over:.3g} times the stable one"
+            text += f" (in use {used['value']:.4g}{ratio})"
+        if full or used is None or name == own:
+            parts.append(text)
+    return "; ".join(parts)
+
+
+def _range(quantity: str, *, by_depth: bool = False) -> Callable[["Survey"], str]:
+    """Return words for the smallest and the largest number of a quantity.
+
+    Args:
+        quantity: The quantity.
+        by_depth: Whether to give the numbers of the first and the last block too.
+    """
+    of = word(quantity)
 
     def tell(survey: "Survey") -> str:
-        rows = survey.find(quantity)
-        values = rows.values()
-        if not len(values) or any(any(unlike(rows[0], row)) for row in rows):
+        rows = survey.find(quantity).where(lambda row: row.get("value") is not None)
+        if not len(rows) or any(any(unlike(rows[0], row)) for row in rows):
             return ""
-        text = f"{values[0]:.3g} → {values[-1]:.3g}"
-        among = f"{np.min(values):.3g} to {np.max(values):.3g}"
-        return f"{text} over {len(values)} ({among}){on_fewest(rows)}"
-
-    return tell
-
-
-def _range(quantity: str) -> Callable[["Survey"], str]:
-    def tell(survey: "Survey") -> str:
-        rows = survey.find(quantity)
-        values = rows.values()
-        if not len(values) or any(any(unlike(rows[0], row)) for row in rows):
-            return ""
-        return f"{np.min(values):.3g} to {np.max(values):.3g}{on_fewest(rows)}"
+        values = [of.factor * row["value"] for row in rows]
+        ends = dict.fromkeys(f"{end:.3g}" for end in (min(values), max(values)))
+        text = f"{' to '.join(ends)} {of.unit}".strip()
+        if by_depth:
+            n = len(values)
+            text = f"{values[0]:.3g} → {values[-1]:.3g} over {n} blocks ({text})"
+        return text + on_fewest(rows)
 
     return tell
 
@@ -85,32 +156,13 @@ def _curvature(survey: "Survey") -> str:
     return largest + (f", smallest {smallest}" if largest and smallest else "")
 
 
-def _rates(survey: "Survey") -> str:
-    """Return words for the rates, grouped by their samples, since lines are cut."""
-    briefs: dict[str, list[str]] = {}
-    for row in survey.find("stable_rate"):
-        brief = f"{row.get('optimizer')} {_brief(row)}"
-        briefs.setdefault(on_samples(samples_of(row)).strip(), []).append(brief)
-    parts = (": ".join(filter(None, (on, ", ".join(of)))) for on, of in briefs.items())
-    return "; ".join(parts)
-
-
-def _brief(row: Row) -> str:
-    value, error = row.get("value"), row.get("error")
-    if value is None:
-        return _missing(row)
-    return f"{value:.3g}" + ("" if not error else f" ± {error:.1g}")
-
-
 _HEADLINES: tuple[tuple[str, Callable[["Survey"], str]], ...] = (
     ("loss", _loss),
-    ("forward rms", _by_depth("forward_rms")),
-    ("backward rms", _by_depth("backward_rms")),
+    ("trial steps", _trials),
+    ("forward rms", _range("forward_rms", by_depth=True)),
+    ("backward rms", _range("backward_rms", by_depth=True)),
     ("branch/skip gain", _range("branch_gain")),
     ("dead units", _range("dead_share")),
     ("largest curvature", _curvature),
-    ("stable rate", _rates),
-    ("noise scale", _one("gradient_noise_scale")),
     ("effective depth", _one("effective_depth")),
-    ("tangent λmin", _one("tangent_smallest")),
 )

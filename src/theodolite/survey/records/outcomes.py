@@ -14,6 +14,11 @@ MeasureStatus = Literal[
 
 # Text in a row in place of a number whose error is as large as the number.
 NOT_RESOLVED = "not resolved"
+# Quantities that mean nothing if their error bar includes zero.
+_AWAY_FROM_ZERO = frozenset(
+    "loss largest_eigenvalue smallest_eigenvalue trace block_largest_eigenvalue "
+    "block_trace stable_rate rate_over_stable effective_depth".split()
+)
 # Statuses of numbers that more effort would change.
 _UNFINISHED = ("max_matvecs", "incomplete", "nonfinite", "diverged")
 # An error above this, and above its number, says nothing about the number.
@@ -50,6 +55,19 @@ class Measured:
             raise unknown_name("status of a measure", self.status, known)
         rows = Rows(_finite(row) for row in self.rows)
         object.__setattr__(self, "rows", rows)
+
+
+def is_resolved(row: Row) -> bool:
+    """Return whether a number is larger than its error, where it has to be.
+
+    Example:
+        >>> is_resolved({"quantity": "loss", "value": 0.8, "error": 340.0})
+        False
+    """
+    value, error = row.get("value"), row.get("error")
+    if value is None or not error or row.get("quantity") not in _AWAY_FROM_ZERO:
+        return value is not None
+    return abs(value) >= error
 
 
 def samples_of(row: Row) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from .block import Block
 from .files import write_json
 from .finding import Advice, Finding
 from .outcomes import Measured
-from .telling import shown_in_notebook, shown_in_terminal
+from .text import full_text, short_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -154,17 +155,32 @@ class Survey:
 
     def plot(self) -> "Figure":
         """Draw a cross-section of the network by depth."""
-        from ..page.cross_section import cross_section
+        from ..page.depth import cross_section
 
         return cross_section(self)
 
     def __repr__(self) -> str:
         counts = Counter(each.severity for each in self.findings)
-        told = ", ".join(f"{n} {severity}" for severity, n in counts.items())
-        return f"<Survey of {self.title}: {told or 'no'} findings; print it>"
+        told = [f"{n} {severity}" for severity, n in counts.items()] or ["no finding"]
+        told += ["incomplete"] if self.incomplete else []
+        return f"<Survey of {self.title}: {', '.join(told)}; print it>"
 
     def __str__(self) -> str:
-        return printable(shown_in_terminal(self))
+        return self.text()
+
+    def text(self, *, full: bool = False) -> str:
+        """Return the survey as text.
+
+        Args:
+            full: Whether to give all that it found, instead of one screen: what each
+                finding means, the code of the advice, why measures are missing.
+        """
+        return printable(full_text(self) if full else short_text(self))
+
+    def print(self, *, full: bool = False) -> None:
+        """Print the survey; see :meth:`text`."""
+        print(self.text(full=full))
 
     def _repr_html_(self) -> str:
-        return shown_in_notebook(self)
+        text = escape(self.text(full=True))
+        return f'<pre style="white-space: pre-wrap">{text}</pre>'

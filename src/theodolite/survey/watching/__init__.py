@@ -1,7 +1,7 @@
-"""The survey's quantities during a training: live, and as a page at the end.
+"""The survey's numbers and rules during a training: alerts, live, and a page.
 
-Start at ``context.py``, the watch of a plain loop; ``callbacks`` are the same in
-Lightning and Hugging Face trainers. ``quantities`` measure, ``seen`` catches the batch
-on its way into the model, ``telling`` collects rows and draws them, ``course`` is the
-result.
+Start at ``plain_loop.py``; ``callbacks`` are the same in Lightning and Hugging Face
+trainers. The engine is ``training.Watcher``, attached to model and optimiser.
+``survey_probe`` measures, ``alerts`` holds the rules along a run, ``live_table``
+collects rows and draws them, ``course`` is the result.
 """

@@ -1,7 +1,7 @@
 """What was measured during a training."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,31 @@ from theodolite.core import Cost, Row, Rows, norm_words, printable, to_strict_js
 
 from ..records.files import write_json
 from ..records.outcomes import on_fewest
+from .alerts import Alert
 
 _COLUMNS = 100
+# Quantities that a terminal shows; the page and the rows have all.
+SHOWN = (
+    "training_loss",
+    "loss",
+    "gradient_norm",
+    "largest_eigenvalue",
+    "rate_in_use",
+    "rate_over_stable",
+    "branch_gain",
+    "dead_share",
+)
 # Labels that distinguish the numbers of one quantity and step.
-_WHICH = ("block", "module", "group")
+_WHICH = (
+    "block",
+    "module",
+    "parameter",
+    "optimizer",
+    "rank",
+    "share",
+    "node",
+    "length",
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,6 +46,7 @@ class Course:
         every: Steps between two measurements.
         steps: Number of updates watched.
         measured: Flat rows, each with its ``step``.
+        alerts: What went wrong, at which step.
         failures: What could not be measured, with the reason.
         cost: Cost of the measurements.
         norm_mode: Statistics that normalisation layers used while measuring.
@@ -37,6 +59,7 @@ class Course:
     every: int
     steps: int
     measured: Rows = field(default_factory=Rows)
+    alerts: tuple[Alert, ...] = ()
     failures: Mapping[str, str] = field(default_factory=dict)
     cost: Cost = field(default_factory=Cost)
     norm_mode: str = "batch"
@@ -65,6 +88,9 @@ class Course:
                 "title": self.title,
                 "every": self.every,
                 "steps": self.steps,
+                "alerts": [
+                    {"step": each.step, **asdict(each.finding)} for each in self.alerts
+                ],
                 "failures": dict(self.failures),
                 "cost": self.cost.to_dict(),
                 "norm_mode": self.norm_mode,
@@ -116,10 +142,7 @@ def which(row: Row) -> str:
         >>> which({"quantity": "branch_gain", "step": 3, "block": "b1", "value": 1.0})
         'b1'
     """
-    labels = [(label, row[label]) for label in _WHICH if row.get(label) is not None]
-    return ", ".join(
-        f"group {value}" if label == "group" else str(value) for label, value in labels
-    )
+    return ", ".join(str(row[k]) for k in _WHICH if row.get(k) is not None)
 
 
 def _lines(course: Course) -> Iterator[str]:
@@ -127,12 +150,23 @@ def _lines(course: Course) -> Iterator[str]:
         f"{course.title}: {course.steps} steps watched, a look every {course.every}, "
         f"{norm_words(course.norm_mode, course.norm_layers)}"
     )
-    for quantity, series in course.series().items():
-        firsts = [one.rows[0]["value"] for one in series]
-        lasts = [one.rows[-1]["value"] for one in series]
-        first, last = max(firsts), max(lasts)
+    for alert in course.alerts:
+        yield f"  ALERT {alert}"
+    everything = course.series()
+    for quantity in (name for name in SHOWN if name in everything):
+        series = everything[quantity]
+        ends = (_largest(one.rows[place] for one in series) for place in (0, -1))
         among = f" (largest of {len(series)})" if len(series) > 1 else ""
         on = on_fewest(row for one in series for row in one.rows)
-        yield f"  {quantity}{among}  {first:.4g} → {last:.4g}{on}"
+        yield f"  {quantity}{among}  {' → '.join(ends)}{on}"
+    if more := [name for name in everything if name not in SHOWN]:
+        yield f"  {len(more)} more quantities: see .rows() and .to_html()"
     for name, reason in course.failures.items():
         yield f"  NOT MEASURED {name}: {reason}"
+
+
+def _largest(rows: Iterable[Row]) -> str:
+    """Return the largest value of rows in words."""
+    values = [row["value"] for row in rows]
+    known = [value for value in values if value is not None]
+    return f"{max(known):.4g}" if len(known) == len(values) else "not finite"

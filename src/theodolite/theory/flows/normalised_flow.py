@@ -122,6 +122,7 @@ class NormalisedFlow:
         times: Numbers,
         *,
         tolerance: float = 1e-10,
+        until_kink: bool = False,
     ) -> FlowPath:
         r"""Follow the flow from $\rho_0$ and layers of norm one.
 
@@ -130,6 +131,11 @@ class NormalisedFlow:
             weights: $V_k$, from the first to the last; retracted if need be.
             times: Times at which to return the state, positive and increasing.
             tolerance: Relative and absolute error per step.
+            until_kink: Whether to return the path up to a kink along which the flow
+                slides, rather than to raise.
+
+        Raises:
+            ConfigError: The flow slides along a kink before the last time.
         """
         asked = as_numbers("times", times, "times")
         shapes = [np.shape(w) for w in weights]
@@ -137,8 +143,15 @@ class NormalisedFlow:
             raise ConfigError("times do not rise from above zero: pass them in order")
         layers = [np.asarray(w, dtype=np.float64) for w in weights]
         state = np.concatenate([[scale], *(w.ravel() for w in _retract(layers))])
-        walk = _Walk(self, shapes, asked, tolerance)
-        return walk.run(state)
+        path = _Walk(self, shapes, asked, tolerance).run(state)
+        if path.kink is not None and not until_kink:
+            raise ConfigError(
+                f"the flow slides along a kink of unit {path.kink.unit} from time "
+                f"{path.kink.time:.4g} on, and sliding is not followed: ask for "
+                f"earlier times than {asked[-1]:.4g}, or pass until_kink=True for the "
+                "path up to there"
+            )
+        return path
 
     def residuals(
         self, scale: float, weights: Sequence[np.ndarray], *, near: float = 0.0

@@ -12,9 +12,14 @@ from theodolite.core import (
     as_numbers,
 )
 
-from .activations import activation
 from .linear_network import paired_samples
-from .zero_weights import covered_samples, data_matrix, hessian_at_zero, unit_blocks
+from .zero_weights import (
+    activation,
+    covered_samples,
+    data_matrix,
+    hessian_at_zero,
+    unit_blocks,
+)
 
 
 class ToeplitzSpectrum:

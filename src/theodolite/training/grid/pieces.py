@@ -148,7 +148,7 @@ def _train_stacked(
 ) -> list[PointResult]:
     import torch
 
-    from theodolite.instruments import HalfSquareLoss
+    from theodolite.instruments import HalfSquareLoss, Problem
 
     dtype = getattr(torch, job.dtype)
     drawn: dict[tuple[int, int], np.ndarray] = {}
@@ -158,19 +158,18 @@ def _train_stacked(
             drawn[key] = networks.initial_weights(point.blueprint, seed=point.seed)
 
     def snapshot(number: int, step: int, loss: float, weights: np.ndarray) -> Snapshot:
-        def make() -> networks.ShortcutNetwork:
+        def make() -> Problem:
             network = networks.ShortcutNetwork(points[number].blueprint, dtype=dtype)
             networks.set_weights(network, weights)
-            return network.to(job.device)
+            # A copy, since a probe may change it.
+            x, y = (torch.tensor(p, dtype=dtype, device=job.device) for p in job.data)
+            network = network.to(job.device)
+            return Problem(network, (x, y), loss=HalfSquareLoss(), norm_mode="as_is")
 
-        # A copy, since a probe may change it.
-        x, y = (torch.tensor(p, dtype=dtype, device=job.device) for p in job.data)
         return Snapshot(
             step=step,
             loss=loss,
-            model=make,
-            data=(x, y),
-            criterion=HalfSquareLoss(),
+            problem=make,
             labels=points[number].labels,
         )
 

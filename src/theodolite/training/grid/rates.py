@@ -1,7 +1,7 @@
 """The best learning rate: over a log grid, per seed, refined between its points."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,17 +9,10 @@ import numpy as np
 
 from theodolite.core import (
     ConfigError,
-    Cost,
     Rows,
-    ShortcutBlueprint,
     Status,
-    as_integer,
     estimate,
-    join_lines,
 )
-
-from .grid import train_grid
-from .result import Grid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,32 +33,6 @@ class BestRate:
     spacing: float
     n_seeds: int  # seeds with at least one run that did not diverge
     status: Status  # ``DIVERGED`` if no run survived
-
-
-@dataclass(frozen=True, eq=False)
-class RateSearch:
-    """Best rates, and the runs that they come from."""
-
-    best: tuple[BestRate, ...]
-    rows: Rows
-    cost: Cost
-    grids: tuple[Grid, ...]
-
-    def __repr__(self) -> str:
-        """Return the best rates, as many as fit on a screen."""
-        lines = []
-        for best in self.best:
-            setting = "".join(
-                f"{name} {value}, " for name, value in best.labels.items()
-            )
-            lines.append(
-                f"  {setting}lr {best.lr:.4g} ± {best.lr_error:.2g} decades, final "
-                f"loss {best.final_loss:.4g}"
-            )
-        runs = len(self.rows.where(quantity="final_loss"))
-        return join_lines(
-            [f"RateSearch over {runs} runs, {len(lines)} settings", *lines]
-        )
 
 
 def best_rates(rows: Rows, axes: Iterable[str]) -> list[BestRate]:
@@ -92,89 +59,6 @@ def best_rates(rows: Rows, axes: Iterable[str]) -> list[BestRate]:
         _best(dict(zip(others, key, strict=True)), by_seed)
         for key, by_seed in settings.items()
     ]
-
-
-def search_rates(
-    blueprint: ShortcutBlueprint | Mapping[str, ShortcutBlueprint],
-    data: tuple[Any, Any],
-    axes: Mapping[str, Iterable[Any]],
-    *,
-    steps: int,
-    rounds: int = 2,
-    **settings: Any,
-) -> RateSearch:
-    """Train over a log grid of rates, then halve the spacing around each optimum.
-
-    Args:
-        blueprint: As for :func:`train_grid`.
-        data: Inputs and targets.
-        axes: As for :func:`train_grid`, with at least three rates.
-        steps: Updates of each point.
-        rounds: Times to halve the spacing, on either side of every seed's best.
-        **settings: Further settings of :func:`train_grid`, but no folder.
-
-    Example:
-        >>> x = np.eye(3)
-        >>> search = search_rates(ShortcutBlueprint(width=3, depth=2), (x, x[::-1]),
-        ...                      {"lr": [0.03, 0.3, 3.0]}, steps=50, rounds=2)
-        >>> search.best[0].edge is None, 0.3 < search.best[0].lr < 3
-        (True, True)
-    """
-    axes, rates = _kept(axes)
-    if len(rates) < 3:
-        raise ConfigError(
-            f"learning rates {list(rates)}: a search wants at least 3, such as "
-            "np.logspace(-3, 0, 7)"
-        )
-    as_integer("rounds", rounds, 0)
-    if "folder" in settings:
-        raise ConfigError("a search trains several grids: give a folder to train_grid")
-    grids = [train_grid(blueprint, data, axes, steps=steps, **settings)]
-    rows, names = grids[0].rows, list(grids[0].axes)
-    for _ in range(rounds):
-        for setting, new in _between(rows, names):
-            fixed = {name: [value] for name, value in setting.items()}
-            plan = blueprint
-            if isinstance(plan, Mapping):
-                (name,) = fixed.pop("network")
-                plan = {name: plan[name]}
-            narrowed = {**axes, **fixed, "lr": new}
-            grid = train_grid(plan, data, narrowed, steps=steps, **settings)
-            grids.append(grid)
-            rows = rows + [{**setting, **row} for row in grid.rows]
-    cost = sum((grid.cost for grid in grids), Cost())
-    return RateSearch(tuple(best_rates(rows, names)), rows, cost, tuple(grids))
-
-
-def _kept(axes: Any) -> tuple[dict[str, Any], list[Any]]:
-    """Return the axes as lists, which can be read twice, and the learning rates."""
-    kept = {
-        name: list(values)
-        if isinstance(values, Iterable) and not isinstance(values, str)
-        else values  # which train_grid refuses
-        for name, values in axes.items()
-    }
-    rates = kept.get("lr", [])
-    return kept, rates if isinstance(rates, list) else [rates]
-
-
-def _between(rows: Rows, axes: list[str]) -> Iterable[tuple[dict[str, Any], list]]:
-    """Yield each setting with the rates half-way around its seeds' best."""
-    for setting in best_rates(rows, axes):
-        mine = rows.where(quantity="final_loss", **setting.labels)
-        tried = np.array(mine.levels("lr"))
-        new: set[float] = set()
-        for seed in mine.levels("seed") or [None]:
-            of_seed = mine if seed is None else mine.where(seed=seed)
-            losses = {row["lr"]: row["value"] for row in of_seed}
-            alive = {rate: v for rate, v in losses.items() if v is not None}
-            if alive:
-                place = int(np.searchsorted(tried, min(alive, key=lambda r: alive[r])))
-                for near in (place - 1, place):
-                    if 0 <= near < len(tried) - 1:
-                        new.add(float(np.sqrt(tried[near] * tried[near + 1])))
-        if new:
-            yield setting.labels, sorted(new)
 
 
 def _best(labels: dict[str, Any], by_seed: dict[int, dict[float, float]]) -> BestRate:

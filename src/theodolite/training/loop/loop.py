@@ -26,6 +26,7 @@ from theodolite.core import (
 )
 from theodolite.instruments import (
     HalfSquareLoss,
+    Problem,
     as_loss,
     counted,
     preserve,
@@ -168,9 +169,13 @@ def train(
                 snapshot = Snapshot(
                     step=step,
                     loss=value,
-                    model=lambda: model,
-                    data=(inputs.clone(), targets.clone()),  # a probe may change them
-                    criterion=criterion,
+                    problem=Problem(
+                        model,
+                        (inputs.clone(), targets.clone()),  # a probe may change them
+                        loss=criterion,
+                        norm_mode="as_is",
+                    ),
+                    optimizer=optim,
                     labels=runner.labels,
                 )
                 with preserve(model):

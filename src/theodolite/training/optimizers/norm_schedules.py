@@ -1,7 +1,6 @@
 r"""Schedules of a norm $\rho(t)$, in steps; any function of the step works as well."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -46,63 +45,7 @@ class ConstantNorm:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Change(ABC):
-    """A norm that changes from ``start`` to ``end`` within ``steps`` steps."""
-
-    start: float
-    end: float
-    steps: float
-
-    def __post_init__(self) -> None:
-        check_norm("the norm at the start", self.start)
-        check_norm("the norm at the end", self.end)
-        check_number("steps", self.steps, positive=True)
-
-    @abstractmethod
-    def __call__(self, step: float) -> float:
-        """Return the norm at a step."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RampedNorm(_Change):
-    r"""A norm that changes linearly from one value to another and then stays.
-
-    Attributes:
-        start: Norm at step 0.
-        end: Norm from step ``steps`` on.
-        steps: Length of the change.
-
-    Example:
-        >>> [RampedNorm(start=1.0, end=3.0, steps=10)(t) for t in (0, 5, 20)]
-        [1.0, 2.0, 3.0]
-    """
-
-    def __call__(self, step: float) -> float:
-        """Return the norm at a step."""
-        share = min(max(step / self.steps, 0.0), 1.0)
-        return float(self.start + share * (self.end - self.start))
-
-
-@dataclass(frozen=True, kw_only=True)
-class CosineNorm(_Change):
-    r"""A norm that follows half a cosine from one value to another and then stays.
-
-    Takes the arguments of :class:`RampedNorm`.
-
-    Example:
-        >>> [round(CosineNorm(start=3, end=1, steps=8)(t), 9) for t in (0, 4, 8)]
-        [3.0, 2.0, 1.0]
-    """
-
-    def __call__(self, step: float) -> float:
-        """Return the norm at a step."""
-        share = min(max(step / self.steps, 0.0), 1.0)
-        bend = (1 - math.cos(math.pi * share)) / 2
-        return float(self.start + bend * (self.end - self.start))
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogisticNorm(_Change):
+class LogisticNorm:
     r"""A norm that grows, or falls, as a logistic curve.
 
     $\rho(t) = \rho_\infty/(1 + c\,e^{-kt})$ with $c = \rho_\infty/\rho_0 - 1$: norms of
@@ -123,6 +66,15 @@ class LogisticNorm(_Change):
         [0.01, 1.33, 3.96, 4.0]
     """
 
+    start: float
+    end: float
+    steps: float
+
+    def __post_init__(self) -> None:
+        check_norm("the norm at the start", self.start)
+        check_norm("the norm at the end", self.end)
+        check_number("steps", self.steps, positive=True)
+
     def __call__(self, step: float) -> float:
         """Return the norm at a step."""
         c = self.end / self.start - 1
@@ -130,9 +82,7 @@ class LogisticNorm(_Change):
         return float(self.end / (1 + c * math.exp(-rate * max(step, 0))))
 
 
-NormSchedule = (
-    ConstantNorm | RampedNorm | CosineNorm | LogisticNorm | Callable[[int], float]
-)
+NormSchedule = ConstantNorm | LogisticNorm | Callable[[int], float]
 
 
 def norm_at(rho: Any, step: int) -> float:

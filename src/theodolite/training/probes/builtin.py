@@ -1,11 +1,11 @@
 """Built-in probes: instruments on the batch and the loss of the step."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from theodolite.core import ConfigError, Reading, Row
-from theodolite.instruments import classifier_norms, extreme_eigenvalues
+from theodolite.instruments import Problem, classifier_norms, extreme_eigenvalues
 from theodolite.instruments import collapse as collapse_of
 from theodolite.instruments import trace as trace_of
 
@@ -149,14 +149,13 @@ class _LossInstrument:
     loss: Any
 
     def __call__(self, at: Snapshot) -> list[Row]:
-        loss = at.criterion if self.loss is None else self.loss
-        if loss is None:
+        problem = _problem(at, self.data, self.loss)
+        if problem.loss is None:
             raise ConfigError(
                 "the training says no loss that could be differentiated: pass loss=…, "
                 "such as loss=nn.CrossEntropyLoss(), or criterion=… to what watches"
             )
-        batches = _batches(at, self.data)
-        reading = self.instrument(at.model, batches, loss=loss, **self.settings)
+        reading = self.instrument(problem, **self.settings)
         rows = [row for row in reading.rows() if row["quantity"] == self.quantity]
         # A single number needs no rank.
         dropped = ("rank",) if len(rows) == 1 else ()
@@ -175,15 +174,19 @@ class _OutputInstrument:
     data: Any
 
     def __call__(self, at: Snapshot) -> list[Row]:
-        reading = self.instrument(at.model, _batches(at, self.data), **self.settings)
+        problem = _problem(at, self.data)
+        reading = self.instrument(problem.model, problem.batches, **self.settings)
         return [row for row in reading.rows() if not reading.dims[row["quantity"]]]
 
 
-def _batches(at: Snapshot, given: Any) -> Any:
-    batches = at.data if given is None else given
-    if batches is None:
+def _problem(at: Snapshot, data: Any, loss: Any = None) -> Problem:
+    """Return the problem of the step, with other data and another loss if given."""
+    given = {"batches": data, "loss": loss}
+    changed = {name: value for name, value in given.items() if value is not None}
+    problem = replace(at.problem, **changed) if changed else at.problem
+    if problem.batches is None:
         raise ConfigError(
             "the training shows no batch: pass data=… to the probe, or batch=… to what "
             "watches"
         )
-    return batches
+    return problem

@@ -19,6 +19,8 @@ from .schedules import Every, Schedule
 if TYPE_CHECKING:
     from torch import nn
 
+    from theodolite.instruments import Problem
+
 
 class ProbeWarning(UserWarning):
     """A probe failed and was retired."""
@@ -27,11 +29,11 @@ class ProbeWarning(UserWarning):
 class Snapshot:
     """A network at one step of its training, as probes see it.
 
-    Attributes:
+    Args:
         step: Updates made so far.
         loss: Loss at this step, on the data or batch in use.
-        data: Inputs and targets.
-        criterion: The loss function.
+        problem: The network, its data and its loss, or a function that makes it.
+        optimizer: The optimiser, if it is known.
         labels: Labels of the run, such as seed and learning rate.
     """
 
@@ -40,25 +42,35 @@ class Snapshot:
         *,
         step: int,
         loss: float,
-        model: "Callable[[], nn.Module]",
-        data: Any = None,
-        criterion: Any = None,
+        problem: "Problem | Callable[[], Problem]",
+        optimizer: Any = None,
         labels: Mapping[str, Any] | None = None,
     ) -> None:
-        self.step = step
-        self.loss = loss
-        self.data = data
-        self.criterion = criterion
+        self.step, self.loss, self.optimizer = step, loss, optimizer
         self.labels = dict(labels or {})
-        self._make = model
-        self._model: nn.Module | None = None
+        self._problem: Any = problem
+
+    @property
+    def problem(self) -> "Problem":
+        """The network, its data and its loss, for instruments; made on first use."""
+        if callable(self._problem):
+            self._problem = self._problem()
+        return self._problem
 
     @property
     def model(self) -> "nn.Module":
-        """The network, built on first use."""
-        if self._model is None:
-            self._model = self._make()
-        return self._model
+        """The network."""
+        return self.problem.model
+
+    @property
+    def data(self) -> Any:
+        """Inputs and targets."""
+        return self.problem.batches
+
+    @property
+    def criterion(self) -> Any:
+        """The loss function, None if it is not known."""
+        return self.problem.loss
 
 
 Measure = Callable[[Snapshot], "float | Mapping[str, float] | Reading | Iterable[Row]"]

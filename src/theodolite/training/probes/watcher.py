@@ -13,8 +13,8 @@ from typing import Any, Self
 import torch
 from torch import nn
 
-from theodolite.core import ConfigError, Row, Rows
-from theodolite.instruments import preserve
+from theodolite.core import ArgumentError, ConfigError, Row, Rows
+from theodolite.instruments import Problem, preserve
 from theodolite.runs import RunSpec, Tracker
 
 from .probe import Probe, ProbeRunner, Snapshot, as_number, check_probes, warn
@@ -39,8 +39,10 @@ class _WatchedStep:
         loss: Any,
         batch: Any,
         criterion: Any,
+        optimizer: Any,
     ) -> None:
         self.model, self.step, self.criterion = model, step, criterion
+        self.optimizer = optimizer
         self.costly = callable(loss)
         self._fail, self._given_loss, self._given_batch = fail, loss, batch
         self._loss: float | None = None
@@ -79,9 +81,10 @@ class _WatchedStep:
         return Snapshot(
             step=self.step,
             loss=self.loss,
-            model=lambda: self.model,
-            data=self.batch,
-            criterion=self.criterion,
+            problem=lambda: Problem(
+                self.model, self.batch, loss=self.criterion, norm_mode="as_is"
+            ),
+            optimizer=self.optimizer,
         )
 
 
@@ -179,6 +182,7 @@ class Watcher:
         batch: Any = None,
         step: int | None = None,
         criterion: Any = None,
+        optimizer: Any = None,
     ) -> Rows:
         """Measure what is due, and return its rows; raises nothing.
 
@@ -189,12 +193,15 @@ class Watcher:
             batch: What probes see as ``data``, or a function that returns it.
             step: Updates made so far; calls so far by default.
             criterion: What probes see as ``criterion``.
+            optimizer: What probes see as ``optimizer``.
         """
         number, self._calls = self._calls, self._calls + 1
         try:
             number = number if step is None else operator.index(step)
             given = {"loss": loss, "batch": batch, "criterion": criterion}
-            watched = _WatchedStep(self._fail, model, number, **given)
+            watched = _WatchedStep(
+                self._fail, model, number, optimizer=optimizer, **given
+            )
             return self._publish(self._visit(watched), number)
         except Exception as error:
             self._fail("watcher", error)
@@ -226,6 +233,10 @@ class Watcher:
         self, name: str, runner: ProbeRunner, watched: _WatchedStep
     ) -> list[Row]:
         try:
+            if not isinstance(watched.model, nn.Module):
+                raise ArgumentError(
+                    f"the model is {watched.model!r}: pass the module that is trained"
+                )
             snapshot = watched.snapshot()
             with preserve(watched.model), torch.enable_grad():
                 return runner.visit(snapshot)

@@ -1,6 +1,7 @@
 """Draw speed against shift, one point per intervention."""
 
 import numpy as np
+from scipy import stats
 
 from theodolite import figures
 from theodolite.core import (
@@ -14,16 +15,41 @@ from theodolite.core import (
 
 from .config import NOTHING, VARIANTS
 
+RUN = ("dataset", "variant", "trial", "scale")
+# Steps over which losses are averaged: those of figure 2(d), and all.
+HORIZONS = (20, 30)
 METRICS = {"blocks": "of the two blocks", "composite": "to the scores"}
+
+
+def speeds(rows: Rows) -> Rows:
+    """Return the decimal logarithm of the mean loss of each run, by steps and axis.
+
+    On a linear axis it is the arithmetic mean over the first steps, on a logarithmic
+    one the geometric mean.
+    """
+    runs: dict[tuple, list[Row]] = {}
+    for row in rows.where(lambda row: row["step"] > 0, quantity="loss"):
+        runs.setdefault(tuple(row[key] for key in RUN), []).append(row)
+    table: list[Row] = []
+    for run, kept in runs.items():
+        labels = dict(zip(RUN, run, strict=True))
+        for steps in HORIZONS:
+            seen = [row for row in kept if row["step"] <= steps]
+            losses = np.array([row["value"] for row in seen])
+            error = max(row["error"] / row["value"] for row in seen) / np.log(10)
+            means = {"linear": losses.mean(), "logarithmic": stats.gmean(losses)}
+            for axis, mean in means.items():
+                at = {**labels, "over": steps, "axis": axis}
+                table += named_rows({"speed": np.log10(mean)}, error, **at)
+    return Rows(table)
 
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return mean shift and speed of each intervention, against none, with errors."""
     table: list[Row] = []
-    steps = steps_of(both)
     for dataset in both.measured.levels("dataset"):
         here = both.measured.where(dataset=dataset)
-        speed = here.where(quantity="log_loss", over=steps)
+        speed = speeds(here).where(over=HORIZONS[-1], axis="logarithmic")
         for metric in METRICS:
             labels = {"dataset": dataset, "metric": metric}
             shift = here.where(quantity="mean", metric=metric)
@@ -34,38 +60,25 @@ def table(both: PredictedAndMeasured) -> Rows:
                     point = {"shift": x.mean, "shift_error": x.stderr, **labels}
                     at = {**point, "variant": variant}
                     table += named_rows({"point": y.mean}, y.stderr, **at)
-            average = estimate(list(rank_correlations(both, dataset, metric).values()))
+            average = estimate(list(rank_correlations(shift, speed).values()))
             table += named_rows({"correlation": average.mean}, average.stderr, **labels)
     return Rows(table)
 
 
-def steps_of(both: PredictedAndMeasured) -> int:
-    """Return the number of steps of training."""
-    return max(both.measured.levels("over"), default=0)
-
-
-def rank_correlations(
-    both: PredictedAndMeasured, dataset: str, metric: str, over: int | None = None
-) -> dict[int, float]:
+def rank_correlations(shift: Rows, speed: Rows) -> dict[int, float]:
     """Return Spearman's correlation of mean singular value and speed by trial.
 
     It runs over the interventions of a trial, which share weights and images.
     """
-    rows = both.measured.where(dataset=dataset)
-    steps = steps_of(both) if over is None else over
     correlations = {}
-    for trial in rows.levels("trial"):
-        here = rows.where(trial=trial)
-        shift, speed = (
-            {row["variant"]: row["value"] for row in part}
-            for part in (
-                here.where(quantity="mean", metric=metric),
-                here.where(quantity="log_loss", over=steps),
-            )
+    for trial in shift.levels("trial"):
+        first, second = (
+            {row["variant"]: row["value"] for row in rows.where(trial=trial)}
+            for rows in (shift, speed)
         )
-        names = [name for name in shift if name in speed]
+        names = [name for name in first if name in second]
         if len(names) > 2:
-            values = np.array([[part[n] for n in names] for part in (shift, speed)])
+            values = np.array([[part[n] for n in names] for part in (first, second)])
             ranks = values.argsort(axis=1).argsort(axis=1).astype(float)
             correlations[trial] = -float(np.corrcoef(ranks)[0, 1])
     return correlations

@@ -3,9 +3,9 @@
 from theodolite import networks
 from theodolite.core import Cell, Rows, TwoBlockBlueprint
 from theodolite_papers.macdonald2023skip.shared.spectra import (
+    curve_rows,
     descend,
     few_images,
-    loss_rows,
     spectrum_rows,
 )
 
@@ -29,6 +29,6 @@ def measure(config: Config, cell: Cell) -> Rows:
         samples=config.block_samples,
     )
     scale = VARIANTS[cell["variant"]]["added"]
-    rows = [*spectrum_rows(descent), *loss_rows(descent, tuple({10, config.steps}))]
-    kept = ("mean", "log_loss", "smallest")
+    rows = [*spectrum_rows(descent), *curve_rows(descent)]
+    kept = ("mean", "smallest", "loss")
     return Rows({**row, "scale": scale} for row in rows if row["quantity"] in kept)

@@ -6,6 +6,7 @@ import numpy as np
 
 from theodolite.core import (
     Claim,
+    Grade,
     Number,
     PredictedAndMeasured,
     Quantity,
@@ -105,6 +106,7 @@ CLAIMS = (
     ),
     erratum(
         name="biases-couple-units",
+        grade=Grade.LOOSE,
         place="Section 4.1, after Eq 3, biases as constants",
         statement="Eq 3 follows theorem 2 also if its biases $b_r$ are constants: "
         "only the two matrices of a unit meet in the Hessian at zero.",

@@ -4,7 +4,8 @@ The paper calls a shortcut of length 1 essentially equivalent to none. For linea
 networks that has an exact form: $I + V$ is just another matrix, and a plain network
 with orthogonal weights is a 1-shortcut network at zero in other coordinates, labels
 included. Hessians, spectra and whole training runs are compared there, and condition
-numbers where Xavier weights or an activation take the coordinates away.
+numbers where Xavier weights or an activation take the coordinates away. Beside it,
+Hessians at zero of the networks of Eq 1, whose shortcuts are any matrices.
 
 Li et al. (2016), Demystifying ResNet, abstract and section 5: shortcuts of length 1 are
 "essentially equivalent" to none, and train like orthogonal initialisation. Cost:
@@ -31,7 +32,8 @@ STUDY = gather_study(
         ),
     ),
     departures=(
-        "Random Gaussian inputs and targets.",
+        "Random Gaussian inputs and targets. Shortcuts of Eq 1 are random orthogonal "
+        "and Gaussian matrices; units have two or three matrices.",
         "A unit of one matrix has no mid position, so activations stand before or "
         "after it.",
         "Condition numbers above 10,000 of plain networks with an activation count as "

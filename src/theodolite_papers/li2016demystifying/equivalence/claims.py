@@ -2,21 +2,39 @@
 
 from theodolite.core import (
     Choice,
+    Region,
     Row,
     Select,
+    Test,
     above,
+    against,
+    below,
     beyond,
     every,
     exact,
     inside,
     measured,
+    meets,
     ordered,
+    our_margin,
     slope_difference,
+    trend,
 )
 
 MORE_THAN_TWO = above(
     0.3, source="ours", why="a factor of two; Xavier and orthogonal are decades apart"
 )
+
+LABELS = ("trial", "shortcuts", "units", "rank")
+ROUNDING = below(1e-10, source="rounding", why="sums over 24 samples, in float64")
+APART = above(0.01, source="ours", why="a hundredth of the curvature of one sample")
+FLAT = our_margin(0.2, "decades per unit; random shortcuts give three times that")
+
+
+def general_trend(kind: str, region: Region) -> Test:
+    """Judge decades of the condition number per unit, for one kind of shortcut."""
+    rows = measured("general_ratio", shortcuts=kind).called("condition number")
+    return trend(rows, over="units", slope_in=region, log_x=False)
 
 
 def nonlinear(row: Row) -> bool:
@@ -103,5 +121,28 @@ CLAIMS = (
                 why="it has no mid position, where the paper puts its ReLUs",
             ),
         ),
+    ),
+    beyond(
+        name="general-shortcuts",
+        place="Eq 1, beside theorem 2",
+        statement="With any shortcuts $S^r$ and units of two and three matrices, the "
+        "eigenvalues at zero are $\\pm$ the singular values of $P_r^T (S\\Sigma^{XX} - "
+        "\\Sigma^{YX}) Q_r^T$ for units of two matrices, and zero for the others.",
+        test=against(
+            meets("curvature", LABELS, ROUNDING, relative=False),
+            meets("curvature", LABELS, APART, formula="at_identity", relative=False),
+        ),
+        rival="$S^r = I$, for which theorem 2 is stated",
+    ),
+    beyond(
+        name="invariance-needs-orthogonal-shortcuts",
+        place="Eq 1, beside theorem 2.2",
+        statement="The condition number at zero, over the eigenvalues that are not "
+        "zero, does not change with depth where shortcuts are orthogonal; with random "
+        "ones it grows.",
+        test=every(
+            general_trend("orthogonal", FLAT), general_trend("any", above(FLAT.high))
+        ),
+        rival="a condition number that no shortcut changes",
     ),
 )

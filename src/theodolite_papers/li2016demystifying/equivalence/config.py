@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, stream
 from theodolite.studies import StudyConfig
 
 from ..shared.problems import random_data
@@ -16,6 +16,11 @@ NONLINEAR: dict[str, dict[str, str]] = {
     "tanh before": {"pre": "tanh"},
     "relu before": {"pre": "relu"},
 }
+
+
+# Matrices per unit of networks of Eq 1, shortest network first.
+UNITS = ((2, 3), (2, 3, 2, 2), (2, 3, 2, 2, 2, 3, 2, 2))
+SHORTCUTS = ("orthogonal", "any")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +62,17 @@ PRESETS = {
 
 def cells(config: Config) -> list[dict[str, Any]]:
     """Return one cell per task and network."""
-    tasks = ("identity", "rotation", "training")
+    tasks = ("identity", "rotation", "training", "general")
     return [{"task": task, "trial": seed} for task in tasks for seed in config.seeds]
 
 
 def dataset(config: Config, trial: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the random inputs and targets of a trial."""
     return random_data(trial, samples=config.samples, width=config.width)
+
+
+def shortcut_matrices(config: Config, kind: str, trial: int) -> np.ndarray:
+    """Return the shortcuts $S^r$ of Eq 1: orthogonal ones, or Gaussian matrices."""
+    shape = (len(UNITS[-1]), config.width, config.width)
+    drawn = stream(trial, "shortcuts").normal(size=shape) / config.width**0.5
+    return np.linalg.qr(drawn)[0] if kind == "orthogonal" else drawn

@@ -27,7 +27,8 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     ]
     ratios = both.measured.where(quantity="ratio", kind="one_shortcut")
     ratios = ratios.where(setting="linear")
-    for closed in both.predicted.where(trial=ratios.levels("trial")[0]):
+    first = ratios.levels("trial")[0]
+    for closed in both.predicted.where(quantity="ratio", trial=first):
         labels = {"depth": closed["depth"], "trial": closed["trial"]}
         label = "ratio, linear 1-shortcut, depth {depth}, dataset {trial}"
         measured = ratios.only(**labels)

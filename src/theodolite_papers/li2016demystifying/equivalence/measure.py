@@ -9,7 +9,7 @@ from theodolite.core import Cell, Row, Rows, ShortcutBlueprint, condition_of
 
 from ..shared.hessians import at_zero, measured_hessian
 from ..shared.problems import EPS, gap, named
-from .config import Config, dataset
+from .config import SHORTCUTS, UNITS, Config, dataset, shortcut_matrices
 
 # Condition numbers of plain networks with an activation are cut off here, as a lower
 # bound: with ReLU they are often infinite, and their mean would not exist.
@@ -20,7 +20,12 @@ IDENTITY_DEPTH = 4
 
 def measure(config: Config, cell: Cell) -> Rows:
     """Run one task on one dataset."""
-    task = {"identity": _identity, "rotation": _rotation, "training": _training}
+    task = {
+        "identity": _identity,
+        "rotation": _rotation,
+        "training": _training,
+        "general": _general,
+    }
     return Rows(task[cell["task"]](config, cell["trial"]))
 
 
@@ -151,3 +156,46 @@ def _descend(config: Config, network: Any, x: np.ndarray, y: np.ndarray) -> np.n
             for weight, slope in zip(weights, slopes, strict=True):
                 weight.sub_(config.rate * slope)
     return np.array(losses)
+
+
+def _general(config: Config, trial: int) -> list[Row]:
+    """Return curvatures at zero of networks with any shortcuts, as in Eq 1."""
+    rows: list[Row] = []
+    x, y = dataset(config, trial)
+    for kind in SHORTCUTS:
+        shortcuts = shortcut_matrices(config, kind, trial)
+        for lengths in UNITS:
+            network = _general_network(shortcuts[: len(lengths)], lengths)
+            matrix, _ = measured_hessian(network.to(config.device), x, y)
+            sizes = np.sort(np.abs(np.linalg.eigvalsh(matrix)))[::-1]
+            rounding = EPS * len(matrix) * sizes[0]
+            labels = {"shortcuts": kind, "units": len(lengths)}
+            for rank, size in enumerate(sizes):
+                rows += named({"curvature": size}, rounding, rank=rank, **labels)
+            bent = sizes[: 2 * config.width**2 * lengths.count(2)]
+            ratio = bent[0] / bent[-1]
+            error = rounding * (1 + ratio) / bent[-1]
+            rows += named({"general_ratio": ratio}, error, **labels)
+    return rows
+
+
+def _general_network(shortcuts: np.ndarray, lengths: tuple[int, ...]) -> Any:
+    """Build the linear network of Eq 1 with all its weights at zero."""
+    import torch
+
+    class Unit(torch.nn.Module):
+        shortcut: torch.Tensor
+
+        def __init__(self, shortcut: np.ndarray, length: int) -> None:
+            super().__init__()
+            zeros = torch.zeros(length, *shortcut.shape, dtype=torch.float64)
+            self.weights = torch.nn.ParameterList(list(zeros))
+            self.register_buffer("shortcut", torch.tensor(shortcut))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            branch = x
+            for weight in self.weights:
+                branch = branch @ weight.T
+            return branch + x @ self.shortcut.T
+
+    return torch.nn.Sequential(*map(Unit, shortcuts, lengths))

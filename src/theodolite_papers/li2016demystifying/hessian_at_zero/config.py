@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import ConfigError, stream
+from theodolite.core import stream
 from theodolite.studies import StudyConfig
 
 from ..shared.problems import random_data
@@ -20,13 +20,6 @@ class Config(StudyConfig):
     width: int = 4
     samples: int = 24
     units: tuple[int, ...] = (1, 2, 4)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.units) < 2:
-            raise ConfigError(
-                f"units {self.units}: depth invariance wants at least two numbers"
-            )
 
 
 PRESETS = {

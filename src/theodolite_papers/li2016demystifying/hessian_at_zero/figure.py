@@ -10,12 +10,13 @@ from ..shared.problems import SETTINGS
 
 def picture(both: PredictedAndMeasured) -> Rows:
     """Return predicted and measured entries, and the largest magnitude of all."""
-    entries = Rows(
+    sides = {"closed form": both.predicted, "measured": both.measured}
+    entries = [
         {**row, "road": road}
-        for road, rows in (("closed form", both.predicted), ("measured", both.measured))
+        for road, rows in sides.items()
         for row in rows.where(quantity="entry")
-    )
-    limit = max(abs(row["value"]) for row in entries)
+    ]
+    limit = max([abs(row["value"]) for row in entries])
     return Rows([*entries, {"quantity": "limit", "value": limit}])
 
 
@@ -23,13 +24,15 @@ def unit(both: PredictedAndMeasured) -> Rows:
     """Return the boxes of a unit of a 2-shortcut network, from left to right."""
     boxes = ("pre", "W_1", "mid", "W_2", "post")
     return Rows(
-        {
-            "quantity": "box",
-            "label": f"${label}$" if place % 2 else f"$\\sigma_{{{label}}}$",
-            "position": "" if place % 2 else label,
-            "value": 1.2 * (place + 1),
-        }
-        for place, label in enumerate(boxes)
+        [
+            {
+                "quantity": "box",
+                "label": f"${label}$" if place % 2 else f"$\\sigma_{{{label}}}$",
+                "position": "" if place % 2 else label,
+                "value": 1.2 * (place + 1),
+            }
+            for place, label in enumerate(boxes)
+        ]
     )
 
 

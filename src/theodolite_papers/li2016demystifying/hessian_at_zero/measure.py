@@ -87,7 +87,7 @@ def measure(config: Config, cell: Cell) -> Rows:
             rows += entries(matrix, max(reading.matrix_error, EPS), shortcut=n)
         return Rows(rows)
     networks = hessians(config, cell["data"], cell["n"], cell["trial"])
-    return Rows(row for one in networks for row in _rows(one, cell["data"]))
+    return Rows([row for one in networks for row in _rows(one, cell["data"])])
 
 
 def _rows(network: Measured, data: str) -> list[Row]:

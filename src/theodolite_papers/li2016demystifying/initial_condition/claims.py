@@ -7,6 +7,7 @@ import math
 
 from theodolite.core import (
     Claim,
+    Grade,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -179,6 +180,7 @@ CLAIMS = (
     ),
     erratum(
         name="one-shortcut-explodes",
+        grade=Grade.LOOSE,
         place="Section 4.2, after theorem 2",
         statement="That it grows follows from theorems on block Toeplitz matrices, "
         "which ask for blocks that decay away from the diagonal.",
@@ -222,6 +224,7 @@ CLAIMS = (
     ),
     erratum(
         name="conventions-unstated",
+        grade=Grade.READING,
         place="Appendix B",
         statement="The tenth percentile of whitened digits is a number by itself: "
         "neither signs and orders of components and classes nor the reading between "

@@ -44,6 +44,7 @@ STUDY = gather_study(
     splits=("train", "test"),
     committed=Committed(RUN, ("quantity", "epoch"), on="CIFAR-10"),
     revision=3,
+    paper_size={"epochs": 200, "n_seeds": 10},
     drawings=(
         Drawing(
             "error",

@@ -3,6 +3,7 @@
 from theodolite.core import (
     ROUNDING,
     Claim,
+    Grade,
     above,
     against,
     beyond,
@@ -24,6 +25,7 @@ ABOVE_ROUNDING = above(ROUNDING.high, source="rounding", why=ROUNDING.why)
 CLAIMS = (
     erratum(
         name="lemma-3-whole-unit",
+        grade=Grade.LOOSE,
         place="Lemma 3",
         statement="A derivative at zero along $N$ parameters is non-zero only if they "
         "meet every matrix of some unit; the lemma prints second derivatives, "

@@ -11,20 +11,22 @@ the network trains, the first layer's in its own way. Cost: half a minute of pro
 time at QUICK.
 """
 
+import math
+
+from theodolite.core import Alive
 from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
 from . import figure
+from .config import PRESETS, RUN
 
 STUDY = gather_study(
     __name__,
-    committed=Committed(
-        CommittedRun.of_study(__name__), ("quantity", "stage", "layer")
-    ),
+    committed=Committed(CommittedRun.of_study(__name__), ("quantity", "step", "layer")),
     drawings=(
         Drawing(
             "scales",
             "Magnitude of the scales against the layer at several steps of training: "
-            "mean over networks and its standard error.",
+            "mean over networks and its standard error; a column per readout and rate.",
             figure.table,
             figure.draw,
         ),
@@ -36,10 +38,12 @@ STUDY = gather_study(
             figure.draw_sizes,
         ),
     ),
+    alive=Alive(by=RUN, loss="train_loss", chance=math.log(PRESETS["paper"].classes)),
     departures=(
         "The paper gives neither the Gaussians nor the training: here 50 dimensions, "
-        "unit variance, means of norm 8, plain SGD at rate 0.01 on batches of 128, "
-        "no weight decay, cross-entropy of a linear readout of variance 1/fan-in.",
+        "unit variance, means of norm 8, plain SGD on batches of 128, no weight decay, "
+        "cross-entropy of a linear readout. The size of the readout at the start, the "
+        "rate and the number of updates are axes.",
         "$\\sigma_l$ is the batch's, and differentiated through, as batch "
         "normalisation does.",
         "The readout has no scale and is not counted as a layer.",

@@ -1,6 +1,6 @@
 """Claims of section 4.1 and figure 1(d) on the scales of batch normalisation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -13,21 +13,19 @@ from theodolite.core import (
     Row,
     Rows,
     Select,
-    Test,
     above,
     at_each,
     beyond,
     erratum,
-    every,
     inside,
     mean,
     measured,
     our_margin,
     trend,
-    undecided,
 )
 
-from ..shared.rows import grown, rising
+from ..shared.trainings import Make, at_the_end, grown, over_trainings, steady
+from .config import RUN
 
 Asides = Callable[[PredictedAndMeasured], dict[str, Number]]
 AS_WIDE = our_margin(
@@ -48,51 +46,53 @@ def skipped(norm: str, **labels: int) -> Select:
     return rows.called("scale of layers with a skip")
 
 
-def every_layer_grown(norm: str, since: int) -> Test:
-    """Judge whether the scale of every layer with a skip is greater at the end."""
-    return at_each(
-        "layer", skipped(norm), lambda rows: grown(rows, since), name="growth by layer"
-    )
+def every_layer(make: Make) -> Make:
+    """Make the test that a test holds for the scale of every layer."""
+    return lambda rows: at_each("layer", rows, make, name="growth by layer")
+
+
+def by_norm(make: Make, of: Callable[[str], Select], name: str = "") -> dict:
+    """Return a way to read a claim for each kind of normalisation."""
+    return {f"{title}{name}": (of(norm), make) for norm, title in TITLES.items()}
+
+
+TITLES = {"scalar": "one scale per layer (Eq 20)", "batch": "ordinary batch norm"}
 
 
 def _apart(rows: Rows) -> Rows:
-    """Return how much further the first layer's scale is from the rest than any other.
+    """Return by how much the first layer's scale stands out, in two ways.
 
-    For each layer, the rest is the mean of all other layers.
+    ``excess``: its distance from the mean of all other layers, less the greatest
+    such distance of another layer. ``beyond_all``: its distance from the nearest end
+    of the range of all others; negative inside.
     """
     scales: dict[tuple, dict[int, Row]] = {}
     for row in rows.where(quantity="scale"):
-        key = row["norm"], row["trial"], row["stage"]
+        key = tuple(row[k] for k in (*RUN, "step"))
         scales.setdefault(key, {})[row["layer"]] = row
-    return Rows(_excess(by_layer) for by_layer in scales.values() if len(by_layer) > 2)
+    return Rows(
+        {**by_layer[1], "quantity": quantity, "value": value, "error": 1e-12}
+        for by_layer in scales.values()
+        if len(by_layer) > 2
+        for quantity, value in _distances(by_layer).items()
+    )
 
 
-def _excess(by_layer: dict[int, Row]) -> Row:
-    total, count = sum(row["value"] for row in by_layer.values()), len(by_layer)
-    gaps = {
-        layer: abs(row["value"] - (total - row["value"]) / (count - 1))
-        for layer, row in by_layer.items()
-    }
+def _distances(by_layer: Mapping[int, Row]) -> dict[str, float]:
+    values = {layer: row["value"] for layer, row in by_layer.items()}
+    total, count = sum(values.values()), len(values)
+    gaps = {n: abs(v - (total - v) / (count - 1)) for n, v in values.items()}
+    first, *rest = (values[layer] for layer in sorted(values))
     return {
-        **by_layer[1],
-        "quantity": "excess",
-        "value": gaps.pop(1) - max(gaps.values()),
-        "error": 4 * max(row["error"] for row in by_layer.values()),
+        "excess": gaps.pop(1) - max(gaps.values()),
+        "beyond_all": max(first - max(rest), min(rest) - first),
     }
 
 
-def first_differs(norm: str) -> Test:
-    """Judge whether the first layer's scale ends furthest from the rest."""
-
-    def test(both: PredictedAndMeasured) -> Judgement:
-        stages = scale(norm)(both).levels("stage")
-        if not stages:
-            return undecided("no network was read")
-        rows = measured("excess", norm=norm, stage=stages[-1]).out_of(_apart)
-        title = "distance of the first layer, less the greatest of another"
-        return inside(mean(rows.called(title)), above(0))(both)
-
-    return test
+def stands_out(quantity: str, title: str) -> Callable[[str], Select]:
+    """Make the selection of how far the first layer stands out."""
+    rows = measured(quantity).out_of(_apart).called(title)
+    return lambda norm: rows.at(norm=norm)
 
 
 def ends(norm: str) -> Asides:
@@ -100,7 +100,8 @@ def ends(norm: str) -> Asides:
 
     def read(both: PredictedAndMeasured) -> dict[str, Number]:
         rows = scale(norm)(both)
-        ends = rows.where(stage=max(rows.levels("stage")))
+        rows = rows.where(horizon="short", readout=1.0, rate=0.01)
+        ends = rows.where(step=max(rows.levels("step"), default=0))
         return {
             f"scale at the end, layer {layer}": _number(
                 ends.where(layer=layer).values()
@@ -151,17 +152,11 @@ def wide_increments(both: PredictedAndMeasured) -> Judgement:
 
 
 LATE = Choice(
-    what="late in training: from the third stage before the last on",
+    what="late in training: its second half",
     why="theorem 3 speaks of scales at rest, which they are not at first",
 )
-APART = Choice(
-    what="differently: at the end its scale is further from the mean of all others "
-    "than that of any other layer is, network by network",
-    why="any two layers differ; one stands out if it is the furthest from the rest",
-)
-SCALES = Choice(
-    what="of ordinary batch normalisation, the mean magnitude over a layer's units",
-    why="the paper has one number a layer",
+MORE = above(
+    0.005, source="ours", why="half a percent of the start, above what updates jitter"
 )
 
 CLAIMS = (
@@ -199,37 +194,26 @@ CLAIMS = (
     Claim(
         name="scales-grow",
         place="Section 1, section 4.2",
-        statement="The scales $|\\lambda_l|$ grow as training progresses: that of "
-        "every layer with a skip ends above its start.",
-        test=every_layer_grown("scalar", 0),
-        rival="scales that end where they began, or lower",
-        choices=(
-            Choice(
-                what="every layer, not their mean",
-                why="the paper speaks of $|\\lambda_l|$ and plots it layer by layer",
-            ),
+        statement="The scales $|\\lambda_l|$ of layers with a skip grow as training "
+        "progresses: they end above their start.",
+        test=over_trainings(
+            by_norm(every_layer(grown), skipped, ", every layer")
+            | by_norm(grown, skipped, ", mean of layers")
         ),
-        asides=ends("scalar"),
-    ),
-    beyond(
-        name="scales-grow-on-average",
-        place="Beside figure 1(d)",
-        statement="Averaged over the layers with a skip the scales end above their "
-        "start.",
-        test=grown(skipped("scalar")),
         rival="scales that end where they began, or lower",
+        asides=ends("scalar"),
     ),
     Claim(
         name="later-stages-higher",
         place="Figure 1(d), caption; section 4.2",
         statement="The increase is steady: later stages of training lie higher, each "
         "above the one before.",
-        test=rising(skipped("scalar"), "stage", "every stage above the one before"),
+        test=over_trainings(by_norm(steady(MORE), skipped), evenly=True),
         rival="scales that fall first and rise later",
         choices=(
             Choice(
-                what="stages evenly spaced in the logarithm of the step, the first "
-                "after one update; a line is the mean of its layers with a skip",
+                what="stages: four equal parts of the updates; a line is the mean of "
+                "its layers with a skip",
                 why="the paper does not say at which steps its lines are drawn, and "
                 "lines may cross in single layers",
             ),
@@ -239,10 +223,20 @@ CLAIMS = (
         name="first-layer-differs",
         place="Section 4.2, figure 1(d)",
         statement="The first layer, which cannot be skipped, behaves differently from "
-        "the other layers.",
-        test=first_differs("scalar"),
+        "the other layers: at the end its scale stands out.",
+        test=over_trainings(
+            by_norm(
+                at_the_end,
+                stands_out("beyond_all", "distance of the first from all others"),
+                ", outside of the range of all others",
+            )
+            | by_norm(
+                at_the_end,
+                stands_out("excess", "distance of the first, less that of another"),
+                ", furthest from the mean of the others",
+            )
+        ),
         rival="a scale that is no further from the rest than that of another layer",
-        choices=(APART,),
         asides=ends("scalar"),
     ),
     Claim(
@@ -250,35 +244,17 @@ CLAIMS = (
         place="Section 4.2, after theorem 3",
         statement="$|\\lambda_l|$ increases for layers that have no skip: here the "
         "first.",
-        test=grown(scale("scalar", layer=1)),
+        test=over_trainings(by_norm(grown, lambda norm: scale(norm, layer=1))),
         rival="a first scale that shrinks",
     ),
     beyond(
         name="scales-grow-late",
         place="Beside figure 1(d)",
         statement="Late in training the scale of every layer with a skip grows.",
-        test=every_layer_grown("scalar", -3),
+        test=over_trainings(
+            by_norm(every_layer(lambda rows: grown(rows, 0.5)), skipped), evenly=True
+        ),
         rival="some layers that still shrink",
         choices=(LATE,),
-    ),
-    beyond(
-        name="standard-scales-grow",
-        place="Beside figure 1(d)",
-        statement="With ordinary batch normalisation the scales, averaged over the "
-        "layers with a skip, end above their start, and late in training each one "
-        "grows.",
-        test=every(grown(skipped("batch")), every_layer_grown("batch", -3)),
-        rival="scales that the shifts and the single units make needless",
-        choices=(SCALES, LATE),
-    ),
-    beyond(
-        name="standard-first-layer-differs",
-        place="Beside figure 1(d)",
-        statement="With ordinary batch normalisation, too, the first layer's scale "
-        "ends further from the rest than that of any other layer.",
-        test=first_differs("batch"),
-        rival="a scale that is no further from the rest than that of another layer",
-        choices=(SCALES, APART),
-        asides=ends("batch"),
     ),
 )

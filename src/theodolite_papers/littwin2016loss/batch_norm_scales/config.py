@@ -7,6 +7,8 @@ from ..shared.layerwise_config import LayerwiseConfig
 
 START = "start"
 NORMS = ("scalar", "batch")
+# Labels of a run.
+RUN = ("norm", "horizon", "readout", "rate", "trial")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,21 +28,23 @@ PRESETS = {
         samples=1000,
         width=20,
         depth=5,
-        steps=30,
-        readings=3,
+        updates=64,
+        long_updates=80,
         wide=128,
         layers=4,
         copies=2,
     ),
-    "quick": Config(n_seeds=5, steps=400, committed=True),
-    "paper": Config(n_seeds=10, steps=10_000, readings=9, wide=1024),
+    "quick": Config(n_seeds=3, updates=200, committed=True),
+    "paper": Config(n_seeds=10, long_updates=10_000, wide=1024),
 }
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
     """Return one cell per network; some are only read at their start."""
-    return [
-        {"norm": norm, "trial": trial}
-        for norm in (*NORMS, START)
+    trained = [
+        {"norm": norm, **training, "trial": trial}
         for trial in config.seeds
+        for norm in NORMS
+        for training in config.trainings
     ]
+    return trained + [{"norm": START, "trial": trial} for trial in config.seeds]

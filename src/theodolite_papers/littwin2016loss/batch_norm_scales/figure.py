@@ -3,15 +3,13 @@
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
-from .config import PRESETS
-
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return mean magnitudes of the scales by kind, layer and stage."""
-    means = group_means(
-        both.measured.where(quantity="scale"), ("norm", "stage", "step", "layer")
+    return group_means(
+        both.measured.where(quantity="scale", horizon="short"),
+        ("norm", "readout", "rate", "step", "layer"),
     )
-    return means
 
 
 def sizes(both: PredictedAndMeasured) -> Rows:
@@ -48,19 +46,31 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     return rows
 
 
-TITLES = {"scalar": "one scale per layer (eq. 20)", "batch": "ordinary batch norm"}
+TITLES = {"scalar": "eq. 20", "batch": "batch norm"}
 
 
 def draw(table: Rows) -> "figures.Figure":
-    """Draw the scales against the layer, one line per stage of training."""
-    figure, panels = figures.new_figure(7.0, 4.2, panels=(1, 2))
-    steps = sorted({*table.levels("step"), *PRESETS["paper"].reading_steps})
-    for panel, (norm, title) in zip(panels, TITLES.items(), strict=True):
-        for step in table.levels("step"):
-            rows = table.where(norm=norm, step=step)
-            style = figures.ordered_style(step, steps)
-            figures.row_band(panel, rows, "layer", style=style, label=f"step {step}")
-        panel.set(title=title, xlabel="layer $l$", ylabel=r"$|\lambda_l|$")
+    """Draw the scales against the layer, one line per stage; columns are trainings."""
+    trainings = sorted({(row["readout"], row["rate"]) for row in table}, reverse=True)
+    shape = len(TITLES), max(len(trainings), 1)
+    figure, panels = figures.new_figure(7.0, 4.8, panels=shape)
+    steps = table.levels("step")
+    for row, (norm, title) in enumerate(TITLES.items()):
+        for column, (readout, rate) in enumerate(trainings):
+            panel = panels[row * shape[1] + column]
+            here = table.where(norm=norm, readout=readout, rate=rate)
+            for step in steps:
+                style = figures.ordered_style(step, steps)
+                lines = here.where(step=step)
+                figures.row_band(
+                    panel, lines, "layer", style=style, label=f"step {step}"
+                )
+            if not row:
+                panel.set_title(f"readout × {readout:g},\nrate {rate:g}")
+            else:
+                panel.set_xlabel("layer $l$")
+            if not column:
+                panel.set_ylabel(f"$|\\lambda_l|$, {title}")
     figures.shared_legend(figure, columns=5)
     return figure
 

@@ -18,7 +18,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     """Train one network and read its scales, or read layer sizes before training."""
     if cell["norm"] == START:
         return Rows(_sizes(config, cell["trial"]))
-    return Rows(train_layerwise(config, cell["norm"], cell["trial"], read_scales))
+    return Rows(train_layerwise(config, cell, read_scales))
 
 
 def read_scales(network: Any) -> list[Row]:

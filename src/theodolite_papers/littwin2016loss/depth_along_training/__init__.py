@@ -1,4 +1,4 @@
-"""The path ensemble of residual networks along training.
+r"""The path ensemble of residual networks along training.
 
 The paper asserts that the ensemble of networks that a residual network is starts
 shallow and becomes deeper and deeper as scales grow, and shows scales alone. Here the
@@ -8,16 +8,20 @@ gradient, in networks with one scale a layer, with batch normalisation and with 
 Littwin & Wolf (2016), The Loss Surface of Residual Networks, abstract and section 4,
 claims 1 to 3. The claim in our words: the ensemble starts below half depth and becomes
 deeper as training goes on, because scales grow. The paper measures no ensemble; here it
-is measured, path length by path length, in networks in training. Cost: half a minute of
-processor time at QUICK; the paper scale wants a GPU for ten minutes.
+is measured, path length by path length, in networks in training, beside the paper's own
+$\beta$. Cost: a minute of processor time at QUICK; the paper scale wants a GPU for
+a quarter of an hour.
 """
 
+import math
 from functools import partial
 
+from theodolite.core import Alive
 from theodolite.studies import Committed, CommittedRun, Drawing, Exhibit, gather_study
 
+from ..shared.layerwise_config import LONG, SHORT
 from . import figure
-from .config import Config
+from .config import CLASSES, Config
 
 SHOWN = (
     "Mean share of a network's branches that paths take, weighed by the energy that "
@@ -38,21 +42,30 @@ STUDY = gather_study(
     splits=("train", "test"),
     committed=Committed(
         CommittedRun.of_study(__name__),
-        ("quantity", "stage", "factor"),
+        ("quantity", "step", "factor"),
         on="Gaussians, MNIST and CIFAR-10",
+    ),
+    alive=Alive(
+        by=figure.RUN, loss="train_loss", chance=math.log(CLASSES["gaussians"])
     ),
     exhibits=(Exhibit("path_ensembles", figure.exhibit),),
     drawings=(
         Drawing(
             "depth_layers",
-            f"{SHOWN} Fully connected networks.",
-            partial(figure.table, "layerwise"),
+            f"{SHOWN} Fully connected networks, by readout and rate.",
+            partial(figure.table, "layerwise", SHORT),
+            figure.draw,
+        ),
+        Drawing(
+            "depth_layers_long",
+            f"{SHOWN} Fully connected networks trained for longer.",
+            partial(figure.table, "layerwise", LONG),
             figure.draw,
         ),
         Drawing(
             "depth_images",
             f"{SHOWN} Convolutional networks.",
-            partial(figure.table, "images"),
+            partial(figure.table, "images", LONG),
             figure.draw,
         ),
     ),
@@ -64,7 +77,8 @@ STUDY = gather_study(
         "the input of the first branch, while the paper's are by the weights.",
         "Fully connected networks have the layers of equation 20 and a readout; those "
         "without normalisation start at half the usual weights, so that they train. "
-        "Plain SGD, no weight decay.",
+        "Plain SGD, no weight decay. The size of the readout at the start, the rate "
+        "and the number of updates are axes on Gaussians with ten layers.",
         "Convolutional networks are pre-activation networks with units of two layers, "
         "trained with Nesterov's momentum 0.9 and decay 0.0001 on images as they are; "
         "without normalisation, the last convolution of a unit starts divided by the "

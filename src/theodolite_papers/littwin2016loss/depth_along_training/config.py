@@ -4,30 +4,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from theodolite.core import ConfigError, LayerwiseBlueprint, PreactivationBlueprint
-from theodolite.studies import StudyConfig
 
-from ..shared.layerwise_config import spaced
+from ..shared.layerwise_config import LONG, SHORT, TrainedConfig, spaced, stages
 
+# Classes of the tasks whose losses are read.
+CLASSES = {"gaussians": 50}
 LAYERWISE, IMAGES = "layerwise", "images"
 LAYERWISE_NORMS = ("scalar", "batch", "none")
-IMAGE_NORMS = ("batch", "none")
 # Factors on all scales, or on all weights, of networks at their start.
 FACTORS = (0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(StudyConfig):
+class Config(TrainedConfig):
     """Fully connected networks of equation 20, and residual networks for images."""
 
     # Datasets of the fully connected networks.
-    tasks: tuple[str, ...] = ("gaussians", "digits")
-    depths: tuple[int, ...] = (10,)  # their ReLU layers
+    tasks: tuple[str, ...] = ("gaussians",)
+    # Their ReLU layers. All trainings are of the first task and depth, the longest is
+    # of all tasks and depths.
+    depths: tuple[int, ...] = (10,)
     width: int = 50  # their units per layer
     samples: int = 0  # training samples, from the front; 0 for all of a dataset
-    steps: int = 300  # updates
-    rate: float = 0.01  # learning rate of plain SGD
-    batch_size: int = 128  # samples per update
-    readings: int = 6  # readings after the start, evenly spaced in the logarithm
     probes: int = 32  # samples on which an ensemble is read
     image_tasks: tuple[str, ...] = ()  # datasets of the convolutional networks
     image_depths: tuple[int, ...] = ()  # their convolutions plus 2
@@ -43,23 +41,13 @@ class Config(StudyConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 2 <= self.readings <= self.steps:
-            raise ConfigError(
-                f"{self.readings} readings of {self.steps} steps: pass at least 2 "
-                "readings and as many steps"
-            )
         if self.probes < 2:
             raise ConfigError(f"probes is {self.probes}: pass at least 2 samples")
-
-    @property
-    def reading_steps(self) -> tuple[int, ...]:
-        """Updates after which a fully connected network is read."""
-        return spaced(self.steps, self.readings)
 
     def image_reading_steps(self, images: int) -> tuple[int, ...]:
         """Updates after which a convolutional network is read."""
         total = self.epochs * (images // self.image_batch)
-        return spaced(total, min(self.readings, total))
+        return tuple(sorted({*stages(total), *spaced(total, min(8, total))}))
 
     def layerwise_plan(self, cell: Any, inputs: int, classes: int) -> Any:
         """Return the blueprint of a fully connected network."""
@@ -95,21 +83,20 @@ PRESETS = {
         depths=(5,),
         width=16,
         samples=300,
-        steps=8,
-        readings=2,
+        updates=32,
+        long_updates=48,
         probes=8,
         image_tasks=("digits",),
         image_depths=(8,),
         image_width=4,
         image_stages=1,
         image_samples=128,
-        image_batch=32,
+        image_batch=8,
     ),
     "quick": Config(
-        n_seeds=3,
+        n_seeds=2,
         samples=2000,
-        steps=200,
-        readings=5,
+        updates=160,
         image_tasks=("digits",),
         image_depths=(14,),
         image_width=4,
@@ -120,13 +107,12 @@ PRESETS = {
         committed=True,
     ),
     "paper": Config(
-        n_seeds=5,
+        n_seeds=10,
         device="cuda",
         tasks=("gaussians", "mnist"),
         depths=(10, 20),
         samples=20_000,
-        steps=5000,
-        readings=8,
+        long_updates=5000,
         image_tasks=("cifar10",),
         image_depths=(20, 38, 56),
         epochs=5,
@@ -137,27 +123,38 @@ PRESETS = {
 
 def cells(config: Config) -> list[dict[str, Any]]:
     """Return one cell per network: images first, then by seed, costliest first."""
+    rates = {"batch": config.image_rate, "none": config.plain_rate}
+    recipes = {
+        norm: {"horizon": LONG, "readout": 1.0, "rate": rate}
+        for norm, rate in rates.items()
+    }
     images = [
-        _cell(IMAGES, task, norm, depth, trial)
+        _cell(IMAGES, task, norm, depth, recipe, trial)
         for trial in config.seeds
         for depth in sorted(config.image_depths, reverse=True)
         for task in config.image_tasks
-        for norm in IMAGE_NORMS
+        for norm, recipe in recipes.items()
     ]
+    first = config.tasks[0], config.depths[0]
     return images + [
-        _cell(LAYERWISE, task, norm, depth, trial)
+        _cell(LAYERWISE, task, norm, depth, training, trial)
         for trial in config.seeds
         for depth in sorted(config.depths, reverse=True)
         for task in config.tasks
         for norm in LAYERWISE_NORMS
+        for training in config.trainings
+        if training["horizon"] != SHORT or (task, depth) == first
     ]
 
 
-def _cell(family: str, task: str, norm: str, depth: int, trial: int) -> dict[str, Any]:
+def _cell(
+    family: str, task: str, norm: str, depth: int, training: Any, trial: int
+) -> dict[str, Any]:
     return {
         "family": family,
         "task": task,
         "norm": norm,
         "depth": depth,
+        **training,
         "trial": trial,
     }

@@ -8,15 +8,32 @@ import numpy as np
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
-GROUP = ("family", "task", "norm", "depth")
+from ..shared.layerwise_config import LONG, SHORT
+
+GROUP = ("family", "task", "norm", "depth", "horizon", "readout", "rate")
+RUN = (*GROUP, "trial")
 
 
 def whole(rows: Rows) -> Rows:
-    """Return the rows of networks that were trained to the end."""
+    r"""Return the rows of networks that were trained to the end.
+
+    To them are added those of $\\beta/(1+\\beta)$, the share of the depth that
+    theorem 1 gives at the measured $\\beta$ of the paper.
+    """
     lost = {
         _network(row) for row in rows.where(quantity="finished") if not row["value"]
     }
-    return rows.where(lambda row: _network(row) not in lost) if lost else rows
+    rows = rows.where(lambda row: _network(row) not in lost) if lost else rows
+    return rows + [
+        {
+            **row,
+            "quantity": row["quantity"].replace("scale_beta", "paper_depth"),
+            "value": row["value"] / (1 + row["value"]),
+            "error": 1e-9,
+        }
+        for row in rows
+        if row["quantity"].endswith("scale_beta")
+    ]
 
 
 def _network(row: Row) -> tuple:
@@ -26,7 +43,23 @@ def _network(row: Row) -> tuple:
 def groups(rows: Rows) -> list[dict]:
     """Return the labels of every kind of network that was read, in one order."""
     keys = {tuple(row[k] for k in GROUP) for row in rows.where(quantity="scale")}
-    return [dict(zip(GROUP, key, strict=True)) for key in sorted(keys)]
+    return [dict(zip(GROUP, key, strict=True)) for key in sorted(keys, key=_order)]
+
+
+def _order(key: tuple) -> tuple:
+    """Put the networks of figure 1(d) first."""
+    family, task, norm, depth, horizon, readout, rate = key
+    first = family != "layerwise", task != "gaussians", list(NORMS).index(norm)
+    return (*first, depth, horizon != SHORT, -readout, rate, task)
+
+
+def network_name(group: Row) -> str:
+    """Return the name of a kind of network and its training."""
+    kind = f"{group['task']}, {NORMS[group['norm']]}, depth {group['depth']}"
+    if group["family"] == "images":
+        return f"{kind}, convolutional"
+    more = ", many more updates" if group["horizon"] == LONG else ""
+    return f"{kind}, readout × {group['readout']:g}, rate {group['rate']:g}{more}"
 
 
 def units_of(row: Row) -> int:
@@ -61,9 +94,9 @@ def foretold(both: PredictedAndMeasured, quantity: str) -> Rows:
     return Rows(rows)
 
 
-def table(family: str, both: PredictedAndMeasured) -> Rows:
+def table(family: str, horizon: str, both: PredictedAndMeasured) -> Rows:
     """Return mean depths of a family by kind of network and step."""
-    rows = whole(both.measured).where(family=family)
+    rows = whole(both.measured).where(family=family, horizon=horizon)
     return Rows.joined(
         group_means(rows.where(quantity=quantity), (*GROUP, "step"))
         for quantity in ("output_depth", "gradient_depth")
@@ -76,17 +109,17 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     law = foretold(both, "gain_beta")
     measured = whole(both.measured).where(quantity="output_depth")
     for group in groups(both.measured):
-        stages = measured.where(**group).levels("stage")
-        for stage in (stages[0], stages[-1]) if stages else ():
+        steps = measured.where(**group).levels("step")
+        for step in (steps[0], steps[-1]) if steps else ():
             one, two = (
-                group_means(part.where(stage=stage, **group), GROUP)
+                group_means(part.where(step=step, **group), GROUP)
                 for part in (law, measured)
             )
             if len(one) and len(two):
-                named = f"{group['task']}, {group['norm']}, depth {group['depth']}"
+                name = f"{network_name(group)}, step {step}"
                 rows.append(
                     {
-                        "label": f"share of branches, {named}, stage {stage}",
+                        "label": f"share of branches, {name}",
                         "predicted": one[0]["value"],
                         "measured": two[0]["value"],
                         "error": two[0]["error"] if two[0]["n"] > 1 else 0.0,
@@ -105,13 +138,12 @@ def _part(rows: Rows, part: str) -> Iterator[Row]:
     for quantity in ("depth", "spread", "beta"):
         chosen = rows.where(quantity=f"{part}_{quantity}")
         for point in group_means(chosen, (*GROUP, "step")):
-            blocks, norm = units_of(point), NORMS.get(point["norm"], point["norm"])
+            blocks = units_of(point)
             # Depths are kept as shares of the branches.
             unit = blocks if quantity == "depth" else 1
             yield {
                 "quantity": "effective_depth" if quantity == "depth" else quantity,
-                "network": f"{point['task']}, {point['family']}, "
-                f"depth {point['depth']}, {norm}",
+                "network": network_name(point),
                 "part": part,
                 "blocks": blocks,
                 "step": point["step"],
@@ -127,17 +159,31 @@ PARTS = {"output_depth": "output", "gradient_depth": "gradient"}
 
 def draw(table: Rows) -> "figures.Figure":
     """Draw shares of branches taken against the step; columns are tasks."""
-    tasks = sorted({(row["task"], row["depth"]) for row in table}) or [("", 0)]
-    count = len(tasks)
+    names = ("task", "depth", "readout")
+    kinds = sorted({tuple(row[k] for k in names) for row in table}) or [("", 0, 1.0)]
+    rates = {k: table.where(task=k[0], readout=k[2]).levels("rate") for k in kinds}
+    columns = [
+        {**dict(zip(names, kind, strict=True)), "rate": rate}
+        for kind in kinds
+        for rate in (rates[kind] if kind[0] == "gaussians" else (None,))
+    ]
+    count = len(columns)
     figure, panels = figures.new_figure(7.0, 4.4, panels=(2, count), share_y=True)
     for place, (part, name) in enumerate(PARTS.items()):
-        for column, (task, depth) in enumerate(tasks):
+        for column, labels in enumerate(columns):
             panel = panels[place * count + column]
-            _draw_one(panel, table.where(quantity=part, task=task, depth=depth))
+            known = {k: v for k, v in labels.items() if v is not None}
+            _draw_one(panel, table.where(quantity=part, **known))
             if place:
                 panel.set_xlabel("step")
             else:
-                panel.set_title(f"{task},\ndepth {depth}")
+                training = f"\nreadout × {labels['readout']:g}"
+                training += (
+                    "" if labels["rate"] is None else f",\nrate {labels['rate']}"
+                )
+                panel.set_title(
+                    f"{labels['task']},\ndepth {labels['depth']},{training}"
+                )
             if not column:
                 panel.set_ylabel(f"share of branches,\n{name}")
     panels[0].set_ylim(bottom=0)  # that of all, once all is drawn

@@ -41,43 +41,84 @@ def measure_layerwise(config: Config, cell: Mapping[str, Any]) -> Rows:
     probe = torch.as_tensor(x[chosen]), torch.as_tensor(y[chosen])
     rows = _with_factors(config, network, probe)
     rows += train_and_read(
-        network,
-        (x, y),
-        steps=config.reading_steps,
-        rate=config.rate,
-        batch_size=config.batch_size,
-        seed=cell["trial"],
-        read=lambda model: read(config, model, probe),
+        config, cell, network, (x, y), read=lambda model: read(config, model, probe)
     )
-    back = ensembles.depth_alone(ensembles.reset(network), *probe, config.probes)
-    last = {"step": config.steps, "stage": len(config.reading_steps) - 1}
-    rows += [
-        {**row, "quantity": f"reset_{row['quantity']}", **last}
-        for row in named_rows(back)
-    ]
+    last = {"step": config.reading_steps(cell["horizon"])[-1]}
+    rows += [{**row, **last} for row in _depths(config, network, probe, "reset")]
     held_out = samples(config, cell["task"], "test")
     return Rows([*rows, test_error(network, *held_out)])
 
 
 def read(config: Config, network: Any, probe: Probe) -> list[Row]:
     """Return all quantities that are tracked during training."""
+    held = ensembles.held(network, probe[0])
     numbers = ensembles.ensemble(network, *probe, config.probes)
     numbers["scale"] = ensembles.scale_of(network), 1e-12
-    numbers["scale_beta"] = beta_of_scales(ensembles.held(network, probe[0]), probe[0])
-    return named_rows(numbers)
+    numbers["scale_beta"] = beta_of_scales(held, probe[0])
+    return named_rows(numbers) + deep_gradients(held, *probe)
+
+
+def _depths(config: Config, network: Any, probe: Probe, prefix: str) -> list[Row]:
+    """Return depths and the paper's scale of a network with other scales."""
+    if prefix == "reset":
+        network = ensembles.reset(network)
+    numbers = ensembles.depth_alone(network, *probe, config.probes)
+    held = ensembles.held(network, probe[0])
+    numbers["scale_beta"] = beta_of_scales(held, probe[0])
+    rows = named_rows(numbers)
+    return [{**row, "quantity": f"{prefix}_{row['quantity']}"} for row in rows]
 
 
 def _with_factors(config: Config, network: Any, probe: Probe) -> list[Row]:
     """Return readings of the initial network with its scales multiplied by factors."""
+    return [
+        {**row, "factor": factor}
+        for factor in FACTORS
+        for row in _depths(config, ensembles.scaled(network, factor), probe, "scaled")
+    ]
+
+
+def deep_gradients(network: Any, x: "Tensor", y: "Tensor") -> list[Row]:
+    r"""Return $\|g_p\|/\|g_m\|$ by the length at which paths are split.
+
+    $g_m$ is the loss's gradient by all layers' weights along paths of at most
+    ``split`` layers, $g_p$ along all longer ones, with gates, deviations and the
+    derivative by the scores held.
+    """
+    import torch
+    from torch import nn
+
+    x = x.double()
+    weights = [layer.weight.weight for layer in network.layers]
+    state, at = x[None], x
+    for layer in network.layers:
+        taken = (layer(at) - (at if layer.skip else 0)) != 0
+        passed = taken * _factors(layer) * layer.weight(state)
+        at, none = layer(at), torch.zeros_like(passed[:1])
+        state = (
+            torch.cat([state, none]) + torch.cat([none, passed])
+            if layer.skip
+            else passed
+        )
+    scores = network.head(at).detach().requires_grad_()
+    (slope,) = torch.autograd.grad(nn.CrossEntropyLoss()(scores, y), scores)
+    parts = (network.head(state) * slope).sum((1, 2))
     rows: list[Row] = []
-    for factor in FACTORS:
-        changed = ensembles.scaled(network, factor)
-        depths = ensembles.depth_alone(changed, *probe, config.probes)
-        rows += [
-            {**row, "quantity": f"scaled_{row['quantity']}", "factor": factor}
-            for row in named_rows(depths)
-        ]
+    for split in range(1, len(parts)):
+        low, high = (
+            float(torch.nn.utils.parameters_to_vector(_by(part.sum(), weights)).norm())
+            for part in (parts[:split], parts[split:])
+        )
+        number = {"value": high / low if low else float("nan"), "error": 1e-9}
+        rows.append({"quantity": "deep_over_shallow", "split": split, **number})
     return rows
+
+
+def _by(value: "Tensor", weights: list["Tensor"]) -> list["Tensor"]:
+    import torch
+
+    options: dict[str, Any] = {"retain_graph": True, "materialize_grads": True}
+    return list(torch.autograd.grad(value, weights, **options))
 
 
 def beta_of_scales(network: Any, x: "Tensor") -> tuple[float, float]:
@@ -97,19 +138,23 @@ def beta_of_scales(network: Any, x: "Tensor") -> tuple[float, float]:
             branch = layer(x) - x
             weight = layer.weight.weight
             size = float(weight.square().mean().sqrt()) * weight.shape[1] ** 0.5
-            betas.append(float((branch != 0).double().mean()) * size * _factor(layer))
+            size *= float(_factors(layer).abs().mean())
+            betas.append(float((branch != 0).double().mean()) * size)
             x = layer(x)
     spread = float(np.std(betas, ddof=1)) if len(betas) > 1 else 0.0
     return float(np.mean(betas)), spread / len(betas) ** 0.5
 
 
-def _factor(layer: Any) -> float:
+def _factors(layer: Any) -> "Tensor":
+    """Return what a layer's norm multiplies by: one number, or one per unit."""
+    import torch
+
     norm = layer.norm
     if isinstance(norm, networks.ScalarNorm):
-        return float(abs(norm.scale) / norm.running_deviation)
+        return (norm.scale / norm.running_deviation).detach()
     if not list(norm.parameters()):
-        return 1.0
-    return float((norm.weight.abs() / (norm.running_var + norm.eps).sqrt()).mean())
+        return torch.ones(())
+    return (norm.weight / (norm.running_var + norm.eps).sqrt()).detach()
 
 
 def samples(config: Config, task: str, split: str) -> tuple[np.ndarray, np.ndarray]:

@@ -28,13 +28,13 @@ def measure_images(
     A seed fixes weights and batches, so that cells of one ``trial`` are pairs. After
     ``limit_s`` seconds all unfinished runs are stopped.
     """
-    task, norm = cells[0]["task"], cells[0]["norm"]
+    task = cells[0]["task"]
     images = images_of(task, config.image_samples, config.device)
     steps = config.image_reading_steps(len(images.labels))
     recipe = training.Recipe(
         epochs=config.epochs,
         batch_size=config.image_batch,
-        rate=config.image_rate if norm == "batch" else config.plain_rate,
+        rate=cells[0]["rate"],
         precision=config.precision,  # type: ignore[arg-type]
     )
     made: dict[int, Any] = {}
@@ -57,7 +57,7 @@ def measure_images(
     )
     tables = []
     for place, (cell, run) in enumerate(zip(cells, done, strict=True)):
-        rows = _result(cell, run, steps)
+        rows = _result(cell, run)
         if run.status == "finished":
             rows = rows + _back(config, images, made[place], steps)
         tables.append(rows)
@@ -70,14 +70,14 @@ def _back(
     """Return readings of a trained network whose scales are reset to their start."""
     probe = _probe(config, images, network.trial)
     depths = ensembles.depth_alone(ensembles.reset(network), *probe, config.probes)
-    labels = {"step": steps[-1], "stage": len(steps) - 1}
+    last = {"step": steps[-1]}
     return [
-        {"quantity": f"reset_{name}", "value": value, "error": error, **labels}
+        {"quantity": f"reset_{name}", "value": value, "error": error, **last}
         for name, (value, error) in depths.items()
     ]
 
 
-def _result(cell: Cell, run: Any, steps: tuple[int, ...]) -> Rows:
+def _result(cell: Cell, run: Any) -> Rows:
     if run.status == "failed" or run.retired:
         raise RunError(
             f"the network of depth {cell['depth']} with norm {cell['norm']} could not "
@@ -85,17 +85,16 @@ def _result(cell: Cell, run: Any, steps: tuple[int, ...]) -> Rows:
             "pass --device cpu"
         )
     fate = {"quantity": "finished", "value": float(run.status == "finished")}
-    return Rows([*_rows(run.history, steps), {**fate, "error": 0.0}])
+    return Rows([*_rows(run.history), {**fate, "error": 0.0}])
 
 
-def _rows(history: Sequence[Mapping[str, float]], steps: tuple[int, ...]) -> list[Row]:
+def _rows(history: Sequence[Mapping[str, float]]) -> list[Row]:
     """Return the numbers of readings at the requested steps."""
-    stages = {step: stage for stage, step in enumerate(steps)}
     rows: list[Row] = []
     for reading in history:
         if "output_depth" not in reading:
             continue
-        labels = {"step": int(reading["step"]), "stage": stages[int(reading["step"])]}
+        labels = {"step": int(reading["step"])}
         for name in (n.removesuffix(ERROR) for n in reading if n.endswith(ERROR)):
             if name in reading:
                 number = {"value": reading[name], "error": reading[name + ERROR]}

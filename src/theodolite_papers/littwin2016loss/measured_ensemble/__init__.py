@@ -39,7 +39,8 @@ STUDY = gather_study(
     departures=(
         "The paper measures no ensemble: widths, depths and the number of inputs are "
         "ours. Weights are normal, scaled so that their root mean square is $C$ "
-        "exactly, all different; Eq 16 is taken at $\\Lambda = n$ and $\\rho = 1/2$.",
+        "exactly, all different or $n$ that all layers share; Eq 16 is taken at "
+        "$\\Lambda = n$ and $\\rho = 1/2$.",
         "Gates are those of the forward pass, neither coins nor independent.",
         "The gradient is that of the sum of outputs by the input of the first skip.",
     ),

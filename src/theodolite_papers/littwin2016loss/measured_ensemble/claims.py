@@ -8,6 +8,7 @@ from typing import Any
 from theodolite.core import (
     Choice,
     Claim,
+    ReadAs,
     Region,
     Rows,
     Select,
@@ -26,6 +27,7 @@ from theodolite.core import (
     mean,
     measured,
     our_margin,
+    readings,
     trend,
 )
 
@@ -36,14 +38,8 @@ REAL = Choice(
     "inputs, of the sums over paths with gates as the forward pass sets them",
     why="the paper weighs lengths in a model whose gates are coins",
 )
-SAME_BETA = our_margin(
-    0.025, "a twentieth of the one half that is foretold", centre=0.5
-)
+NEAR = 0.025, "a twentieth of the one half that is foretold"
 FITS = below(0.05, source="ours", why="a twentieth of the energy at other lengths")
-ALL_DIFFERENT = Choice(
-    what="all weights differ, $\\Lambda = N$, and $\\beta = \\rho$ is asked of them",
-    why="ordinary networks share no weights, and the paper speaks of their start",
-)
 NO_TREND = our_margin(0.1, "a factor of three in size moves it by less than 12 %")
 NEAR_ONE = our_margin(
     0.25, "half of the way to the rival, which is twice as wide", centre=1
@@ -75,25 +71,60 @@ def _deeper(first: Select, second: Select) -> Test:
     return each("depth", first, at, least=3)
 
 
+def same_beta(scale: str) -> list[tuple[str, str, Test]]:
+    """Return tests of the law at the share of gates that is expected, and measured."""
+    of: dict[str, Any] = {"scale": scale, "part": "output"}
+    fits = at_each_depth(measured("distance", **of), FITS)
+    half = at_each_depth(measured("beta", **of), our_margin(*NEAR, centre=0.5))
+    open_ones = measured("beta_less_open", scale=scale)
+    return [
+        ("$\\rho = 1/2$", "Gates are fair coins.", every(half, fits)),
+        (
+            "measured $\\rho$",
+            "The share of gates that the forward pass opens.",
+            every(at_each_depth(open_ones, our_margin(*NEAR)), fits),
+        ),
+    ]
+
+
+def peak(scale: str) -> Test:
+    """Judge whether the greatest weight is below half of the depth."""
+    return at_each_depth(measured("peak_share", scale=scale, part="output"), HALF)
+
+
 CLAIMS = (
     Claim(
         name="beta-is-rho",
         place="Eq 16, end of section 3",
         statement="With $C = 1/\\sqrt{n}$ and $\\Lambda = n$, path lengths weigh as in "
-        "Eq 16 with $\\beta = \\rho$, which is 1/2 for normal inputs.",
-        test=every(
-            at_each_depth(measured("beta", **UNIT), SAME_BETA),
-            at_each_depth(measured("distance", **UNIT), FITS),
+        "Eq 16 with $\\beta = \\rho$, the probability that a gate is open.",
+        test=readings(
+            *(
+                ReadAs(f"{weights}, {gates}", what, source, test)
+                for weights, scale, source in (
+                    ("$n$ different weights", "shared", "end of section 3"),
+                    ("all weights differ", "unit", "ours: as networks begin"),
+                )
+                for gates, what, test in same_beta(scale)
+            )
         ),
         rival="a $\\beta$ that the model's coins do not give, or another law",
-        choices=(REAL, ALL_DIFFERENT),
+        choices=(REAL,),
     ),
     Claim(
         name="peak-below-half",
         place="End of section 3",
         statement="With $C = 1/\\sqrt{n}$ and $\\Lambda = n$ the greatest weight is at "
         "less than half the network's depth.",
-        test=at_each_depth(measured("peak_share", **UNIT), HALF),
+        test=readings(
+            *(
+                ReadAs(name, "The networks whose paths are weighed.", source, test)
+                for name, source, test in (
+                    ("$n$ different weights", "end of section 3", peak("shared")),
+                    ("all weights differ", "ours: as networks begin", peak("unit")),
+                )
+            )
+        ),
         rival="half of the depth or more, as of paths that all weigh the same",
         choices=(REAL,),
     ),

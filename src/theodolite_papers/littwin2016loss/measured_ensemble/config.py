@@ -9,8 +9,9 @@ import numpy as np
 from theodolite.core import ConfigError, PathBlueprint, stream
 from theodolite.studies import StudyConfig
 
-# Second moment of a weight times the width: the paper's start, and that of He.
-SCALES = {"unit": 1.0, "he": 2.0}
+# Second moment of a weight times the width: the paper's start, and that of He; and the
+# paper's start with n different weights, which every layer shares (A2 and A3).
+SCALES = {"unit": 1.0, "he": 2.0, "shared": 1.0}
 # Layers of the network whose paths are listed one by one.
 FEW = 5
 # Share of open gates at normal inputs and weights without bias.
@@ -66,6 +67,7 @@ def cells(config: Config) -> list[dict[str, Any]]:
         {"scale": scale, "width": width, "depth": depth, "trial": seed, "told": "sums"}
         for width, depth in sorted(sizes, key=lambda size: -size[0] * size[1])
         for scale in SCALES
+        if scale != "shared" or width == config.width
         for seed in config.seeds
     ]
     single = {"width": config.width, "depth": FEW, "trial": config.seeds[0]}
@@ -75,7 +77,10 @@ def cells(config: Config) -> list[dict[str, Any]]:
 def blueprint(scale: str, width: int, depth: int) -> PathBlueprint:
     """Return the blueprint of a cell."""
     rms = math.sqrt(SCALES[scale] / width)
-    return PathBlueprint(inputs=width, width=width, depth=depth, scale=rms)
+    unique = width if scale == "shared" else None
+    return PathBlueprint(
+        inputs=width, width=width, depth=depth, scale=rms, unique=unique
+    )
 
 
 def inputs(config: Config, width: int, trial: int) -> np.ndarray:

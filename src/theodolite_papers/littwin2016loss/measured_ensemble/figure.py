@@ -49,7 +49,11 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
 
 
 GROUP = ("scale", "width", "depth", "part")
-WEIGHTS = {"unit": "weights 1/√n", "he": "weights √(2/n)"}
+WEIGHTS = {
+    "unit": "weights 1/√n",
+    "he": "weights √(2/n)",
+    "shared": "n weights 1/√n, shared",
+}
 
 
 def exhibit(both: PredictedAndMeasured) -> Rows:

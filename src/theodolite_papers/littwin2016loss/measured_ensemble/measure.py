@@ -27,6 +27,24 @@ def ensemble(config: Config, key: tuple[tuple[str, Any], ...]) -> Any:
     return network, x, reading
 
 
+def open_gates(network: Any, x: Any) -> float:
+    """Return the share of gates that are open, of all layers with a skip."""
+    import torch
+
+    shares: list[float] = []
+    hooks = [
+        gate.register_forward_hook(
+            lambda _, __, out: shares.append(float((out > 0).double().mean()))
+        )
+        for gate in network.gates[1:]
+    ]
+    with torch.no_grad():
+        network(x)
+    for hook in hooks:
+        hook.remove()
+    return float(np.mean(shares))
+
+
 def _is_unit(cell: Mapping[str, Any]) -> bool:
     """Return whether a network has the paper's scale, which gets more readings."""
     return cell["scale"] == "unit"
@@ -40,6 +58,10 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     rows: list[Row] = []
     for part in reading.parts:
         rows += _moments(reading.of(part), cell["depth"], part)
+    output, opened = reading.of("output"), open_gates(network, x)
+    error = output["beta_error"]
+    rows += named_rows({"open_gates": opened}, EPS)
+    rows += named_rows({"beta_less_open": output["beta"] - opened}, error)
     rows += by_length("share", reading.share[0], EPS * cell["depth"], part="output")
     rows += named_rows({"gain_beta": reading.predicted_beta}, 1e-12)
     rows += named_rows({"residual": reading.residual.max()}, EPS)

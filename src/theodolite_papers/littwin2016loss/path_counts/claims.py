@@ -3,6 +3,7 @@
 from theodolite.core import (
     Choice,
     Claim,
+    Grade,
     Region,
     Test,
     above,
@@ -199,6 +200,7 @@ CLAIMS = (
     ),
     erratum(
         name="least-square-norm",
+        grade=Grade.LOOSE,
         place="Proof of Lemma 2, Eq 34",
         statement="The least $E[\\xi^2]$ is the least norm of the multiplicities.",
         printed="$\\min E[\\xi^2] = \\min \\|\\beta\\|_2$, with $\\beta = "

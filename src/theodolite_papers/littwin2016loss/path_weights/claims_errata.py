@@ -4,6 +4,7 @@ import math
 
 from theodolite.core import (
     Choice,
+    Grade,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -80,6 +81,7 @@ def _first_term(both: PredictedAndMeasured) -> Quantity:
 ERRATA = (
     erratum(
         name="sum-from-one",
+        grade=Grade.LOOSE,
         place="Eq 14, second line",
         statement="The second line begins at $r = 2$ and equals the first.",
         printed="$z \\sum_{r=2}^p \\epsilon_r \\dots$, the first line from $r = 1$",
@@ -94,6 +96,7 @@ ERRATA = (
     ),
     erratum(
         name="factor-of-the-lines",
+        grade=Grade.LOOSE,
         place="Eq 14, second line",
         statement="The second line has the factor $z$.",
         printed="$z \\sum_r \\epsilon_r \\Lambda^{-(r-1)/2} \\dots$",
@@ -105,6 +108,7 @@ ERRATA = (
     ),
     erratum(
         name="legendre-from-zero",
+        grade=Grade.LOOSE,
         place="Proof of Theorem 2, Eq 37",
         statement="Legendre's polynomial gives the sum from $r = 1$.",
         printed="$\\sum_{r=1}^p \\binom{p}{r}^2\\beta^{2r} = (1-\\beta^2)^p "
@@ -126,6 +130,7 @@ ERRATA = (
     ),
     erratum(
         name="intervals-of-scale",
+        grade=Grade.LOOSE,
         place="Proof of Lemma 4",
         statement="With $\\binom{p}{r}$ for simplicity, as the proof has it, the "
         "greatest weight at $\\beta = 1$ is at $p/2$.",
@@ -168,6 +173,7 @@ ERRATA = (
     ),
     erratum(
         name="derivative-lacks-the-scale",
+        grade=Grade.LOOSE,
         place="Eq 19",
         statement="$\\partial L/\\partial C = \\sum_r r\\,L_r$, $L_r$ of degree $r$.",
         printed="$\\partial L/\\partial C = \\sum_r r\\,L_r$",
@@ -183,6 +189,7 @@ ERRATA = (
     ),
     erratum(
         name="wide-is-not-deep",
+        grade=Grade.LOOSE,
         place="Section 3, below Eq 16",
         statement="$\\beta$ rises with the width $n$.",
         printed="'for wide networks, where $n$ and, therefore, $\\beta$ are large'",

@@ -1,6 +1,7 @@
 """Layerwise networks on mixtures of Gaussians, trained and read along the way."""
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from theodolite import data, networks, training
 from theodolite.core import Row, RunError
 
-from .layerwise_config import LayerwiseConfig
+from .layerwise_config import LayerwiseConfig, TrainedConfig
 
 # Takes a network; returns what was read of it.
 Read = Callable[[Any], list[Row]]
@@ -30,58 +31,53 @@ def gaussians(config: LayerwiseConfig, split: str = "train") -> tuple[Any, Any]:
 
 def train_layerwise(
     config: LayerwiseConfig,
-    norm: str,
-    trial: int,
+    cell: Mapping[str, Any],
     read: Read,
     *,
     init_scale: float = 1.0,
     optimizer: Any = None,
 ) -> list[Row]:
     """Train one network; return its readings and its error on new samples."""
-    network = networks.build(config.plan(norm, init_scale), seed=trial)
+    plan = config.plan(cell.get("norm", "none"), init_scale)
+    network = networks.build(plan, seed=cell["trial"])
     rows = train_and_read(
-        network,
-        gaussians(config),
-        steps=config.reading_steps,
-        rate=config.rate,
-        batch_size=config.batch_size,
-        seed=trial,
-        read=read,
-        optimizer=optimizer,
+        config, cell, network, gaussians(config), read=read, optimizer=optimizer
     )
     return [*rows, test_error(network, *gaussians(config, "test"))]
 
 
 def train_and_read(
+    config: TrainedConfig,
+    cell: Mapping[str, Any],
     network: Any,
     samples: tuple[Any, Any],
     *,
-    steps: tuple[int, ...],
-    rate: float,
-    batch_size: int,
-    seed: int,
     read: Read,
     optimizer: Any = None,
 ) -> list[Row]:
-    """Train a classifier by plain SGD and read it at the given steps."""
+    """Train a classifier by plain SGD and read it and its loss along the way."""
+    import torch
     from torch import nn
 
-    stages = {step: stage for stage, step in enumerate(steps)}
+    with torch.no_grad():
+        network.head.weight.mul_(cell["readout"])
+    steps = config.reading_steps(cell["horizon"])
+    some = [torch.as_tensor(part[:LOSS_SAMPLES]) for part in samples]
 
     def measure(snapshot: Any) -> list[Row]:
-        labels = {"step": snapshot.step, "stage": stages[snapshot.step]}
-        return [{**row, **labels} for row in read(snapshot.model)]
+        rows = [train_loss(snapshot.model, *some), *read(snapshot.model)]
+        return [{**row, "step": snapshot.step} for row in rows]
 
     run = training.train(
         network,
         samples,
-        optimizer=optimizer or training.Descent(lr=rate),
+        optimizer=optimizer or training.Descent(lr=cell["rate"]),
         steps=steps[-1],
         loss=nn.CrossEntropyLoss(),
-        batch_size=batch_size,
+        batch_size=config.batch_size,
         probes=[training.Probe("along", measure, training.AtSteps(steps))],
         record=training.AtSteps(steps),
-        seed=seed,
+        seed=cell["trial"],
     )
     if run.retired:
         raise RunError(
@@ -92,6 +88,20 @@ def train_and_read(
         {**row, "quantity": row["quantity"].removeprefix("along/")}
         for row in run.probe_rows
     ]
+
+
+LOSS_SAMPLES = 1000
+
+
+def train_loss(network: Any, inputs: Any, labels: Any) -> Row:
+    """Return the loss on training samples, normalised as in training."""
+    import torch
+    from torch import nn
+
+    twin = copy.deepcopy(network).train()
+    with torch.no_grad():
+        loss = float(nn.CrossEntropyLoss()(twin(inputs), labels))
+    return {"quantity": "train_loss", "value": loss, "error": 1e-9 * loss}
 
 
 def test_error(network: Any, inputs: np.ndarray, labels: np.ndarray) -> Row:

@@ -1,6 +1,5 @@
 """Rows of numbers that do not depend on norm layers, and tests on them."""
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -8,18 +7,13 @@ import numpy as np
 from theodolite.core import (
     ROUNDING,
     ByNetwork,
-    Judgement,
     PredictedAndMeasured,
     Quantity,
     Read,
     Row,
     Select,
-    Test,
     above,
-    every,
     known,
-    ordered,
-    undecided,
 )
 
 EPS = float(np.finfo(np.float64).eps)
@@ -48,35 +42,6 @@ def growth(rows: Select, over: str, *, name: str = "") -> Read:
         return known(title, float(lever @ table.values()), error)
 
     return read
-
-
-def grown(rows: Select, since: int = 0) -> Test:
-    """Judge whether means grow from the stage at index ``since`` to the last."""
-
-    def test(both: PredictedAndMeasured) -> Judgement:
-        stages = rows(both).levels("stage")
-        if len(stages) < 2:
-            return undecided("fewer than two stages were read")
-        return ordered(rows.at(stage=stages[since]), rows.at(stage=stages[-1]))(both)
-
-    return test
-
-
-def rising(rows: Select, label: str, name: str = "") -> Test:
-    """Judge whether means rise from each value of a label to the next."""
-
-    def test(both: PredictedAndMeasured) -> Judgement:
-        levels = rows(both).levels(label)
-        if len(levels) < 2:
-            return undecided(f"networks were read at fewer than two values of {label}")
-        pairs = [(rows.at(**{label: x}), x) for x in levels]
-        tests = (
-            ordered(low, high, name=f"rise of {rows} from {label} {a} to {b}")
-            for (low, a), (high, b) in pairwise(pairs)
-        )
-        return every(tests, name=name)(both)
-
-    return test
 
 
 def rescaled(

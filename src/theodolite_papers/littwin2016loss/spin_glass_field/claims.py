@@ -5,6 +5,7 @@ from collections.abc import Callable
 from theodolite.core import (
     Choice,
     Claim,
+    Grade,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -130,6 +131,7 @@ CLAIMS = (
     ),
     erratum(
         name="one-factor-short",
+        grade=Grade.LOOSE,
         place="Eqs 26 and 29",
         statement="The field of Eq 26 has the $v'$ and $v''$ of definition 3: "
         "variances of its tangent gradient and, times $\\Lambda$, of its tangent "

@@ -4,6 +4,7 @@ from theodolite.core import (
     ROUNDING,
     Choice,
     Claim,
+    Grade,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -87,6 +88,7 @@ CLAIMS = (
     ),
     erratum(
         name="growth-is-strict",
+        grade=Grade.LOOSE,
         place="Theorem 3, equations 22 and 23",
         statement="The growth is strict at every stationary point.",
         printed="$|\\lambda_l - \\mu\\,\\partial L/\\partial\\lambda_l| > "
@@ -128,6 +130,7 @@ CLAIMS = (
     ),
     erratum(
         name="sign-of-the-derivative",
+        grade=Grade.LOOSE,
         place="Proof of theorem 3, equation 39",
         statement="After the step the derivative by the scale is negative.",
         printed="$-\\mu\\,\\|g_m + g_p\\|^2/\\lambda_l < 0$",
@@ -140,6 +143,7 @@ CLAIMS = (
     ),
     erratum(
         name="gradient-left-out",
+        grade=Grade.LOOSE,
         place="Proof of theorem 3, equation 41",
         statement="The new scale is $|\\lambda_l|(1 + \\mu^2/\\lambda_l^2)$ to second "
         "order.",
@@ -175,6 +179,7 @@ CLAIMS = (
     ),
     erratum(
         name="deep-square-twice",
+        grade=Grade.LOOSE,
         place="Proof of theorem 4, equation 45",
         statement="The force on the norm is made of the deep gradient's square twice.",
         printed=("$-\\frac{\\mu}{C}(m\\|g_p\\|^2 + p\\|g_p\\|^2 + (m+p)\\,g_p^T g_m)$"),

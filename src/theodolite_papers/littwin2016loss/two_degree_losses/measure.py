@@ -140,7 +140,9 @@ def _along_the_ray(
     length = torch.sqrt(made[0] ** 2 + made[1] ** 2)
     signs = [torch.sign(part) * total / length for part in parts]
     mixed = signs[0] * made[0] + signs[1] * made[1]
-    tied = size * torch.autograd.grad(mixed, c)[0]
+    # Where both parts vanish the mixture has no direction, and its slope is rounding.
+    vanish = float(total) < 1e-12 * float(g.norm() + 1)
+    tied = 0.0 if vanish else size * torch.autograd.grad(mixed, c)[0]
     u = w.detach().clone().requires_grad_()
     inverse = math.sqrt(len(w)) / u.norm()
     turn = torch.autograd.grad(inverse, u)[0] @ g.detach()

@@ -10,15 +10,17 @@ the part of the scales and increases steadily. Cost: a quarter of a minute of pr
 time at QUICK.
 """
 
+import math
+
+from theodolite.core import Alive
 from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
 
 from . import figure
+from .config import PRESETS, RUN
 
 STUDY = gather_study(
     __name__,
-    committed=Committed(
-        CommittedRun.of_study(__name__), ("quantity", "stage", "layer")
-    ),
+    committed=Committed(CommittedRun.of_study(__name__), ("quantity", "step", "layer")),
     drawings=(
         Drawing(
             "norm",
@@ -29,9 +31,11 @@ STUDY = gather_study(
             figure.draw,
         ),
     ),
+    alive=Alive(by=RUN, loss="train_loss", chance=math.log(PRESETS["paper"].classes)),
     departures=(
         "The paper gives neither task nor training: the same as for figure 1(d), plain "
-        "SGD at rate 0.01, without weight decay.",
+        "SGD without weight decay; the readout's size at the start, the rate and the "
+        "number of updates are axes.",
         "Starting weights have the paper's $C = 1/\\sqrt{n}$, and half of it, as the "
         "norm's course hangs on the start.",
         "The readout is left out of the norm.",

@@ -7,6 +7,9 @@ from theodolite.core import ConfigError
 
 from ..shared.layerwise_config import LayerwiseConfig
 
+# Labels of a run.
+RUN = ("init_scale", "horizon", "readout", "rate", "trial")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config(LayerwiseConfig):
@@ -25,16 +28,19 @@ class Config(LayerwiseConfig):
 
 
 PRESETS = {
-    "smoke": Config(n_seeds=3, samples=1000, width=20, depth=5, steps=30, readings=3),
-    "quick": Config(n_seeds=5, steps=400, committed=True),
-    "paper": Config(n_seeds=10, steps=10_000, readings=9),
+    "smoke": Config(
+        n_seeds=3, samples=1000, width=20, depth=5, updates=64, long_updates=80
+    ),
+    "quick": Config(n_seeds=3, updates=200, committed=True),
+    "paper": Config(n_seeds=10, long_updates=10_000),
 }
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
     """Return one cell per network."""
     return [
-        {"init_scale": scale, "trial": trial}
-        for scale in config.init_scales
+        {"init_scale": scale, **training, "trial": trial}
         for trial in config.seeds
+        for scale in config.init_scales
+        for training in config.trainings
     ]

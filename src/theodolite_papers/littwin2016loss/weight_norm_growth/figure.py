@@ -3,21 +3,28 @@
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
+from ..shared.layerwise_config import RATES, READOUTS
+from .config import RUN
+
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return the norm over its start by step, and the two parts of its change."""
     rows = both.measured.where(lambda row: row["quantity"] in SHOWN)
+    rows = rows.where(horizon="short")
     start = {
-        (row["init_scale"], row["trial"]): row["value"]
-        for row in rows.where(quantity="norm", stage=0)
+        tuple(row[k] for k in RUN): row["value"]
+        for row in rows.where(quantity="norm", step=0)
     }
     relative: list[Row] = []
     for row in rows:
-        first = start[row["init_scale"], row["trial"]]
+        first = start[tuple(row[k] for k in RUN)]
         power = 1 if row["quantity"] == "norm" else 2
         relative.append({**row, "value": row["value"] / first**power})
     return Rows.joined(
-        group_means(Rows(relative).where(quantity=quantity), ("init_scale", "step"))
+        group_means(
+            Rows(relative).where(quantity=quantity),
+            ("init_scale", "readout", "rate", "step"),
+        )
         for quantity in SHOWN
     )
 
@@ -31,7 +38,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     for row in both.predicted:
         means = group_means(
             both.measured.where(
-                quantity=row["quantity"], init_scale=row["init_scale"], stage=0
+                quantity=row["quantity"], init_scale=row["init_scale"], step=0
             ),
             ("init_scale",),
         )
@@ -58,15 +65,16 @@ def draw(table: Rows) -> "figures.Figure":
     """Draw the norm over its start, and the two parts of the change of its square."""
     figure, (norms, parts) = figures.new_figure(7.0, 3.8, panels=(1, 2))
     scales = table.levels("init_scale")
+    first = table.where(readout=READOUTS[0], rate=RATES[0])
     for scale in scales:
-        rows = table.where(quantity="norm", init_scale=scale)
+        rows = first.where(quantity="norm", init_scale=scale)
         style = figures.ordered_style(scale, scales)
         figures.row_band(
             norms, rows, "step", error="spread", style=style, label=f"start × {scale:g}"
         )
     figures.reference_line(norms, 1.0)
     for quantity, label in PARTS.items():
-        rows = table.where(quantity=quantity, init_scale=scales[-1])
+        rows = first.where(quantity=quantity, init_scale=scales[-1])
         style = figures.kind_style(KINDS[quantity])
         figures.row_band(parts, rows, "step", error="spread", style=style, label=label)
     figures.reference_line(parts, 0.0)

@@ -18,13 +18,12 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     made: list[Any] = []
 
     def optimizer(parameters: list[Any]) -> Any:
-        made.append(_watched(parameters, config.rate))
+        made.append(_watched(parameters, cell["rate"]))
         return made[0]
 
     rows = train_layerwise(
         config,
-        "none",
-        cell["trial"],
+        cell,
         lambda network: _read(network, made[0].moved),
         init_scale=cell["init_scale"],
         optimizer=optimizer,

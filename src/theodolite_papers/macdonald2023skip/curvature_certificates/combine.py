@@ -18,7 +18,7 @@ from theodolite.core import (
     stream,
 )
 
-from .combine_systems import looseness, systems
+from .combine_systems import ascents, looseness, systems
 from .config import SCALES, Config, Instance, instance
 from .measure import network_of
 
@@ -255,6 +255,7 @@ def _plan(inputs: int, *layers: Any) -> SystemBlueprint:
 _PARTS = {
     "lemmas": lemmas,
     "systems": systems,
+    "ascents": ascents,
     "kernels": kernels,
     "looseness": looseness,
 }

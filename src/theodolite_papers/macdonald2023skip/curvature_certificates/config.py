@@ -1,5 +1,6 @@
 """Random systems, data and functions for the theorems of sections 2 and 4."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ PARTS = (
     "products",
     "lemmas",
     "systems",
+    "ascents",
     "kernels",
     "looseness",
 )
@@ -36,6 +38,11 @@ class Config(StudyConfig):
     steps: int = 60  # of gradient descent
     # Numbers of residual blocks whose bounds are compared with Hessians.
     blocks: tuple[int, ...] = (0, 1, 2, 4)
+
+    @property
+    def climbed(self) -> Sequence[int]:
+        """Trials of which ascents are made, which are dearer than points."""
+        return self.seeds[: max(2, self.n_seeds // 4)]
 
 
 PRESETS = {

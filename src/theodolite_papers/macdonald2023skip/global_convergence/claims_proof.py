@@ -1,6 +1,7 @@
 """Claims on the proof of theorem 5.1, line by line: as printed and corrected."""
 
 from theodolite.core import (
+    Grade,
     Row,
     Test,
     above,
@@ -71,12 +72,13 @@ PROOF_CLAIMS = (
     ),
     erratum(
         name="one-factor-too-many",
+        grade=Grade.LOOSE,
         place="Below theorem 5.1, and Eq 37",
         statement="After $t$ steps at most $\\prod_{i=0}^{t}(1 - \\mu_i\\alpha)$ of "
         "the loss is left.",
         printed="$\\prod_{i=0}^{t}$",
         corrected="$\\prod_{i=0}^{t-1}$, with equality at every step of a parabola; "
-        "as printed the bound fails before the first step",
+        "as printed the bound fails before the first step, while its limit is the same",
         test=_within(
             "printed_left",
             "left",
@@ -97,6 +99,7 @@ PROOF_CLAIMS = (
     ),
     erratum(
         name="growth-lacks-the-step",
+        grade=Grade.LOOSE,
         place="Below Eq 42",
         statement="Euler's iterates with step $\\eta$ stay at a bounded distance from "
         "$(4C\\epsilon t + 1)^{1/4}$ at every integer $t$.",

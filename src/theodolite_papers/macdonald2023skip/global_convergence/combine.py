@@ -8,19 +8,17 @@ import numpy as np
 from theodolite.core import Cell, Row, Rows, named_rows, stream
 from theodolite.theory import descent_gain, kernel_floor, longest_path, worst_growth
 
-from ..shared.descent import (
+from ..shared.normalised_stack import (
     Descended,
     Followed,
-    descend,
-    follow,
-    least_curvature,
-    settle,
-)
-from ..shared.normalised_stack import (
     Loss,
     NormalisedStack,
     cross_entropy,
+    descend,
+    follow,
+    least_curvature,
     least_kernel,
+    settle,
     square,
 )
 from .combine_stalls import stalls

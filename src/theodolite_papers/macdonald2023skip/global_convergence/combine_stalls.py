@@ -9,8 +9,14 @@ import numpy as np
 from theodolite.core import Row, named_rows, stream
 from theodolite.theory import StalledNetwork
 
-from ..shared.descent import Descended, descend
-from ..shared.normalised_stack import NormalisedStack, least_kernel, logistic, square
+from ..shared.normalised_stack import (
+    Descended,
+    NormalisedStack,
+    descend,
+    least_kernel,
+    logistic,
+    square,
+)
 from .config import BRANCH_NORM, COSTS, STALLS, Config
 from .predict import stalled, stalled_rate
 

@@ -4,8 +4,7 @@ import numpy as np
 
 from theodolite.core import Cell, Row, Rows, named_rows, stream
 
-from ..shared.descent import descend
-from ..shared.normalised_stack import NormalisedStack, least_kernel
+from ..shared.normalised_stack import NormalisedStack, descend, least_kernel
 from .config import (
     BRANCH_NORM,
     FORCE,

@@ -23,7 +23,12 @@ from .config import PRESETS, RUN
 def _committed_pairs() -> str:
     """Return a sentence on how many networks replace the paper's ten trials."""
     rows = RUN.rows().where(quantity="reached", added_identity=ORIGINAL)
-    counts = [f"{len(rows.where(rate=r))} at {r:g}" for r in PRESETS["paper"].rates]
+    counts = [
+        f"{len(pairs)} at {rate:g} in {precision}"
+        for precision in rows.levels("precision")
+        for rate in PRESETS["paper"].rates
+        if len(pairs := rows.where(rate=rate, precision=precision))
+    ]
     return f"The committed run has these pairs in place of ten: {', '.join(counts)}."
 
 
@@ -52,8 +57,8 @@ STUDY = gather_study(
         "and no decay. It mirrors images left and right, while the paper says "
         "vertically. Both are taken from the script.",
         "Each epoch leaves out the 80 images that do not fill a last batch; arithmetic "
-        "is bf16 with weights in float32; original and modified see the same batches, "
-        "while the script goes on shuffling.",
+        "is bf16 with weights in float32, and TF32 in a smaller arm; original and "
+        "modified see the same batches, while the script goes on shuffling.",
         "The script tests 1,000 images at a time in training mode, so that batch "
         "normalisation uses the statistics of the test batch. Accuracies set beside "
         "the table are measured so; those by running statistics are given too.",

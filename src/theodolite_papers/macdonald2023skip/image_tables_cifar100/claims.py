@@ -4,7 +4,6 @@ from theodolite.core import Claim
 
 from ..shared.image_claims import (
     LOST_COUNT,
-    ON_FIGURES_AXIS,
     SPEED,
     faster,
     same_accuracy,
@@ -20,7 +19,7 @@ CLAIMS = (
         "one trains faster on CIFAR-100.",
         test=faster(SPEED, rate=BEST, dataset="cifar100"),
         rival="curves that cross or coincide, or a slower modified network",
-        choices=(ON_FIGURES_AXIS, LOST_COUNT),
+        choices=(LOST_COUNT,),
     ),
     Claim(
         name="same-accuracy-on-cifar100",

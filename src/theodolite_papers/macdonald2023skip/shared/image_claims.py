@@ -1,16 +1,20 @@
 """Readings of trained networks that claims use, and tests on them.
 
-A network that diverged is never dropped: it counts with the values of chance. One that
-was stopped early counts with the values that it reached.
+A network is dead if its loss is not finite or ends above that of chance. Dead ones
+enter no mean; the claims on stability count them, with those that stalled, as lost. One
+that was stopped early counts with the values that it reached.
 """
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from theodolite.core import (
     Choice,
     Read,
+    ReadAs,
     Region,
     Row,
     Rows,
@@ -24,6 +28,7 @@ from theodolite.core import (
     measured,
     named_rows,
     our_margin,
+    readings,
 )
 from theodolite.core import difference as gap
 
@@ -35,22 +40,34 @@ _ENDED = ("finished", "diverged")
 
 
 def by_run(rows: Rows) -> Rows:
-    """Return one number per network for each quantity.
+    """Return one number per network for each quantity, in the table's precision.
 
-    ``log_loss`` and ``early_log_loss`` are means of the decimal logarithm of the
-    training loss over all epochs and over the first third, before the rate falls;
-    ``final_loss``, and ``accuracy`` in percent by running and ``accuracy_batch`` by
-    batch statistics, are of the last epoch; ``lost`` is 1 where a run diverged or
-    stalled.
+    ``log_loss`` and ``mean_loss`` are means of the training loss over all epochs, of
+    its decimal logarithm and of itself; ``early_…`` those over the first third, before
+    the rate falls. ``final_loss``, and ``accuracy`` in percent by running and
+    ``accuracy_batch`` by batch statistics, are of the last epoch. ``lost`` is 1 where a
+    run died or stalled; a dead one has no other number.
     """
+    return by_precision(of_the_table(rows))
+
+
+def by_precision(rows: Rows) -> Rows:
+    """Return the same in every precision, as a label; its pairs share their start."""
     return Rows(row for run in _runs(rows) for row in _numbers(run))
 
 
+def of_the_table(rows: Rows) -> Rows:
+    """Return the rows in the precision in which most networks were trained."""
+    counts = Counter(run[0].get("precision") for run in _runs(rows))
+    kept = counts.most_common(1)[0][0] if counts else None
+    return rows.where(lambda row: row.get("precision") == kept)
+
+
 def curves_of(rows: Rows) -> Rows:
-    """Return the training loss of every network by epoch; diverged ones at chance."""
+    """Return training losses in the table's precision; diverged ones at chance."""
     return Rows(
         {**_labels(run[0]), "quantity": "train_loss", "epoch": epoch, "value": loss}
-        for run in _runs(rows)
+        for run in _runs(of_the_table(rows))
         for epoch, loss in enumerate(_losses(run, math.log(run[0]["classes"])), 1)
     )
 
@@ -58,7 +75,7 @@ def curves_of(rows: Rows) -> Rows:
 def _runs(rows: Rows) -> Iterator[list[Row]]:
     groups: dict[tuple, list[Row]] = {}
     for row in rows:
-        network = ("dataset", "rate", "added_identity", "trial")
+        network = ("dataset", "rate", "added_identity", "trial", "precision")
         groups.setdefault(tuple(row.get(k) for k in network), []).append(row)
     return iter(groups.values())
 
@@ -67,21 +84,23 @@ def _numbers(run: list[Row]) -> list[Row]:
     first, status = run[0], run[0]["status"]
     chance = math.log(first["classes"])
     losses = _losses(run, chance)
-    third = first["epochs"] // 3
-    numbers: dict[str, float] = {}
-    if len(losses) >= third:
+    third, ended = first["epochs"] // 3, status in _ENDED
+    whole = ended and len(losses) == first["epochs"]
+    dead = status == "diverged" or (whole and losses[-1] >= chance)
+    stalled = whole and losses[-1] > STALLED * chance
+    numbers: dict[str, float] = {"lost": float(dead or stalled)} if whole else {}
+    if not dead and len(losses) >= third:
         numbers["early_log_loss"] = _mean_log(losses[:third])
-    if status in _ENDED and len(losses) == first["epochs"]:
+        numbers["early_mean_loss"] = math.fsum(losses[:third]) / third
+    if not dead and whole:
         numbers["log_loss"] = _mean_log(losses)
+        numbers["mean_loss"] = math.fsum(losses) / len(losses)
         numbers["final_loss"] = losses[-1]
-        stalled = losses[-1] > STALLED * chance
-        numbers["lost"] = float(status == "diverged" or stalled)
         for ending in ("", "_batch"):
             tests = (r for r in run if r["quantity"] == f"test_error{ending}")
             error = {r["epoch"]: r["value"] for r in tests}.get(first["epochs"])
-            if status == "diverged" or error is None:
-                error = 1 - 1 / first["classes"]
-            numbers[f"accuracy{ending}"] = 100 * (1 - error)
+            if error is not None:
+                numbers[f"accuracy{ending}"] = 100 * (1 - error)
     return [
         row
         for name, value in numbers.items()
@@ -91,6 +110,7 @@ def _numbers(run: list[Row]) -> list[Row]:
 
 def _labels(row: Row) -> Row:
     numbers = {k: row[k] for k in ("dataset", "rate", "added_identity", "status")}
+    numbers["precision"] = row.get("precision")
     # Pairs at two rates share no seed, so every pair has a different name.
     return {**numbers, "trial": f"{row['rate']:g}/{row['trial']}"}
 
@@ -116,7 +136,7 @@ def _error(name: str, value: float) -> float:
     """Return the rounding error of float32; shares of test images have none."""
     if name in ("log_loss", "early_log_loss"):
         return 2.0**-23 / math.log(10)
-    return 2.0**-23 * value if name == "final_loss" else 0.0
+    return 2.0**-23 * value if name.endswith("_loss") else 0.0
 
 
 def reading(quantity: str, name: str) -> Select:
@@ -124,12 +144,19 @@ def reading(quantity: str, name: str) -> Select:
     return measured(quantity).out_of(by_run).called(name)
 
 
-SPEED = reading("log_loss", "mean log10 training loss")
-EARLY = reading("early_log_loss", "mean log10 training loss of the first third")
+SPEED = (
+    reading("log_loss", "mean log10 training loss"),
+    reading("mean_loss", "mean training loss"),
+)
+EARLY = (
+    reading("early_log_loss", "mean log10 training loss of the first third"),
+    reading("early_mean_loss", "mean training loss of the first third"),
+)
 FINAL = reading("final_loss", "final training loss")
 ACCURACY = reading("accuracy", "accuracy in percent")
 BATCH_ACCURACY = reading("accuracy_batch", "accuracy in percent by batch statistics")
 LOST = reading("lost", "lost runs")
+ANY_PRECISION = (SPEED[0].out_of(by_precision), SPEED[1].out_of(by_precision))
 
 
 def pair(rows: Select, **labels: object) -> tuple[Select, Select]:
@@ -138,16 +165,11 @@ def pair(rows: Select, **labels: object) -> tuple[Select, Select]:
     return chosen.at(added_identity=MODIFIED), chosen.at(added_identity=ORIGINAL)
 
 
-ON_FIGURES_AXIS = Choice(
-    what="speed is the mean over epochs of the logarithm of the training loss",
-    why="the paper gives no number; its curves are drawn on a logarithmic axis, where "
-    "this is the area between two of them",
-)
 LOST_COUNT = Choice(
-    what="a run that diverged has chance's loss and accuracy from there on, and one "
-    f"that ends above {STALLED:g} of chance's loss has stalled",
-    why="the paper leaves diverged runs out, so that its means are of those that went "
-    "well",
+    what="a run whose loss is not finite, or ends above that of chance, is dead and "
+    "enters no mean; for stability, one that ends above "
+    f"{STALLED:g} of chance's loss is lost as well",
+    why="the paper leaves diverged runs out of its means, and counts them",
 )
 SAME_ACCURACY = our_margin(
     0.5, "half a point, twice the printed deviation over trials at the best rate"
@@ -161,14 +183,42 @@ def modified_less_original(rows: Select, **labels: Any) -> Read:
     return gap(*pair(rows, **labels), name=name)
 
 
-def faster(rows: Select, **labels: Any) -> Test:
+def on_both_axes(make: Callable[[Select], Test], rows: tuple[Select, Select]) -> Test:
+    """Judge speed as the mean over epochs of the loss, on both of its axes."""
+    log, linear = map(make, rows)
+    return readings(
+        ReadAs(
+            "logarithmic axis",
+            "Speed is the mean over epochs of the logarithm of the training loss.",
+            "the axis of figures 3 to 6; the paper gives no number for speed",
+            log,
+        ),
+        ReadAs(
+            "linear axis",
+            "Speed is the mean over epochs of the training loss.",
+            "the axis of figure 2(d)",
+            linear,
+        ),
+    )
+
+
+def faster(rows: tuple[Select, Select], **labels: Any) -> Test:
     """Judge whether the modified network is at the lower loss over all epochs."""
+    return on_both_axes(partial(_lower, **labels), rows)
+
+
+def _lower(rows: Select, **labels: Any) -> Test:
     return inside(modified_less_original(rows, **labels), below(0))
 
 
-def faster_at_each_rate(rows: Select) -> Test:
+def faster_at_each_rate(rows: tuple[Select, Select]) -> Test:
     """Judge whether the modified network is at the lower loss at every rate."""
-    return each("rate", rows, lambda rate: faster(rows, rate=rate), least=len(RATES))
+    return on_both_axes(
+        lambda axis: each(
+            "rate", axis, lambda rate: _lower(axis, rate=rate), least=len(RATES)
+        ),
+        rows,
+    )
 
 
 def same_accuracy(*rates: float, **labels: Any) -> Test:

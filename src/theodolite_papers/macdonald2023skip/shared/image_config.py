@@ -69,8 +69,9 @@ class ImageConfig(StudyConfig):
 
 def image_cells(config: ImageConfig) -> list[dict[str, Any]]:
     """Return one cell per network; original and modified of a pair are neighbours."""
+    labels = {"precision": config.precision}
     return [
-        {"rate": rate, "added_identity": scale, "trial": seed}
+        {"rate": rate, "added_identity": scale, "trial": seed, **labels}
         for seed in config.seeds
         for rate in config.rates
         for scale in config.added

@@ -8,7 +8,7 @@ from theodolite.studies import Drawing
 
 from .image_claims import BATCH_ACCURACY, FINAL, curves_of
 from .image_config import MODIFIED, ORIGINAL
-from .printed_reads import model
+from .printed_tables import model
 
 # Words for a kind of cell, the printed quantity, and ours.
 CELLS = (

@@ -1,9 +1,20 @@
-"""The numbers of tables 1 to 3, as printed."""
+"""The numbers of tables 1 to 3, as printed, and tests on them."""
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
-from theodolite.core import Row, Rows, named_rows
+from theodolite.core import (
+    Known,
+    PredictedAndMeasured,
+    Read,
+    Row,
+    Rows,
+    Sampled,
+    combined,
+    known,
+    named_rows,
+)
 
 from .image_config import MODIFIED, ORIGINAL, ImageConfig
 
@@ -70,3 +81,127 @@ def predict_table(*tables: int) -> Callable[[ImageConfig], Rows]:
         return Rows([*printed_rows(*tables), counted])
 
     return predict
+
+
+def sampled_from(row: Row, *, log: bool = False) -> Sampled:
+    """Return a printed mean with Student's interval; rounding adds to it."""
+    value, slack = row["value"], row["rounding"]
+    stderr = row["spread"] / math.sqrt(row["n"] - 1)
+    if log:
+        slack = -math.log10(1 - slack / value)
+        stderr, value = stderr / (value * math.log(10)), math.log10(value)
+    where = (
+        f"table {row['table']}, rate {row['rate']:g}, {model(row['added_identity'])}"
+    )
+    return Sampled(
+        name=f"{_word(row['quantity'], False)}, {where}",
+        value=value,
+        slack=slack,
+        stderr=stderr,
+        freedom=row["n"] - 1,
+        networks=row["n"],
+    )
+
+
+def between_models(
+    quantity: str, table: int, rate: float, *, log: bool = False
+) -> Read:
+    """Read the printed mean of the modified network minus that of the original."""
+
+    def read(both: PredictedAndMeasured) -> Sampled:
+        cells = [(table, rate, scale) for scale in (MODIFIED, ORIGINAL)]
+        title = f"{_word(quantity, log)} of modified less original, table {table}"
+        return _difference(both, quantity, cells, f"{title}, rate {rate:g}", log)
+
+    return read
+
+
+def between_rates(
+    quantity: str, table: int, scale: float, rates: tuple[float, float], *, log: bool
+) -> Read:
+    """Read one model's mean at the first rate minus that at the second."""
+
+    def read(both: PredictedAndMeasured) -> Sampled:
+        cells = [(table, rate, scale) for rate in rates]
+        title = f"{_word(quantity, log)} at {rates[0]:g} less at {rates[1]:g}"
+        title = f"{title}, table {table}, {model(scale)}"
+        return _difference(both, quantity, cells, title, log)
+
+    return read
+
+
+def significance(
+    quantity: str,
+    table: int,
+    rate: float,
+    *,
+    cells: int = 1,
+    pooled: bool = False,
+    better: bool = False,
+    sides: int = 2,
+    sample: bool = False,
+) -> Read:
+    """Read the p-value of equal means of the two models, times ``cells``.
+
+    Welch's test, or Student's with ``pooled`` variances; of printed deviations as
+    populations', as the published script computes them, or as ``sample``s'. With
+    ``better`` only a larger mean of the modified network counts. What rounding of the
+    printed numbers leaves open is its error.
+    """
+
+    def read(both: PredictedAndMeasured) -> Known:
+        gain = between_models(quantity, table, rate)(both)
+        assert isinstance(gain, Sampled)
+        n = both.predicted.where(quantity=quantity, table=table, rate=rate)[0]["n"]
+        if pooled:
+            gain = replace(gain, freedom=2 * (n - 1))
+        if sample:
+            gain = replace(gain, stderr=gain.stderr * math.sqrt((n - 1) / n))
+        p = [
+            cells * sides * (up if better else min(up, one.p_below(0.0)))
+            for one in (replace(gain, slack=0.0), gain)
+            for up in [one.p_above(0.0)]
+        ]
+        low, high = (min(1.0, value) for value in sorted(p))
+        title = f"p of equal {_word(quantity, False)}, table {table}, rate {rate:g}"
+        return known(title, (low + high) / 2, (high - low) / 2)
+
+    return read
+
+
+def homogeneity(
+    both: PredictedAndMeasured, quantity: str, table: int, scale: float
+) -> float:
+    """Return the p-value of equal means of all rows of a table, by Fisher's F."""
+    from scipy.special import fdtrc
+
+    rows = both.predicted.where(quantity=quantity, table=table, added_identity=scale)
+    means, spreads = rows.values(), rows.values("spread")
+    n, groups = rows[0]["n"], len(rows)
+    between = n * means.var(ddof=1)
+    within = float((spreads**2).mean()) * n / (n - 1)
+    return float(fdtrc(groups - 1, groups * (n - 1), between / within))
+
+
+def model(scale: float) -> str:
+    """Name a network by the scale of its added identity."""
+    return "modified" if scale else "original"
+
+
+def _difference(
+    both: PredictedAndMeasured,
+    quantity: str,
+    cells: list[tuple[int, float, float]],
+    name: str,
+    log: bool,
+) -> Sampled:
+    rows = both.predicted.where(quantity=quantity)
+    parts = [
+        sampled_from(rows.only(table=table, rate=rate, added_identity=scale), log=log)
+        for table, rate, scale in cells
+    ]
+    return combined(name, parts, (1.0, -1.0))
+
+
+def _word(quantity: str, log: bool) -> str:
+    return f"{'log10 ' if log else ''}{quantity.replace('_', ' ')}"

@@ -1,13 +1,14 @@
 """Singular values of a network of two blocks during training."""
 
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite import data
+from theodolite import data, instruments
 from theodolite.core import ConfigError, Row, named_rows, stream
 
 from .reads import SHARES
@@ -79,9 +80,16 @@ class Spectrum:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Descent:
-    """Losses before each step and after the last, and spectra at some of them."""
+    """Losses before each step and after the last, and spectra at some of them.
+
+    Attributes:
+        losses: Losses.
+        slopes: Squared norms of the gradient before each step.
+        spectra: Spectra by metric.
+    """
 
     losses: np.ndarray
+    slopes: np.ndarray
     spectra: dict[str, list[Spectrum]]
 
 
@@ -94,11 +102,13 @@ def descend(
     steps: int,
     spectra_at: Iterable[int],
     samples: int,
+    parameters_at: Iterable[int] = (),
 ) -> Descent:
     """Train by gradient descent on one batch, in train mode, and read spectra.
 
     The network of two blocks is trained in place. Spectra are read before the steps
     ``spectra_at``; Jacobians of the two blocks are taken at ``samples`` samples.
+    Before ``parameters_at`` those of all scores by the parameters are read as well.
     """
     import torch
     from torch.nn import functional
@@ -106,22 +116,43 @@ def descend(
     weight = network.head.weight
     x = torch.tensor(images).to(weight)
     y = torch.tensor(labels).to(weight.device)
-    wanted = set(spectra_at)
+    wanted, of_parameters = set(spectra_at), set(parameters_at)
     losses: list[float] = []
-    spectra: dict[str, list[Spectrum]] = {"composite": [], "blocks": []}
+    squares: list[float] = []
+    spectra: dict[str, list[Spectrum]] = {
+        "composite": [],
+        "blocks": [],
+        "parameters": [],
+    }
     for step in range(steps + 1):
         if step in wanted:
             for metric, spectrum in read_spectra(network, x, samples=samples).items():
                 spectra[metric].append(spectrum)
+        if step in of_parameters:
+            spectra["parameters"].append(_by_parameters(network, x))
         loss = functional.cross_entropy(network(x), y)
         losses.append(float(loss.detach()))
         if step < steps:
             parameters = list(network.parameters())
             slopes = torch.autograd.grad(loss, parameters)
+            squares.append(sum(float((slope.double() ** 2).sum()) for slope in slopes))
             with torch.no_grad():
                 for parameter, slope in zip(parameters, slopes, strict=True):
                     parameter.add_(slope, alpha=-rate)
-    return Descent(losses=np.array(losses), spectra=spectra)
+    return Descent(losses=np.array(losses), slopes=np.array(squares), spectra=spectra)
+
+
+def _by_parameters(network: Any, images: "Tensor") -> Spectrum:
+    """Return the spectrum of all scores by all parameters, from the tangent kernel."""
+    twice = deepcopy(network).double()  # roots of small eigenvalues want the digits
+    kernel = instruments.tangent_kernel(
+        twice, images.double(), norm_mode="batch", certify=False
+    )
+    squares = np.linalg.eigvalsh(kernel.matrix)
+    # Weyl: eigenvalues move by at most the norm of the entries' errors.
+    error = len(squares) * kernel.matrix_error
+    values = np.sqrt(np.clip(squares, 0, None))
+    return Spectrum(values=values, error=float(np.sqrt(error)))
 
 
 def read_spectra(
@@ -191,3 +222,13 @@ def loss_rows(descent: Descent, over: tuple[int, ...]) -> list[Row]:
         mean = {"log_loss": logs[1 : steps + 1].mean()}
         rows += named_rows(mean, 100 * eps, over=steps)
     return rows
+
+
+def curve_rows(descent: Descent) -> list[Row]:
+    """Return the loss before each step and after the last."""
+    error = 100 * float(np.finfo(np.float32).eps)
+    return [
+        row
+        for step, loss in enumerate(descent.losses)
+        for row in named_rows({"loss": loss}, error, step=step)
+    ]

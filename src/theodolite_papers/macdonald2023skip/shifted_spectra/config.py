@@ -32,6 +32,8 @@ class Config(StudyConfig):
     steps: int = 30  # steps of gradient descent
     # Steps before which spectra are read, for figure 2.
     spectra_at: tuple[int, ...] = tuple(range(10))
+    # Those before which spectra of the scores by the parameters are read.
+    parameters_at: tuple[int, ...] = (0, 9)
     # The same on pixels between 0 and 1; none to leave that out.
     script_at: tuple[int, ...] = (0, 9)
     script_trials: int = 8  # trials of that
@@ -51,7 +53,8 @@ class Config(StudyConfig):
                 f"block_samples is {self.block_samples}: pass a number from 1 to "
                 f"samples, which is {self.samples}"
             )
-        late = [s for s in (*self.spectra_at, *self.script_at) if s > self.steps]
+        read = (*self.spectra_at, *self.parameters_at, *self.script_at)
+        late = [step for step in read if step > self.steps]
         if late or min(self.steps, self.start_steps) < 10:
             raise ConfigError(
                 f"training of {self.steps} and {self.start_steps} steps with spectra "
@@ -66,6 +69,7 @@ PRESETS = {
         samples=6,
         steps=10,
         spectra_at=(0,),
+        parameters_at=(0,),
         script_at=(0,),
         script_trials=2,
         block_samples=1,
@@ -79,6 +83,7 @@ PRESETS = {
         n_seeds=2,
         samples=16,
         spectra_at=(2, 7),
+        parameters_at=(2,),
         script_at=(),
         starts=STARTS[:3],
         start_trials=2,

@@ -8,7 +8,13 @@ from theodolite import networks
 from theodolite.core import Cell, Row, Rows, TwoBlockBlueprint, named_rows, stream
 
 from ..shared.reads import SHARES
-from ..shared.spectra import descend, few_images, loss_rows, spectrum_rows
+from ..shared.spectra import (
+    curve_rows,
+    descend,
+    few_images,
+    loss_rows,
+    spectrum_rows,
+)
 from .config import KINDS, Config
 
 EPS = float(np.finfo(np.float64).eps)
@@ -117,10 +123,13 @@ def _network(config: Config, cell: Cell) -> Rows:
         steps=steps,
         spectra_at=at[part],
         samples=config.block_samples,
+        parameters_at=config.parameters_at if part == "figure" else (),
     )
     rows = [*spectrum_rows(descent), *loss_rows(descent, tuple({10, steps}))]
     if part == "figure":
+        rows += curve_rows(descent)
         eps = float(np.finfo(np.float32).eps)
-        for step, loss in enumerate(descent.losses):
-            rows += named_rows({"loss": loss}, 100 * eps, step=step)
+        ratios = descent.slopes / descent.losses[:-1]
+        for step, ratio in enumerate(ratios):
+            rows += named_rows({"ratio": ratio}, 1000 * eps * ratio, step=step)
     return Rows(rows)

@@ -7,8 +7,9 @@ from theodolite.core import ConfigError
 from theodolite.studies import StudyConfig
 
 LOSSES = ("square", "cross_entropy")
-Run = tuple[Any, float, float]  # loss, decay, start
-GIVEN, FLIPPED = "given", "flipped"
+Run = tuple[Any, float, float, float]  # loss, decay, start, rate
+# Labels of a cell; those of other rates are given ones as well.
+GIVEN, FLIPPED, OTHER_RATES = "given", "flipped", "given, other rates"
 SMALL_START, LARGE_START = 0.1, 5.0
 
 
@@ -29,9 +30,12 @@ class Config(StudyConfig):
     decays: tuple[float, ...] = (0.0, 0.003, 0.01)
     epochs: int = 300  # passes over the samples
     rate: float = 0.1  # learning rate
+    # Further rates, at which both losses are compared without decay.
+    other_rates: tuple[float, ...] = ()
     batch_size: int = 128  # samples per step
     # Share of wrong labels in the runs with flipped labels.
     wrong: float = 0.2
+    shared: bool = False  # whether all trials have the samples and flips of trial 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,43 +80,56 @@ PRESETS = {
         batch_size=64,
         epochs=45,
     ),
-    "quick": Config(n_seeds=5),
+    "quick": Config(n_seeds=5, committed=True),
     "paper": Config(
         n_seeds=10,
         dataset="cifar10",
         tasks=((0, 1), (0, 1, 2), tuple(range(10))),
-        samples=0,
+        # As many as 64 units can fit; more units are unstable at this rate.
+        samples=10_000,
+        shared=True,
         coarse=1,
-        width=256,
+        width=64,
         decays=(0.0, 1e-4, 0.001, 0.01),
-        epochs=1000,
+        epochs=80,
+        other_rates=(0.01, 0.03),
     ),
 }
 
 
 def runs(config: Config, cell: dict[str, Any]) -> list[Run]:
-    """Return loss, decay and start of the networks of a cell."""
+    """Return loss, decay, start and rate of the networks of a cell."""
     square, other = LOSSES
-    last = config.decays[-1]
-    listed: list[Run] = []
+    last, rate = config.decays[-1], config.rate
     if cell["labels"] == FLIPPED:
-        listed += [(x, d, SMALL_START) for x in LOSSES for d in (0.0, last)]
-        return listed
-    listed += [(square, d, s) for d in config.decays for s in config.starts]
+        return [(x, d, SMALL_START, rate) for x in LOSSES for d in (0.0, last)]
+    if cell["labels"] == OTHER_RATES:
+        return [
+            (x, 0.0, s, r)
+            for x in LOSSES
+            for s in config.starts
+            for r in config.other_rates
+        ]
+    listed: list[Run] = [
+        (square, d, s, rate) for d in config.decays for s in config.starts
+    ]
     if cell["classes"] == config.compared:
-        listed += [(other, d, s) for d in (0.0, last) for s in config.starts]
+        listed += [(other, d, s, rate) for d in (0.0, last) for s in config.starts]
     return listed
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """Return one cell per trial and task, largest first, and one of flipped labels."""
+    """Return one cell per trial and task, largest first, and those of both losses."""
     most = config.compared
+    compared = (GIVEN, FLIPPED, OTHER_RATES)[: 3 if config.other_rates else 2]
     return [
         cell
         for trial in config.seeds
         for cell in (
-            {"trial": trial, "classes": most, "labels": GIVEN},
-            {"trial": trial, "classes": most, "labels": FLIPPED},
+            *(
+                {"trial": trial, "classes": most, "labels": labels}
+                for labels in compared
+            ),
             *(
                 {"trial": trial, "classes": len(task), "labels": GIVEN}
                 for task in config.tasks[:-1]

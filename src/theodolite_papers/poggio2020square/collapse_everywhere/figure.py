@@ -3,6 +3,8 @@
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
 
+from .config import FLIPPED, GIVEN
+
 PROPERTIES = ("nc1", "nc2", "nc3", "nc4")
 RUN = ("classes", "loss", "decay", "start")
 
@@ -31,7 +33,9 @@ def collapse(both: PredictedAndMeasured) -> Rows:
 def curves(both: PredictedAndMeasured) -> Rows:
     """Return test errors over time without decay, by loss and labels."""
     rows = both.measured.where(
-        lambda row: row["epoch"] > 0, quantity="test_error", decay=0.0
+        lambda row: row["epoch"] > 0 and row["labels"] in (GIVEN, FLIPPED),
+        quantity="test_error",
+        decay=0.0,
     )
     most = rows.where(classes=max(rows.levels("classes"), default=0))
     return group_means(most, ("labels", "loss", "start", "epoch"))

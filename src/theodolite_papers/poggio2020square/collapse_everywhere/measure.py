@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core import ClassifierBlueprint, Row, Rows, named_rows
+from theodolite.core import ClassifierBlueprint, ConfigError, Row, Rows, named_rows
 
-from ..shared.rows import known, rank_correlation
+from ..shared.rows import known
 from ..shared.split_classes import SplitClasses, flipped, split_classes
-from .config import FLIPPED, Config, Run, runs
+from .config import FLIPPED, GIVEN, Config, Run, runs
 
 if TYPE_CHECKING:
     from theodolite.networks import ClassifierNetwork
     from theodolite.training import TrainedClassifier
 
 GOOD = 1.1  # times the least error of the worse
+FEW = 20  # samples of a class whose labels a solved head fits
 
 
 def stopping_gain(first: Sequence[float], second: Sequence[float]) -> float:
@@ -75,8 +76,23 @@ PROPERTIES = {
 
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     """Train the networks of a cell and read them at the end."""
-    (task,) = [task for task in config.tasks if len(task) == cell["classes"]]
-    trial = cell["trial"]
+    (rows,) = measure_cells(config, [cell])
+    return rows
+
+
+def measure_cells(config: Config, cells: Sequence[Mapping[str, Any]]) -> list[Rows]:
+    """Return the rows of each cell; several are trained in one stack.
+
+    Several cells differ in their trial alone, and trials share their samples.
+    """
+    first = cells[0]
+    if len(cells) > 1 and not config.shared:
+        raise ConfigError(
+            "trials have samples of their own: train one cell at a time, or pass "
+            "shared=True"
+        )
+    (task,) = [task for task in config.tasks if len(task) == first["classes"]]
+    trial = 0 if config.shared else first["trial"]
     split = split_classes(
         config.dataset,
         task,
@@ -86,9 +102,22 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
         held=config.held,
     )
     labels = split.labels
-    if cell["labels"] == FLIPPED:
+    if first["labels"] == FLIPPED:
         labels = flipped(labels, config.wrong, trial=trial)
-    trained = _trained(config, cell, split, labels)
+    trained = _trained(config, cells, split, labels)
+    return [
+        _read(config, cell, split, networks)
+        for cell, networks in zip(cells, trained, strict=True)
+    ]
+
+
+def _read(
+    config: Config,
+    cell: Mapping[str, Any],
+    split: SplitClasses,
+    trained: "Mapping[Run, TrainedClassifier]",
+) -> Rows:
+    """Return the rows of one cell."""
     rows = _ends(trained)
     rows += [
         _row("test_error", run, record.test_error, 0.0, epoch=record.epoch)
@@ -101,7 +130,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
             other = trained.get(("cross_entropy", *run[1:]))
             if run[0] == "square" and other is not None:
                 rows.append(_row("sooner", run, *_sooner(network, other)))
-    if cell["labels"] != FLIPPED:
+    if cell["labels"] == GIVEN:
         rows += _collapse(config, cell, split, trained)
     return Rows({**cell, **row} for row in rows)
 
@@ -114,8 +143,11 @@ def plan_of(config: Config, split: SplitClasses) -> ClassifierBlueprint:
 
 
 def _trained(
-    config: Config, cell: Mapping[str, Any], split: SplitClasses, labels: np.ndarray
-) -> "dict[Run, TrainedClassifier]":
+    config: Config,
+    cells: Sequence[Mapping[str, Any]],
+    split: SplitClasses,
+    labels: np.ndarray,
+) -> "list[dict[Run, TrainedClassifier]]":
     from theodolite.training import (
         ClassifierRecipe,
         LabelledSamples,
@@ -123,28 +155,32 @@ def _trained(
         train_classifiers,
     )
 
-    wanted = runs(config, dict(cell))
+    each = runs(config, dict(cells[0]))
+    wanted = each * len(cells)
     plan = plan_of(config, split)
-    compared = cell["classes"] == config.compared
+    compared = cells[0]["classes"] == config.compared
     networks = train_classifiers(
-        [plan.with_(start_norm=start) for _, _, start in wanted],
+        [plan.with_(start_norm=start) for _, _, start, _ in wanted],
         LabelledSamples(split.inputs, labels, split.test_inputs, split.test_labels),
         recipe=[
             ClassifierRecipe(
                 epochs=config.epochs,
                 batch_size=config.batch_size,
-                rate=config.rate,
+                rate=rate,
                 weight_decay=decay,
                 loss=loss,
             )
-            for loss, decay, _ in wanted
+            for loss, decay, _, rate in wanted
         ],
-        seeds=[cell["trial"]] * len(wanted),
+        seeds=[cell["trial"] for cell in cells for _ in each],
         record_epochs=log_epochs(config.epochs, 18) if compared else (config.epochs,),
         at_once=AT_ONCE if config.device == "cpu" else None,
         device=config.device,
     )
-    return dict(zip(wanted, networks, strict=True))
+    return [
+        dict(zip(each, networks[k : k + len(each)], strict=True))
+        for k in range(0, len(wanted), len(each))
+    ]
 
 
 def _ends(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
@@ -189,33 +225,69 @@ def _collapse(
     split: SplitClasses,
     trained: "Mapping[Run, TrainedClassifier]",
 ) -> list[Row]:
-    """Return NC1 to NC4 before and after training, and NC1's rank correlation."""
+    """Return NC1 to NC4 before and after training, and with a head solved for."""
+    import torch
+
     from theodolite.networks import build
 
     plan = plan_of(config, split)
     before = build(plan, seed=cell["trial"], device=config.device)
-    rows = _properties(before, split, "batch", stage="untrained")
-    variability: dict[Run, float] = {}
+    batch = (
+        torch.tensor(split.inputs, dtype=before.head.weight.dtype).to(config.device),
+        torch.tensor(split.labels, device=config.device),
+    )
+    rows = _properties(before, batch, "batch", stage="untrained")
+    rows += _solved(split, cell["trial"])
     for run, network in trained.items():
         if network.status == "diverged":
             rows += [_row(name, run, math.nan, 0.0, stage="end") for name in PROPERTIES]
             continue
         labels = _labels(run)
-        new = _properties(network.network(), split, "eval", stage="end", **labels)
+        module = network.network().to(config.device)
+        new = _properties(module, batch, "eval", stage="end", **labels)
         rows += new
-        if run[0] == "square":
-            variability[run] = Rows(new).value(quantity="nc1")
-    norms = [trained[run].last.rho for run in variability]
-    value = known(rank_correlation(norms, list(variability.values())))
+    return rows
+
+
+def _solved(split: SplitClasses, trial: int) -> list[Row]:
+    """Return loss and collapse of an untrained network whose head is solved for.
+
+    It has more units than samples, so that the head fits every label.
+    """
+    import torch
+
+    from theodolite.networks import build
+
+    chosen = np.concatenate(
+        [np.flatnonzero(split.labels == c)[:FEW] for c in range(split.classes)]
+    )
+    plan = ClassifierBlueprint(
+        inputs=split.inputs.shape[1:], width=2 * len(chosen), outputs=split.classes
+    )
+    network = build(plan, seed=trial).double()
+    images = torch.tensor(split.inputs[chosen], dtype=torch.float64)
+    labels = torch.tensor(split.labels[chosen])
+    features: list[torch.Tensor] = []
+    hook = network.head.register_forward_pre_hook(
+        lambda _, inputs: features.append(inputs[0].detach().flatten(1))
+    )
+    wanted = torch.nn.functional.one_hot(labels, split.classes).double()
+    network.train()
+    with torch.no_grad():
+        network(images)
+        head = torch.linalg.lstsq(features[0], wanted, driver="gelsd").solution.T
+        network.head.weight.copy_(head.reshape(network.head.weight.shape))
+        loss = float(((network(images) - wanted) ** 2).mean())
+    hook.remove()
+    rows = _properties(network, (images, labels), "batch", stage="solved")
     return [
         *rows,
-        {"quantity": "rank", "of": "nc1", "runs": len(variability), "value": value,
-         "error": 0.0},
-    ]  # fmt: skip
+        {"quantity": "loss", "stage": "solved", "value": loss, "error": 0.0},
+    ]
 
 
 def _properties(
-    network: "ClassifierNetwork", split: SplitClasses, norm_mode: str, **labels: Any
+    network: "ClassifierNetwork", batch: Any, norm_mode: str, **labels: Any
 ) -> list[Row]:
     """Return the numbers of a network whose head's rows are centred, as means are.
 
@@ -227,10 +299,6 @@ def _properties(
     from theodolite import instruments
 
     weight = network.head.weight
-    batch = (
-        torch.tensor(split.inputs, dtype=weight.dtype, device=weight.device),
-        torch.tensor(split.labels, device=weight.device),
-    )
     with torch.no_grad():
         whole = float(weight.double().norm())
         weight -= weight.mean(dim=0)
@@ -257,4 +325,4 @@ def _row(quantity: str, run: Run, value: float, error: float, **more: Any) -> Ro
 
 
 def _labels(run: Run) -> dict[str, Any]:
-    return dict(zip(("loss", "decay", "start"), run, strict=True))
+    return dict(zip(("loss", "decay", "start", "rate"), run, strict=True))

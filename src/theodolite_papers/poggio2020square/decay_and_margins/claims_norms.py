@@ -1,14 +1,17 @@
 """Claims: small norms have wide margins, and final norms depend on initial ones."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from theodolite.core import (
+    Alive,
     Choice,
     Claim,
     Number,
     PredictedAndMeasured,
     Read,
+    ReadAs,
+    Test,
     above,
     below,
     beyond,
@@ -20,18 +23,42 @@ from theodolite.core import (
     measured,
     ordered,
     our_margin,
+    readings,
     somewhere,
     trend,
 )
 
-from .config import FITTED, LARGE_START, LEVELS, PAPER_DECAY, SMALL_START
+from .config import FITTED, LARGE_START, LEARNT, LEVELS, PAPER_DECAY, SMALL_START
 
-READINGS = ("product", "last")
-BOTH = Choice(
-    what="the norm is the product over all layers, and that of the last alone",
-    why="the definition and figure 2 say the one; for batch norms the paper sets "
-    "$\\rho_k = 1$ for all layers but the last",
+# No start has a norm near the bound.
+ALIVE = Alive(
+    by=("decay", "start", "noise", "trial"),
+    loss="train_loss",
+    chance=LEARNT,
+    over="epoch",
+    bounds={"norm": 1e12},
 )
+NORM_READINGS = {
+    "product": (
+        "all layers",
+        "The norm is the product over all layers.",
+        "section 2.1; figure 2 is headed Rho from All Layers",
+    ),
+    "last": (
+        "last layer",
+        "The norm is that of the last layer.",
+        "section 2.3: with batch norms ρ_k = 1 for all k < L and ρ_L = ρ",
+    ),
+}
+
+
+def norms(make: Callable[[str], Test]) -> Test:
+    """Judge a test for both things that the paper calls ρ of such networks."""
+    return readings(
+        *(ReadAs(*told, make(norm)) for norm, told in NORM_READINGS.items())
+    )
+
+
 CLOSE = Choice(
     what=f"runs with a mean squared residual below {FITTED}",
     why="the paper speaks of solutions close to interpolation and gives no distance",
@@ -48,17 +75,6 @@ def rank(of: str, reading: str, over: str = "all") -> Read:
     return mean(rows, name=title if over == "all" else f"{title}, over {over}")
 
 
-def _least(both: PredictedAndMeasured) -> Mapping[str, Number]:
-    """Return rank correlations of norms with the least margin."""
-    rows = both.measured.where(quantity="rank", of="least_margin", over="all")
-    return {
-        f"rank correlation of the norm ({row['reading']}) with the least margin": (
-            Number(row["value"], row["error"])
-        )
-        for row in group_means(rows, ("reading",))
-    }
-
-
 def _run(decay: float, start: float) -> dict[str, Any]:
     return {"decay": decay, "start": start, "noise": 0.0}
 
@@ -69,36 +85,47 @@ NORMS = (
         place="Observation 2; lemma 1, item 1; section 1.2",
         statement="Among solutions close to interpolation, those of smaller $\\rho$ "
         "have a larger average margin $\\sum_n y_n f_n$.",
-        test=every(
-            inside(rank("mean_margin", reading), below(0)) for reading in READINGS
+        test=readings(
+            *(
+                ReadAs(
+                    f"{of}, {told[0]}",
+                    f"{told[1]} The margin is the {of} over all samples.",
+                    f"{source}; {told[2]}",
+                    inside(rank(f"{of}_margin", norm), below(0)),
+                )
+                for of, source in (
+                    ("mean", "observation 2"),
+                    ("least", "lemma 1, item 1: the best margin"),
+                )
+                for norm, told in NORM_READINGS.items()
+            )
         ),
-        asides=_least,
-        rival="margins that norms do not order",
-        choices=(BOTH, CLOSE),
+        rival="margins that norms do not order; at interpolation itself the mean "
+        "margin is the inverse norm, the least one need not be",
+        choices=(CLOSE,),
     ),
     Claim(
         name="small-norm-small-error",
         place="Abstract; appendix E.1",
         statement="Among solutions close to interpolation, those of smaller $\\rho$ "
         "classify new samples better.",
-        test=every(
-            inside(rank("test_error", reading), above(0)) for reading in READINGS
-        ),
+        test=norms(lambda norm: inside(rank("test_error", norm), above(0))),
         rival="errors on new samples that norms do not order, as a bound allows",
-        choices=(BOTH, CLOSE, HELD),
+        choices=(CLOSE, HELD),
     ),
     beyond(
         name="whatever-made-the-norm",
         place="Beside observation 2",
         statement="Smaller $\\rho$ goes with fewer errors on new samples whether decay "
         "made it smaller, at one start, or the start did, without decay.",
-        test=every(
-            inside(rank("test_error", reading, over), above(0))
-            for reading in READINGS
-            for over in ("decays", "starts")
+        test=norms(
+            lambda norm: every(
+                inside(rank("test_error", norm, over), above(0))
+                for over in ("decays", "starts")
+            )
         ),
         rival="a decay or a start that betters the error and moves the norm besides",
-        choices=(BOTH, HELD),
+        choices=(HELD,),
     ),
     beyond(
         name="decay-keeps-margins-apart",
@@ -192,14 +219,14 @@ STARTS = (
         statement="If the weight decay is large enough, the end does not depend on the "
         "start: it has a small norm even from a large one. Without it, it does.",
         test=every(
-            *(inside(memory(reading, decay=0.0), REMEMBERED) for reading in READINGS),
-            somewhere(
-                "decay",
-                measured("memory", stage="end", noise=0.0),
-                lambda decay: every(
-                    inside(memory(r, decay=decay), FORGOTTEN) for r in READINGS
-                ),
-                where=lambda decay: decay >= PAPER_DECAY,
+            norms(lambda norm: inside(memory(norm, decay=0.0), REMEMBERED)),
+            norms(
+                lambda norm: somewhere(
+                    "decay",
+                    measured("memory", stage="end", noise=0.0),
+                    lambda decay: inside(memory(norm, decay=decay), FORGOTTEN),
+                    where=lambda decay: decay >= PAPER_DECAY,
+                )
             ),
             somewhere(
                 "decay",
@@ -216,7 +243,6 @@ STARTS = (
         ),
         rival="ends that every decay tried leaves apart",
         choices=(
-            BOTH,
             TURNED,
             Choice(
                 what=f"large enough is {PAPER_DECAY} or more",
@@ -231,19 +257,17 @@ STARTS = (
         statement="The decay that halves the dependence on the start is inversely "
         "proportional to the length of training: what forgets is the time that decay "
         "has had, $\\eta\\lambda t/(1 - \\mu)$.",
-        test=every(
-            trend(
-                measured("threshold", level=HALF, reading=reading),
+        test=norms(
+            lambda norm: trend(
+                measured("threshold", level=HALF, reading=norm),
                 over="epoch",
                 slope_in=our_margin(
                     0.2, "between powers one would tell apart", centre=-1.0
                 ),
-                name=f"exponent of the decay ({reading}) in the epochs",
+                name="exponent of the decay in the epochs",
             )
-            for reading in READINGS
         ),
         rival="a decay that is large enough at any length, as of a landscape",
-        choices=(BOTH,),
         asides=_thresholds,
     ),
     beyond(

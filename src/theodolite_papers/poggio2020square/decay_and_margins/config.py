@@ -11,6 +11,8 @@ PAPER_DECAY, SMALL_START, LARGE_START = 0.01, 0.1, 5.0
 # A run is close to interpolation if its mean squared residual is below this; labels
 # are -1 and +1.
 FITTED = 0.1
+# Outputs of zero have a loss of 1: a run that does not end a tenth below is dead.
+LEARNT = 0.9
 # Thresholds are decays at which the dependence falls to these shares.
 LEVELS = (0.5, 0.2)
 
@@ -33,6 +35,7 @@ class Config(StudyConfig):
     epochs: int = 400  # passes over the samples
     rate: float = 0.1  # learning rate
     batch_size: int = 128  # samples per step
+    stages: int = 0  # readings along training, evenly spaced; 0 for none
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,7 +66,13 @@ class Config(StudyConfig):
     def epochs_seen(self) -> tuple[int, ...]:
         """Epochs at which networks are read: near every length, and early."""
         near = {round(share * n) for n in self.lengths for share in (0.8, 0.9, 1.0)}
-        return tuple(sorted({1, *near}))
+        return tuple(sorted({1, *near, *self.curve_epochs}))
+
+    @property
+    def curve_epochs(self) -> tuple[int, ...]:
+        """Epochs at which whole curves are kept."""
+        parts = range(1, self.stages + 1)
+        return tuple(dict.fromkeys(round(self.epochs * k / self.stages) for k in parts))
 
 
 PRESETS = {
@@ -75,17 +84,19 @@ PRESETS = {
         batch_size=64,
         epochs=120,
     ),
-    "quick": Config(n_seeds=8),
+    "quick": Config(n_seeds=8, committed=True),
     "paper": Config(
         n_seeds=10,
         dataset="cifar10",
         classes=(0, 1),
         each=0,
         coarse=1,
-        width=256,
-        noises=(0.1, 0.3, 1.0),
-        decays=(0.0, 1e-6, 1e-5, 3e-5, 1e-4, 3e-4, 0.001, 0.003, 0.01, 0.03),
+        # At rate 0.1 no more than 117 units are stable behind a batch norm.
+        width=64,
+        noises=(0.1, 1.0),
+        decays=(0.0, 1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 0.001, 0.01),
         epochs=1000,
+        stages=8,
     ),
 }
 

@@ -1,20 +1,20 @@
 """Train classifiers at every decay, start and noise, and read them at some epochs."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core import ClassifierBlueprint, Row, Rows
+from theodolite.core import ClassifierBlueprint, ConfigError, Row, Rows
 
 from ..shared.rows import known, rank_correlation
 from ..shared.split_classes import split_classes
-from .config import FITTED, LARGE_START, LEVELS, Config, runs
+from .config import FITTED, LARGE_START, LEARNT, LEVELS, Config, runs
 
 if TYPE_CHECKING:
-    from theodolite.training import TrainedClassifier
+    from theodolite.training import ClassifierRecord, TrainedClassifier
 
 
 def memory(ends: Mapping[float, float]) -> float:
@@ -77,8 +77,26 @@ Run = tuple[float, float, float]  # decay, start, noise
 
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     """Train the networks of a trial and compare their ends."""
-    trial = cell["trial"]
-    trained = _trained(config, trial)
+    (rows,) = measure_trials(config, (cell["trial"],))
+    return rows
+
+
+def measure_trials(config: Config, trials: Sequence[int]) -> list[Rows]:
+    """Return the rows of each trial; several are trained in one stack.
+
+    Several trials need the same samples: ``each`` is 0.
+    """
+    trained = _trained(config, trials)
+    return [
+        _compared(config, trial, {run: trained[trial, run] for run in runs(config)})
+        for trial in trials
+    ]
+
+
+def _compared(
+    config: Config, trial: int, trained: "Mapping[Run, TrainedClassifier]"
+) -> Rows:
+    """Return the rows of one trial."""
     ends = {
         (run, length): _end(network, length)
         for run, network in trained.items()
@@ -87,8 +105,9 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     rows = [
         *_ends(config, ends),
         *_spreads(trained),
-        *_ranks(config, ends),
+        *_ranks(config, trained),
         *_memories(config, ends),
+        *_curves(config, trained),
     ]
     numbers = ("value", "error")
     return Rows(
@@ -97,7 +116,9 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     )
 
 
-def _trained(config: Config, trial: int) -> "dict[Run, TrainedClassifier]":
+def _trained(
+    config: Config, trials: Sequence[int]
+) -> "dict[tuple[int, Run], TrainedClassifier]":
     from theodolite.training import ClassifierRecipe, LabelledSamples, train_classifiers
 
     split = split_classes(
@@ -105,18 +126,23 @@ def _trained(config: Config, trial: int) -> "dict[Run, TrainedClassifier]":
         config.classes,
         each=config.each,
         coarse=config.coarse,
-        trial=trial,
+        trial=trials[0],
     )
+    if config.each and len(trials) > 1:
+        raise ConfigError(
+            f"each is {config.each}, so that trials have samples of their own: train "
+            "one trial at a time, or pass each=0"
+        )
     samples = LabelledSamples(
         split.inputs,
         2.0 * split.labels - 1,
         split.test_inputs,
         2.0 * split.test_labels - 1,
     )
-    wanted = runs(config)
+    wanted = [(trial, run) for trial in trials for run in runs(config)]
     plan = ClassifierBlueprint(inputs=split.inputs.shape[1:], width=config.width)
     networks = train_classifiers(
-        [plan.with_(start_norm=start) for _, start, _ in wanted],
+        [plan.with_(start_norm=start) for _, (_, start, _) in wanted],
         samples,
         recipe=[
             ClassifierRecipe(
@@ -126,9 +152,9 @@ def _trained(config: Config, trial: int) -> "dict[Run, TrainedClassifier]":
                 weight_decay=decay,
                 label_noise=noise,
             )
-            for decay, _, noise in wanted
+            for _, (decay, _, noise) in wanted
         ],
-        seeds=[trial] * len(wanted),
+        seeds=[trial for trial, _ in wanted],
         record_epochs=config.epochs_seen,
         at_once=AT_ONCE if config.device == "cpu" else None,
         device=config.device,
@@ -142,9 +168,17 @@ def _end(network: "TrainedClassifier", length: int) -> dict[str, float]:
     Norms keep swinging where decay balances the gradient, hence the average; that of
     norms is geometric. Those of a network that diverged are NaN.
     """
-    tail = [r for r in network.records if 0.8 * length - 1 <= r.epoch <= length]
+    tail = _tail(network, length)
     if network.status == "diverged" or not tail:
         return dict.fromkeys(NUMBERS, math.nan)
+    return _averaged(tail)
+
+
+def _tail(network: "TrainedClassifier", length: int) -> "list[ClassifierRecord]":
+    return [r for r in network.records if 0.8 * length - 1 <= r.epoch <= length]
+
+
+def _averaged(tail: "list[ClassifierRecord]") -> dict[str, float]:
     last = [float(record.layer_norms[-1]) for record in tail]
     product = [record.rho for record in tail]
     margins = [record.output_margins for record in tail]
@@ -204,29 +238,41 @@ def _spreads(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
     return rows
 
 
-def _ranks(config: Config, everything: Mapping[Any, dict[str, float]]) -> list[Row]:
-    """Return rank correlations of the norm with margins and errors on new samples."""
+def _ranks(config: Config, trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
+    """Return rank correlations of the norm with margins and errors on new samples.
+
+    Runs that are dead do not count. Training near the largest stable rate amplifies
+    rounding: the error is how far single readings of the last fifth are from their
+    average.
+    """
+    # Of each run the average, then its readings one by one.
     ends = {
-        run: numbers
-        for (run, length), numbers in everything.items()
-        if length == config.epochs and not run[2]
+        run: [average, *(_averaged([r]) for r in _tail(network, config.epochs))]
+        for run, network in trained.items()
+        if not run[2]
+        and (average := _end(network, config.epochs))["train_loss"] < LEARNT
     }
-    close = {r: e for r, e in ends.items() if e["train_loss"] < FITTED}
     groups = {
-        "all": close,
+        "all": {r: e for r, e in ends.items() if e[0]["train_loss"] < FITTED},
         "decays": {r: e for r, e in ends.items() if r[1] == LARGE_START},
         "starts": {r: e for r, e in ends.items() if r[0] == 0},
     }
     rows: list[Row] = []
     for over, group in groups.items():
         for reading in READINGS:
-            norms = [e[f"norm/{reading}"] for e in group.values()]
             for of in ("mean_margin", "least_margin", "test_error"):
                 key = of if of == "test_error" else f"{of}/{reading}"
-                value = rank_correlation(norms, [e[key] for e in group.values()])
+                ranks = [
+                    rank_correlation(
+                        [numbers[f"norm/{reading}"] for numbers in at],
+                        [numbers[key] for numbers in at],
+                    )
+                    for at in zip(*group.values(), strict=True)
+                ] or [math.nan]
+                away = max(abs(one - ranks[0]) for one in ranks)
                 rows.append(
                     {"quantity": "rank", "of": of, "over": over, "reading": reading,
-                     "runs": len(group), "value": value, "error": 0.0}
+                     "runs": len(group), "value": ranks[0], "error": away}
                 )  # fmt: skip
     return rows
 
@@ -260,6 +306,31 @@ def _memories(config: Config, trained: Mapping[Any, dict[str, float]]) -> list[R
                     {"quantity": "threshold", "level": level, "reading": reading,
                      "epoch": length, "value": value, "error": EPS * value,
                      "edge": edge}
+                )  # fmt: skip
+    return rows
+
+
+def _curves(config: Config, trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
+    """Return losses, errors, three readings of the norm and mean margins by epoch."""
+    rows: list[Row] = []
+    for run, network in trained.items():
+        for record in network.records:
+            if record.epoch not in config.curve_epochs:
+                continue
+            numbers: dict[tuple[str, str], float] = {
+                ("norm_at", "product"): record.rho,
+                ("norm_at", "folded"): record.folded_rho,
+                ("norm_at", "last"): float(record.layer_norms[-1]),
+                ("train_loss_at", ""): record.train_loss,
+                ("test_error_at", ""): record.test_error,
+                ("output_margin_at", ""): float(record.output_margins.mean()),
+            }
+            for (quantity, reading), value in numbers.items():
+                labels = {"reading": reading} if reading else {}
+                error = 0.0 if quantity == "test_error_at" else EPS * abs(value)
+                rows.append(
+                    {"quantity": quantity, **labels, **_labels(run),
+                     "epoch": record.epoch, "value": value, "error": error}
                 )  # fmt: skip
     return rows
 

@@ -3,12 +3,16 @@
 from theodolite.core import (
     Choice,
     Claim,
+    Grade,
     Number,
     PredictedAndMeasured,
     Region,
     above,
+    against,
     below,
+    between,
     beyond,
+    counted,
     erratum,
     every,
     highest,
@@ -116,6 +120,7 @@ CLAIMS = (
         test=inside(lowest(measured("ramp_least_excess")), above(0)),
         corrected_test=inside(lowest(measured("ramp_least_excess")), AT_LEAST_ZERO),
         rival="a loss that is below the error somewhere",
+        grade=Grade.LOOSE,
     ),
     Claim(
         name="bound-holds",
@@ -123,19 +128,58 @@ CLAIMS = (
         statement="The expected error is at most the empirical ramp loss plus a "
         "constant times $\\rho\\,R_N$ plus a term of order "
         "$\\sqrt{\\ln(1/\\delta)/N}$.",
-        test=inside(
-            lowest(measured("bound_slack").called("bound less held-out error")),
-            AT_LEAST_ZERO,
-        ),
-        rival="an error above the bound",
-        choices=(
-            HELD,
-            Choice(
-                what="constants 2 and 3, $\\ln(2/\\delta)$, a union over $\\rho$",
-                why="the paper leaves them open; without a union the norm must not "
-                "depend on the samples",
+        test=against(
+            every(
+                inside(highest(measured("uniform_bound")), below(1)),
+                inside(
+                    counted(
+                        measured("share_of_bound"),
+                        lambda row: row["value"] + row["error"] <= 1,
+                        name="share of draws whose largest deviation is in the bound",
+                    ),
+                    above(0.95, source="paper", why="$\\delta$ is 0.05"),
+                ),
+            ),
+            inside(
+                counted(
+                    measured("share_of_bound"),
+                    lambda row: row["value"] <= 0.1,
+                    name="share of draws in a tenth of the bound",
+                ),
+                below(0.95, source="ours", why="the bound is not idle"),
             ),
         ),
+        rival="deviations so small that any bound holds",
+        choices=(
+            Choice(
+                what="two layers of norm 3 on 200 points of the circle with random "
+                "labels, searched for the largest deviation",
+                why="there the bound is below 1 and the expected loss is known; for "
+                "trained networks it is above 1 and says nothing",
+            ),
+            Choice(
+                what="constants $2/\\gamma$ and 3, $\\ln(2/\\delta)$",
+                why="the paper leaves them open, and an empirical complexity needs "
+                "these",
+            ),
+        ),
+        sizes=("draws",),
+    ),
+    beyond(
+        name="complexity-is-needed",
+        place="Beside equation 41",
+        statement="The constant of the complexity is at most $2/\\gamma$, and the term "
+        "is not idle: the largest deviation is a fair share of it on average.",
+        test=inside(
+            mean(
+                measured("share_of_complexity").called(
+                    "largest deviation over the complexity"
+                )
+            ),
+            between(0.1, 2, source="ours", why="from a tenth to what symmetry allows"),
+        ),
+        rival="a deviation that concentration alone explains",
+        sizes=("draws",),
     ),
     Claim(
         name="smaller-norm-smaller-bound",

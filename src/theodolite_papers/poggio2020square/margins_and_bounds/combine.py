@@ -39,8 +39,6 @@ def bounds(config: Config, measured: Rows) -> Rows:
             # Samples at which twice the complexity would be 1.
             "samples_needed": float((2 * row["value"] * unit) ** 2),
         }
-        error = measured.value(quantity="held_error", **labels)
-        numbers["bound_slack"] = numbers["bound"] - error
         rows += named_rows(numbers, 1e-9, **labels)
     return Rows(rows)
 

@@ -22,6 +22,8 @@ class Config(StudyConfig):
     steps: int = 300  # steps of gradient descent
     delta: float = 0.05  # the bound may fail with this probability
     points: int = 6  # points whose signs are all listed
+    draws: int = 100  # sets of samples over which the bound must cover
+    drawn: int = 200  # samples of each
     # Norms ρ of the classes whose complexity is measured.
     norms: tuple[float, ...] = (0.5, 1.0, 3.0)
 
@@ -44,8 +46,8 @@ PRESETS = {
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """Return one cell of networks, one of linear classifiers, one of all signs."""
-    return [{"part": part} for part in ("networks", "linear", "signs")]
+    """Return one cell of networks, of linear classifiers, of signs, of draws."""
+    return [{"part": part} for part in ("networks", "linear", "signs", "draws")]
 
 
 def separable(config: Config, trial: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from theodolite.core import Row, Rows, named_rows
+from theodolite.core import Row, Rows, named_rows, stream
 
 from ..shared.split_classes import two_digits
 from ..shared.stacked_networks import descend, draw, forward
@@ -22,6 +22,8 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     """Measure one part."""
     if cell["part"] == "networks":
         return networks(config)
+    if cell["part"] == "draws":
+        return Rows(row for draw in range(config.draws) for row in _draw(config, draw))
     make = _linear if cell["part"] == "linear" else _signs
     return Rows(row for trial in config.seeds for row in make(config, trial))
 
@@ -80,6 +82,41 @@ def _signs(config: Config, trial: int) -> list[Row]:
     return rows
 
 
+def _draw(config: Config, place: int) -> list[Row]:
+    """Return the largest deviation of one draw, beside its complexity.
+
+    Inputs are uniform on the circle and labels are fair coins. Networks of two layers
+    and norm ``WIDEST`` are searched for the largest expected less empirical ramp loss
+    of margin 1, over directions of one unit and the outputs' size.
+    """
+    rng = stream(config.seed, "draws of the circle", place)
+    angles = rng.uniform(0, 2 * np.pi, config.drawn)
+    labels = rng.choice([-1.0, 1.0], size=config.drawn)
+    turns = np.linspace(0, 2 * np.pi, 360, endpoint=False)
+    units = np.maximum(np.cos(angles[:, None] - turns), 0)
+    expected_of = np.maximum(np.cos(turns), 0)  # the same for every direction
+    most = 0.0
+    for size in WIDEST * np.linspace(0.1, 1.0, 10):
+        for sign in (-1.0, 1.0):
+            seen = np.clip(1 - sign * size * labels[:, None] * units, 0, 1).mean(axis=0)
+            known = [np.clip(1 - s * size * expected_of, 0, 1).mean() for s in (-1, 1)]
+            most = max(most, float(np.mean(known) - seen.min()))
+    coins = rng.choice([-1.0, 1.0], size=(200, config.drawn))
+    complexity = WIDEST * np.abs(coins @ units).max(axis=1).mean() / config.drawn
+    spare = 3 * np.sqrt(np.log(2 / config.delta) / (2 * config.drawn))
+    numbers = {
+        "deviation": most,
+        "uniform_bound": 2 * complexity + spare,
+        "share_of_bound": most / (2 * complexity + spare),
+        "share_of_complexity": most / complexity,
+    }
+    return [
+        {"quantity": k, "trial": place, "value": float(v), "error": 1e-3}
+        for k, v in numbers.items()
+    ]
+
+
+WIDEST = 3.0  # norm of the networks that are searched
 EPS = 1e-12
 # Counts, and differences of numbers that are cut off at 0 and 1: no rounding.
 COUNTED = ("held_error", "ramp_least_excess")

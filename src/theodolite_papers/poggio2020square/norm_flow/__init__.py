@@ -16,6 +16,7 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
+    revision=2,
     drawings=(
         Drawing(
             "unit_norms",

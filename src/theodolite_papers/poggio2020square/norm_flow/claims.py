@@ -9,8 +9,10 @@ from theodolite.core import (
     PredictedAndMeasured,
     Quantity,
     Read,
+    ReadAs,
     Row,
     above,
+    against,
     below,
     between,
     beyond,
@@ -19,10 +21,12 @@ from theodolite.core import (
     highest,
     inside,
     known,
+    largest,
     lowest,
     measured,
     meets,
     near,
+    readings,
 )
 
 from .claims_errata import ERRATA, LIMIT, SUMS, least_rise
@@ -108,8 +112,20 @@ CLAIMS = (
         name="outputs-at-most-one",
         place="Section 2.1 and footnote 3",
         statement="With $\\|x\\| = 1$ and unit layers, $|f(x)| \\leq 1$.",
-        test=inside(highest(measured("output")), between(0, 1)),
-        rival="outputs beyond one before convergence",
+        test=against(
+            every(
+                inside(highest(measured("output")), between(0, 1)),
+                inside(
+                    highest(measured("ascended").called("largest output by ascent")),
+                    below(1 + 1e-12, source="rounding", why="products of unit layers"),
+                ),
+            ),
+            inside(
+                lowest(measured("ascended").called("largest output by ascent")),
+                above(0.999, source="ours", why="the bound is reached"),
+            ),
+        ),
+        rival="a search that stays far below the bound",
     ),
     Claim(
         name="flow-of-the-norm",
@@ -177,26 +193,49 @@ CLAIMS = (
         place="Footnote 9",
         statement="A small equilibrium $\\rho$ corresponds to $f_n$ close to 1 or 0, "
         "and is of the order of $1/f_n$.",
-        test=every(
-            meets("shares_norm", ("trial", "spread"), ROUNDING),
-            inside(
-                highest(measured("times_least")),
-                below(1 + 1e-9, source="rounding", why="one quotient of sums"),
+        test=readings(
+            ReadAs(
+                "all separated",
+                "All products $y_n f_n$ lie between 0 and 1: $\\rho - 1 = \\sum "
+                "f_n(1 - f_n)/\\sum f_n^2$, and 'of the order' is between $1/\\max "
+                "f_n$ and $1/\\min f_n$.",
+                "section 2.1: separability",
+                every(
+                    meets("shares_norm", ("trial", "spread"), ROUNDING),
+                    inside(
+                        highest(measured("times_least")),
+                        below(1 + 1e-9, source="rounding", why="one quotient of sums"),
+                    ),
+                    inside(
+                        lowest(measured("times_most")),
+                        above(1 - 1e-9, source="rounding", why="one quotient of sums"),
+                    ),
+                ),
             ),
-            inside(
-                lowest(measured("times_most")),
-                above(1 - 1e-9, source="rounding", why="one quotient of sums"),
+            ReadAs(
+                "separated on average",
+                "$\\sum_n y_n f_n > 0$ alone: outputs far from 0 and 1, here 0.4 and "
+                "0.5, have a norm above the 1 of outputs that are 0 or 1.",
+                "observation 1: average separability",
+                inside(lowest(measured("equilibrium", case="neither")), above(1)),
             ),
         ),
-        rival="a norm that counts the outputs that are not zero",
-        choices=(
-            Choice(
-                what="'corresponds' is $\\rho - 1 = \\sum f_n(1 - f_n)/\\sum f_n^2$ "
-                "and 'of the order' between $1/\\max f_n$ and $1/\\min f_n$",
-                why="true of $y_n f_n$ between 0 and 1 without decay; all ones count "
-                "as sparse, and with decay $\\rho$ may be less than one",
+        rival="a small norm of outputs that are neither 0 nor 1",
+    ),
+    Claim(
+        name="gradients-by-weights",
+        place="Appendix B.1, below Eq 23",
+        statement="$\\partial g/\\partial W_k = \\frac{\\rho}{\\rho_k}\\,\\partial "
+        "f/\\partial V_k$; with $\\rho_k = 1$ for $k < L$ and $\\rho_L = \\rho$ that "
+        "is $\\rho$ times the gradient below the last layer, and the gradient in it.",
+        test=against(
+            exact(measured("gradient_gap")),
+            inside(
+                largest(measured("gradient_as_is_gap")),
+                above(0.1, source="ours", why="factors that are seen"),
             ),
         ),
+        rival="gradients that norms leave as they are",
     ),
     Claim(
         name="norm-at-rest",

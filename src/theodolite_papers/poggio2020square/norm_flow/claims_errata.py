@@ -4,6 +4,7 @@ import itertools
 
 from theodolite.core import (
     Choice,
+    Grade,
     PredictedAndMeasured,
     Quantity,
     Read,
@@ -144,6 +145,40 @@ ERRATA = (
         rival="layers that share one norm as a parameter",
     ),
     erratum(
+        name="samples-lost-count",
+        place="Eqs 27 and 28, after Eqs 18 and 26",
+        statement="On the mean of squares of Eq 18, $\\dot\\rho_k$ is Eq 27.",
+        printed="$-2\\rho_k^{L-1}[\\sum_n\\rho_k^L f_n^2 - \\sum_n f_n y_n]$",
+        corrected="$-\\frac{2}{N}\\dots$: Eqs 27 and 28 have lost the $1/N$ of Eqs "
+        "18 and 26, and are right of the sum of squares",
+        test=_meets("layer_norm_speed", "mean_layer_norm_speed"),
+        corrected_test=_meets("mean_layer_norm_speed", "mean_layer_norm_speed"),
+        rival="a loss that is the sum from appendix B on",
+        grade=Grade.LOOSE,
+    ),
+    erratum(
+        name="dimension-of-minimisers",
+        place="Section 2.3.1, after observation 2",
+        statement="Critical points $V_k$ of one $\\rho_{eq}$ at zero loss are "
+        "degenerate with dimension $W - N$.",
+        printed="dimensionality $W - N$",
+        corrected="$W - N$ of all weights that fit the labels; of unit layers at one "
+        "$\\rho$ it is $W - N - L$",
+        test=inside(largest(measured("free_of_units_printed")), NONE),
+        corrected_test=every(
+            inside(largest(measured(name)), NONE)
+            for name in ("free_of_weights", "free_of_units")
+        ),
+        rival="samples that do not each take a dimension",
+        choices=(
+            Choice(
+                what="networks whose outputs are taken for labels",
+                why="every one of them then has zero loss",
+            ),
+        ),
+        grade=Grade.LOOSE,
+    ),
+    erratum(
         name="sphere-repels",
         place="Section 6.1, second remark",
         statement="The multiplier draws each $V_k$ to the unit sphere from both sides.",
@@ -226,6 +261,7 @@ ERRATA = (
             ),
         ),
         rival="the least norm, 1",
+        grade=Grade.LOOSE,
     ),
     erratum(
         name="growth-is-logistic",
@@ -254,6 +290,7 @@ ERRATA = (
                 why="these fix all of its constants",
             ),
         ),
+        grade=Grade.LOOSE,
     ),
     erratum(
         name="deep-is-slow",
@@ -271,6 +308,7 @@ ERRATA = (
                 why="the paper does not say when the transient ends",
             ),
         ),
+        grade=Grade.LOOSE,
     ),
     erratum(
         name="rest-without-pull",
@@ -284,6 +322,7 @@ ERRATA = (
             inside(largest(measured("rest_pull", decayed=False)), NONE),
         ),
         rival="a pull that decay does not balance",
+        grade=Grade.LOOSE,
     ),
     erratum(
         name="norm-at-least-one",
@@ -351,5 +390,6 @@ ERRATA = (
                 why="descent chatters by as much as it steps",
             ),
         ),
+        grade=Grade.LOOSE,
     ),
 )

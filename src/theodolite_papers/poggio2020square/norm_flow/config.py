@@ -24,6 +24,7 @@ EQUILIBRIA = {
     "separable": ((0.5, 0.3, 0.4, 0.2), 0.0),
     "decay": ((1.0, 1.0, 1.0), 0.5),
     "average": ((1.0, 1.0, -0.9), 0.0),
+    "neither": ((0.5, 0.5, -0.4, -0.4), 0.0),
 }
 # One ReLU unit under a fixed second layer: its angle, the angles of inputs, decay.
 START, ANGLE = 0.01, 1.4

@@ -39,6 +39,8 @@ def identities(config: Config) -> list[Row]:
         scale = 1.5 + trial % 3
         rows += _normalised(drawn, scale, config.decay, trial)
         rows += _unnormalised(drawn, scale, trial)
+        rows += _unequal(drawn, trial) + _degenerate(drawn, trial)
+        rows += named_rows({"ascended": _ascended(drawn)}, EPS, trial=trial)
         for rho in SCALES:
             for side in SIDES:
                 rows += _off_the_sphere(drawn, rho, side, trial)
@@ -104,9 +106,96 @@ def _unnormalised(drawn: Drawn, scale: float, trial: int) -> list[Row]:
             "lemma_gap": max(gaps) / float(g.detach().abs().max()),
             "square_rate": -2 * (v * gradient).sum(),
             "layer_norm_speed": -len(y) * (v * gradient).sum() / v.norm(),
+            "mean_layer_norm_speed": -(v * gradient).sum() / v.norm(),
         }
         rows += named_rows(numbers, EPS, trial=trial, layer=k)
     return rows
+
+
+def _ascended(drawn: Drawn) -> float:
+    """Return the output at its largest over unit layers and a unit input, by ascent.
+
+    The output is linear in each of them while gates stay, so each is set to its
+    gradient in turn, from the sample with the largest output.
+    """
+    import torch
+
+    weights, x, _ = _tensors(drawn)
+    first = int(forward(weights, x).detach().abs().argmax())
+    x = x[first : first + 1].clone().requires_grad_()
+    for _ in range(60):
+        for place in range(len(weights) + 1):
+            out = forward(weights, x)[0]
+            sign = 1.0 if out.detach() >= 0 else -1.0
+            (slope,) = torch.autograd.grad(sign * out, [[*weights, x][place]])
+            if not slope.norm() > 0:
+                return float(out.detach().abs())
+            [*weights, x][place].data.copy_(slope / slope.norm())
+    return float(forward(weights, x)[0].detach().abs())
+
+
+def _unequal(drawn: Drawn, trial: int) -> list[Row]:
+    """Compare gradients by weights and by unit layers, of layers of any norms.
+
+    In the model of batch normalisation all norms but the last are one.
+    """
+    import torch
+
+    units, x, _ = _tensors(drawn)
+    by_units = torch.autograd.grad(forward(units, x).sum(), units)
+    rows: list[Row] = []
+    count = len(units)
+    for case, norms in (
+        ("plain", [0.5 + k for k in range(count)]),
+        ("batch", [1.0] * (count - 1) + [2.5]),
+    ):
+        weights = [
+            (r * v.detach()).requires_grad_() for r, v in zip(norms, units, strict=True)
+        ]
+        by_weights = torch.autograd.grad(forward(weights, x).sum(), weights)
+        rho = math.prod(norms)
+        for k, (g, h) in enumerate(zip(by_weights, by_units, strict=True)):
+            numbers = {
+                "gradient_gap": (g - rho / norms[k] * h).norm() / g.norm(),
+                "gradient_as_is_gap": (g - h).norm() / g.norm(),
+            }
+            rows += named_rows(numbers, EPS, trial=trial, layer=k, case=case)
+    return rows
+
+
+def _degenerate(drawn: Drawn, trial: int) -> list[Row]:
+    """Return dimensions of the set on which all outputs stay as they are.
+
+    Outputs count as the labels, so that every network interpolates. A network that is
+    dead for some sample is left out: it cannot be moved there.
+    """
+    import torch
+
+    weights, x, y = _tensors(drawn)
+    if not forward(weights, x).detach().all():
+        return []
+    rows = [
+        torch.cat(
+            [g.flatten() for g in torch.autograd.grad(o, weights, retain_graph=True)]
+        )
+        for o in forward(weights, x)
+    ]
+    total, layers = len(rows[0]), len(weights)
+    lengths = torch.zeros(layers, total, dtype=torch.float64)
+    at = 0
+    for k, w in enumerate(weights):
+        lengths[k, at : at + w.numel()] = w.detach().flatten()
+        at += w.numel()
+    free = total - int(torch.linalg.matrix_rank(torch.stack(rows)))
+    held = total - int(
+        torch.linalg.matrix_rank(torch.cat([torch.stack(rows), lengths]))
+    )
+    numbers = {
+        "free_of_weights": abs(free - (total - len(y))),
+        "free_of_units_printed": abs(held - (total - len(y))),
+        "free_of_units": abs(held - (total - len(y) - layers)),
+    }
+    return named_rows(numbers, 0.0, trial=trial)
 
 
 def _off_the_sphere(drawn: Drawn, rho: float, side: float, trial: int) -> list[Row]:

@@ -56,6 +56,7 @@ def _identities(config: Config, trial: int) -> list[Row]:
         "square_rate": -4 / n * scale * pull,
         "printed_square_rate": 4 / n * float(scale**2 * f @ f + scale * f.sum()),
         "layer_norm_speed": -2 * scale ** (1 - 1 / layers) * pull,
+        "mean_layer_norm_speed": -2 / n * scale ** (1 - 1 / layers) * pull,
         "printed_layer_norm_speed": -2 * layers * scale ** (1 - 1 / layers) * pull,
     }
     rows = named_rows(numbers, EPS, trial=trial)
@@ -143,7 +144,11 @@ def _network(config: Config, trial: int) -> list[Row]:
     drawn = draw(config.seed, trial, config.widths, config.samples)
     flow = _flow(drawn, config.decay)
     path = flow.integrate(
-        START, drawn.weights, [config.network_horizon], tolerance=1e-11
+        START,
+        drawn.weights,
+        [config.network_horizon],
+        tolerance=1e-11,
+        until_kink=True,
     )
     rows: list[Row] = []
     if path.kink is None:
@@ -152,7 +157,9 @@ def _network(config: Config, trial: int) -> list[Row]:
         for k, (w, probe) in enumerate(zip(path.weights, drawn.probes, strict=True)):
             value = np.sum(w * probe)
             rows += named_rows({"flow_weights": value}, FLOW, trial=trial, layer=k)
-    long = flow.integrate(START, drawn.weights, [config.end], tolerance=1e-9)
+    long = flow.integrate(
+        START, drawn.weights, [config.end], tolerance=1e-9, until_kink=True
+    )
     kink = {
         "slides": float(long.kink is not None),
         "slides_from": long.end[0],

@@ -15,6 +15,7 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
+    revision=2,
     drawings=(
         Drawing(
             "convolution_norms",

@@ -2,6 +2,7 @@
 
 from theodolite.core import (
     Claim,
+    Grade,
     Test,
     above,
     below,
@@ -85,6 +86,7 @@ CLAIMS = (
             inside(largest(measured("invariant_gap")), SUMS),
         ),
         rival="weights without a radial gradient",
+        grade=Grade.LOOSE,
     ),
     erratum(
         name="mean-neglected",
@@ -96,6 +98,20 @@ CLAIMS = (
         test=_meets("jacobian", ENTRY, "printed_jacobian"),
         corrected_test=_meets("jacobian", ENTRY),
         rival="a mean whose derivative cancels",
+        grade=Grade.LOOSE,
+    ),
+    erratum(
+        name="one-block-for-each-unit",
+        place="Appendix A.2, the D-dimensional case",
+        statement="The Jacobian of several units is an entrywise product.",
+        printed="$(\\sigma_B^2 + \\epsilon)^{-1/2}[I - \\frac{1}{N}\\hat X^T \\odot "
+        "\\hat X]$",
+        corrected="one block for each unit $d$, and none between them: $(\\sigma_d^2 + "
+        "\\epsilon)^{-1/2}[I - \\frac{1}{N}11^T - \\frac{1}{N}\\hat x_d\\hat "
+        "x_d^T]$; $\\hat X^T$ and $\\hat X$ have different shapes unless $D = N$",
+        test=inside(largest(measured("product_gap")), SUMS),
+        corrected_test=inside(largest(measured("blocks_gap")), SUMS),
+        rival="units that a batch couples",
     ),
     erratum(
         name="projector-needs-the-batch",
@@ -106,6 +122,7 @@ CLAIMS = (
         test=inside(largest(measured("projector_gap")), SUMS),
         corrected_test=inside(largest(measured("projector_over_n_gap")), SUMS),
         rival="activations of norm one",
+        grade=Grade.LOOSE,
     ),
     Claim(
         name="activations-are-controlled",
@@ -140,6 +157,7 @@ CLAIMS = (
             inside(highest(measured("frobenius_over_root")), below(1 + 1e-9)),
         ),
         rival="a norm that adds up over rows",
+        grade=Grade.LOOSE,
     ),
     beyond(
         name="convolutions-exceed-one",

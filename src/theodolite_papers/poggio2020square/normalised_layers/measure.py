@@ -122,7 +122,36 @@ def _batch_norm(config: Config, trial: int) -> list[Row]:
         "projector_gap": _idempotent(eye - shape),
         "projector_over_n_gap": _idempotent(eye - shape / len(xh)),
     }
-    return named_rows(numbers, TINY, trial=trial)
+    return named_rows(numbers, TINY, trial=trial) + _of_units(config, trial)
+
+
+def _of_units(config: Config, trial: int) -> list[Row]:
+    """Compare the Jacobian of several units with its blocks, and as printed.
+
+    The printed product of all entries needs as many units as samples.
+    """
+    import torch
+
+    x, *_ = (torch.tensor(a) for a in regression(config, trial))
+    n = config.features  # as many samples as units
+    x = x[:n]
+
+    def normalise(batch: Any) -> Any:
+        return torch.nn.functional.batch_norm(batch, None, None, training=True, eps=EPS)
+
+    jacobian: Any = torch.autograd.functional.jacobian(normalise, x)
+    xh, rate = normalise(x), (x.var(0, unbiased=False) + EPS) ** -0.5
+    eye, ones = torch.eye(n, dtype=torch.float64), torch.full_like(x.T @ x, 1 / n)
+    blocks, printed = torch.zeros_like(jacobian), torch.zeros_like(jacobian)
+    for d in range(n):
+        shape = eye - torch.outer(xh[:, d], xh[:, d]) / n
+        blocks[:, d, :, d] = rate[d] * (shape - ones)
+        printed[:, d, :, d] = rate[d] * (eye - xh.T * xh / n)
+    gaps = {
+        "blocks_gap": (jacobian - blocks).abs().max(),
+        "product_gap": (jacobian - printed).abs().max(),
+    }
+    return named_rows(gaps, TINY, trial=trial)
 
 
 def _idempotent(matrix: Any) -> Any:

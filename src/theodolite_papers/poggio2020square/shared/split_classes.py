@@ -40,14 +40,16 @@ def split_classes(
 
     If a dataset has no test split, the remaining samples are held out. ``each``
     and ``held`` limit the samples of a class, 0 for all. Squares of ``coarse`` pixels
-    are averaged into one. The trial draws the training samples.
+    are averaged into one. The trial draws the training samples; where all are used,
+    every trial has them in one order.
     """
     images, labels = _images(dataset, "train", classes, coarse)
     left = dataset in WITHOUT_TEST
     rng = stream(trial, "training samples")
     kept, rest = [], []
     for place in range(len(classes)):
-        mine = rng.permutation(np.flatnonzero(labels == place))
+        mine = np.flatnonzero(labels == place)
+        mine = rng.permutation(mine) if each else mine
         count = each or len(mine)
         if count > len(mine) - left:
             raise ConfigError(

@@ -18,6 +18,7 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
+    revision=2,
     datasets=lambda config: ("digits",),
     splits=("train", "test"),
     drawings=(

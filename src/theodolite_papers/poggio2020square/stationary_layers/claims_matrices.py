@@ -1,7 +1,11 @@
 """Claims on matrices that should meet the constraint, and on trained ones."""
 
 from theodolite.core import (
+    Choice,
     Claim,
+    Grade,
+    ReadAs,
+    Test,
     above,
     below,
     beyond,
@@ -19,7 +23,9 @@ from theodolite.core import (
     ordered,
     our_margin,
     predicted,
+    readings,
     smallest,
+    some,
 )
 
 from .claims_constraint import BOTH, EXACT, LINEAR, OPEN, RELU, WRITTEN
@@ -43,6 +49,16 @@ OF_LAW = {
     for kind in FIRST
 }
 CLOSE = our_margin(0.15, "weight decay of a tenth leaves a tenth of each label")
+
+
+def _nearer(distance: str) -> Test:
+    """Judge whether training of linear networks lowers a distance."""
+    return ordered(
+        measured(distance, kind="linear", stage="end"),
+        measured(distance, kind="linear", stage="start"),
+        name=f"{distance.replace('_', ' ')} lost in training",
+    )
+
 
 MATRICES = (
     erratum(
@@ -138,22 +154,36 @@ MATRICES = (
             for name in ("matrix_distance", "column_cosine")
         ),
         rival="singular values that are all alike",
+        grade=Grade.READING,
     ),
     Claim(
         name="training-orthogonalises",
         place="Appendix H.2, last paragraph",
-        statement="Normalisation biases weight matrices towards orthogonal ones (the "
-        "paper does not expect ReLU networks to get there).",
-        test=every(
-            ordered(
-                measured("orthogonal_distance", kind=kind, stage="end"),
-                measured("orthogonal_distance", kind=kind, stage="start"),
-                name=f"distance from orthogonal lost in training ({kind})",
-            )
-            for kind in ("linear", "relu")
+        statement="Normalisation biases the weight matrices of linear networks towards "
+        "orthogonal matrices or projections.",
+        test=readings(
+            ReadAs(
+                "orthogonal or projections",
+                "Training lowers the distance from orthogonal matrices, or that from "
+                "multiples of projections, $P^2 = P$.",
+                "appendix H.2: towards being orthogonal (or projection)",
+                some(_nearer("orthogonal_distance"), _nearer("projection_gap")),
+            ),
+            ReadAs(
+                "orthogonal",
+                "Training lowers the distance from orthogonal matrices.",
+                "appendix H.2 by its heading",
+                _nearer("orthogonal_distance"),
+            ),
         ),
         rival="matrices that lose rank",
-        choices=(BOTH,),
+        choices=(
+            BOTH,
+            Choice(
+                what="linear networks",
+                why="the paper does not expect it of ReLU networks",
+            ),
+        ),
     ),
     beyond(
         name="layers-lose-rank",

@@ -18,7 +18,12 @@ from ..shared.stacked_networks import (
     polish,
 )
 from .config import CONSTRUCTED, Config
-from .measure_written import collapse, orthogonal_distance, written
+from .measure_written import (
+    collapse,
+    orthogonal_distance,
+    projection_gap,
+    written,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -140,6 +145,7 @@ def _of_network(
         }
         if place < len(layers):
             numbers["orthogonal_distance"] = orthogonal_distance(v.numpy())
+            numbers["projection_gap"] = projection_gap(v.numpy())
         rows += named_rows(numbers, EPS, layer=place)
         if place == len(layers):
             worse = max(apart[y * sign > 0].min().item() for sign in (-1, 1))

@@ -103,6 +103,16 @@ def orthogonal_distance(matrix: np.ndarray) -> float:
     return float(np.linalg.norm(gram - np.eye(p)) / math.sqrt(p))
 
 
+def projection_gap(matrix: np.ndarray) -> float:
+    """Return the sine of the angle between a matrix and its square.
+
+    It is zero for multiples of projections, oblique ones included.
+    """
+    return math.sqrt(
+        max(0.0, 1 - _cosine((matrix @ matrix).ravel(), matrix.ravel()) ** 2)
+    )
+
+
 def _column_cosine(matrix: np.ndarray) -> float:
     """Return the root mean square cosine of two columns."""
     columns = matrix / np.linalg.norm(matrix, axis=0)
@@ -133,6 +143,7 @@ def collapse(
         "raw_cosine": _cosine(means[0], means[1]),
         "centred_cosine": _cosine(means[0] - centre, means[1] - centre),
         "dual_cosine": _cosine(last, half),
+        "dual_gap": float(np.sum((unit(last) - unit(half)) ** 2)),
         "nearest_agreement": float(np.mean(nearest == np.sign(outputs))),
     }
     return [{"quantity": k, "value": v} for k, v in numbers.items()]

@@ -12,6 +12,26 @@ DENSE, CONVOLUTIONAL = "dense", "convolutional"
 # 32 are stable: 0.1 x 32 < 2 (1 + 0.9).
 NARROW = {"narrow_dense": DENSE, "narrow_convolutional": CONVOLUTIONAL}
 FAST = ("bn_wd", "bn_fast")
+# Networks that train under every condition: 64 units, or 4 channels of 4 x 4 pixels,
+# at the captions' rates and, without normalisation, from smaller starts. Rates that
+# the captions do not give are a reading.
+_SMALL_TO_LARGE, _UNNORMALISED = (0.1, 1.0, 5.0), (3.0, 5.0, 8.0, 15.0)
+MEDIUM = {"medium_dense": DENSE, "medium_convolutional": CONVOLUTIONAL}
+MEDIUM_STARTS = {
+    "medium_dense": {
+        "bn_wd": _SMALL_TO_LARGE,
+        "bn_wd_slow": _SMALL_TO_LARGE,
+        "bn_fast": _SMALL_TO_LARGE,
+        "bn": _SMALL_TO_LARGE,
+        "plain": _UNNORMALISED,
+        "plain_slow": _UNNORMALISED,
+    },
+    "medium_convolutional": {
+        "bn_wd": (0.1, 5.0),
+        "bn": (0.1, 5.0),
+        "plain": (5.0, 8.0),
+    },
+}
 MOMENTUM = 0.9
 DEPTH = 4  # layers, by every caption
 LATE = 5  # last epochs, over which training noise is averaged
@@ -55,6 +75,12 @@ CONDITIONS = {
         starts=(5.0, 15.0, 30.0),
         figures="figures 10–12",
     ),
+    "bn_wd_slow": Condition(
+        norm="batch", rate=0.01, decay=0.01, starts=(), figures="figures 1–5, rate 0.01"
+    ),
+    "plain_slow": Condition(
+        norm="none", rate=0.01, decay=0.0, starts=(), figures="figures 10–12, rate 0.01"
+    ),
 }
 
 
@@ -72,12 +98,17 @@ class Config(StudyConfig):
     narrow_width: int = 0  # units of narrow dense networks; 0 for none
     narrow_channels: int = 0  # channels of narrow convolutional ones; 0 for none
     narrow_epochs: int = 100  # passes of both
+    medium_width: int = 0  # units of dense networks that train everywhere; 0 for none
+    medium_channels: int = 0  # channels of convolutional ones; 0 for none
+    medium_epochs: int = 1000  # passes of the first
+    medium_convolutional_epochs: int = 300  # passes of the second
+    stages: int = 8  # readings of both, evenly spaced, kept of every trial
     readings: int = 16  # readings along training, evenly spaced in logarithm
     drawn: int = 1  # trials whose whole course is kept, for figures
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        epochs = self.epochs, self.convolutional_epochs, self.narrow_epochs
+        epochs = tuple(self.epochs_of(family) for family in self.families)
         if min(epochs) < 2 * LATE:
             raise ConfigError(
                 f"epochs are {epochs}: pass at least {2 * LATE}, the last {LATE} of "
@@ -96,6 +127,8 @@ class Config(StudyConfig):
             CONVOLUTIONAL: self.channels,
             "narrow_dense": self.narrow_width,
             "narrow_convolutional": self.narrow_channels,
+            "medium_dense": self.medium_width,
+            "medium_convolutional": self.medium_channels,
         }
         return {family: width for family, width in every.items() if width}
 
@@ -103,6 +136,9 @@ class Config(StudyConfig):
         """Return the passes of a family."""
         if family in NARROW:
             return self.narrow_epochs
+        if family in MEDIUM:
+            first = MEDIUM[family] == DENSE
+            return self.medium_epochs if first else self.medium_convolutional_epochs
         return self.epochs if family == DENSE else self.convolutional_epochs
 
     def blueprint(
@@ -113,7 +149,7 @@ class Config(StudyConfig):
             inputs=inputs,
             width=self.families[family],
             depth=DEPTH,
-            family=NARROW.get(family, family),  # type: ignore[arg-type]
+            family=(NARROW | MEDIUM).get(family, family),  # type: ignore[arg-type]
             norm=CONDITIONS[condition].norm,  # type: ignore[arg-type]
             start_norm=start,
         )
@@ -134,6 +170,9 @@ PRESETS = {
         narrow_width=32,
         narrow_channels=2,
         narrow_epochs=1000,
+        medium_width=64,
+        medium_channels=4,
+        medium_epochs=740,
         readings=14,
     ),
 }
@@ -141,6 +180,8 @@ PRESETS = {
 
 def runs(family: str = DENSE) -> list[tuple[str, float]]:
     """Return every condition of a family with each of its starts."""
+    if family in MEDIUM:
+        return [(n, s) for n, starts in MEDIUM_STARTS[family].items() for s in starts]
     return [
         (name, start)
         for name, one in CONDITIONS.items()

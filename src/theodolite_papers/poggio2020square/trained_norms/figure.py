@@ -106,8 +106,10 @@ TITLES = {
     "bn_fast": "BN, no decay, rate 0.1",
     "bn": "BN, no decay (figs 6–9)",
     "plain": "neither (figs 10–12)",
+    "bn_wd_slow": "BN, decay, rate 0.01",
+    "plain_slow": "neither, rate 0.01",
 }
-STARTS = (0.1, 1.0, 5.0, 15.0, 30.0)
+STARTS = (0.1, 1.0, 3.0, 5.0, 8.0, 15.0, 30.0)
 NAMES = [f"from {start:g}" for start in STARTS]
 LEAVES = "leaves the panel"
 FEW = 10  # epochs of the zooms
@@ -116,6 +118,8 @@ SHORT = {
     "convolutional": "conv.",
     "narrow_dense": "narrow",
     "narrow_convolutional": "narrow conv.",
+    "medium_dense": "64 units",
+    "medium_convolutional": "4 channels",
 }
 
 
@@ -217,17 +221,22 @@ def draw_zooms(table: Rows) -> "figures.Figure":
         figures.log_axis(panel, "y")
         if cut > FEW:
             figures.count_axis(panel)
-    figures.shared_legend(figure)
+    figures.shared_legend(figure, order=NAMES)
     return figure
 
 
 def draw_ratios(table: Rows) -> "figures.Figure":
     r"""Draw figure 4; dashed: $1 + \lambda/\sum f_n^2$ at the same weights."""
     families = table.levels("family")
+    lines = max(1, -(-len(families) // 2))
     figure, panels = figures.new_figure(
-        7.0 if len(families) > 1 else 5.4, 3.8, panels=(1, max(1, len(families)))
+        7.0 if len(families) > 1 else 5.4,
+        3.4 * lines + 0.4,
+        panels=(lines, 2 if len(families) > 1 else 1),
     )
-    for family, panel in zip(families, panels, strict=True):
+    for spare in panels[len(families) :]:
+        spare.remove()
+    for family, panel in zip(families, panels, strict=False):
         rows = table.where(family=family)
         _lines(panel, rows.where(quantity="ratio_at"))
         limit = r"$1 + \lambda/\sum f_n^2$"
@@ -238,7 +247,7 @@ def draw_ratios(table: Rows) -> "figures.Figure":
         panel.set_title(SHORT[family])
         panel.set_xlabel("epoch")
         panel.set_ylabel(r"$(\sum y_n f_n / \sum f_n^2)\,/\,\rho$")
-    figures.shared_legend(figure)
+    figures.shared_legend(figure, order=NAMES)
     return figure
 
 
@@ -266,7 +275,7 @@ def draw_margins(table: Rows) -> "figures.Figure":
 
 def draw_histograms(table: Rows) -> "figures.Figure":
     r"""Draw figure 9: levels of $|f_n|$ over time."""
-    kinds = [(f, s) for f in table.levels("family") for s in table.levels("start")]
+    kinds = sorted({(row["family"], row["start"]) for row in table})
     columns = max(1, min(2, len(kinds)))
     lines = max(1, -(-len(kinds) // columns))
     figure, panels = figures.new_figure(

@@ -1,6 +1,6 @@
 """Train the classifiers of all conditions and read them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,8 @@ import numpy as np
 from theodolite import data
 from theodolite.core import Row, Rows, derive
 
-from .config import CONDITIONS, LATE, Config, runs
+from ..shared.rows import known
+from .config import CONDITIONS, LATE, MEDIUM, Config, runs
 
 if TYPE_CHECKING:
     from theodolite.training import ClassifierRecord, LabelledSamples, TrainedClassifier
@@ -32,11 +33,12 @@ def train(
 
     Further settings are those of ``training.train_classifiers``.
     """
-    from theodolite.training import ClassifierRecipe, train_classifiers
+    from theodolite.training import ClassifierRecipe, log_epochs, train_classifiers
 
     samples, shape = load_samples(config.dataset, config.classes)
     kinds = [(name, start, trial) for trial in trials for name, start in runs(family)]
     epochs = config.epochs_of(family)
+    stages = even_epochs(epochs, config.stages)
     trained = train_classifiers(
         [config.blueprint(family, name, start, shape) for name, start, _ in kinds],
         samples,
@@ -50,23 +52,36 @@ def train(
             for name, _, _ in kinds
         ],
         seeds=[derive(trial, "trained_norms") for *_, trial in kinds],
-        record_epochs=reading_epochs(epochs, config.readings),
+        record_epochs=reading_epochs(
+            epochs,
+            stages
+            if family in MEDIUM
+            else (*stages, *log_epochs(epochs, config.readings)),
+        ),
         device=config.device,
         **settings,
     )
     return {
-        kind: rows_of(run, kind, family=family, whole=kind[2] < config.drawn)
+        kind: rows_of(
+            run,
+            kind,
+            family=family,
+            whole=kind[2] < config.drawn,
+            stages=stages,
+        )
         for kind, run in zip(kinds, trained, strict=True)
     }
 
 
-def reading_epochs(epochs: int, readings: int) -> tuple[int, ...]:
-    """Return epochs to read at, the early one and all of the last ones among them."""
-    from theodolite.training import log_epochs
-
+def reading_epochs(epochs: int, spread: Sequence[int]) -> tuple[int, ...]:
+    """Return epochs to read at: those given, an early one and all of the last ones."""
     late = range(epochs - LATE + 1, epochs + 1)
-    early = min(EARLY, epochs - LATE)
-    return tuple(sorted({1, early, *log_epochs(epochs, readings), *late}))
+    return tuple(sorted({1, min(EARLY, epochs - LATE), *spread, *late}))
+
+
+def even_epochs(epochs: int, stages: int) -> tuple[int, ...]:
+    """Return the start and the ends of equal parts of training."""
+    return tuple(round(epochs * k / stages) for k in range(stages + 1))
 
 
 @lru_cache(maxsize=2)
@@ -87,11 +102,17 @@ def load_samples(
 
 
 def rows_of(
-    run: "TrainedClassifier", kind: tuple[str, float, int], *, family: str, whole: bool
+    run: "TrainedClassifier",
+    kind: tuple[str, float, int],
+    *,
+    family: str,
+    whole: bool,
+    stages: Sequence[int] = (),
 ) -> list[Row]:
     """Return numbers of a run at its start and end, and along training if requested.
 
-    A run that diverged, or whose outputs are all zero, has no others.
+    A run that diverged, or whose outputs are all zero, has no others. ``stages`` are
+    epochs at which norms, loss and margins are kept.
     """
     condition, start, trial = kind
     labels = {
@@ -100,10 +121,11 @@ def rows_of(
     if run.status == "stopped":
         return []
     alive = run.status == "finished" and bool(np.any(run.last.outputs))
-    numbers: dict[str, float] = {"alive": float(alive)}
+    numbers: dict[str, float] = {"alive": float(alive), "train_loss": np.nan}
     if alive:
         numbers |= _summary(run, CONDITIONS[condition].decay)
     rows = [_row(name, value, **labels) for name, value in numbers.items()]
+    rows += _stages(run, labels, stages)
     if whole:
         rows += _course(run, labels)
     if whole and alive:
@@ -116,8 +138,14 @@ def rows_of(
 
 
 def _row(quantity: str, value: float, **labels: Any) -> Row:
-    error = 0.0 if quantity in ("alive", "test_error") else EPS * abs(value)
-    return {"quantity": quantity, **labels, "value": float(value), "error": error}
+    counted = quantity in ("alive", "test_error") or np.isnan(value)
+    error = 0.0 if counted else EPS * abs(value)
+    return {
+        "quantity": quantity,
+        **labels,
+        "value": known(float(value)),
+        "error": error,
+    }
 
 
 def _summary(run: "TrainedClassifier", decay: float) -> dict[str, float]:
@@ -164,7 +192,26 @@ def decay_term(record: "ClassifierRecord", decay: float) -> float:
 def _spread(record: "ClassifierRecord") -> float:
     """Return the standard deviation of margins over their mean magnitude."""
     margins = record.output_margins
-    return float(margins.std() / np.abs(margins).mean())
+    size = np.abs(margins).mean()
+    return float(margins.std() / size) if size else np.nan
+
+
+def _stages(
+    run: "TrainedClassifier", labels: Mapping[str, Any], stages: Sequence[int]
+) -> list[Row]:
+    """Return the three readings of the norm, the loss and the mean margin."""
+    return [
+        _row(name, value, **labels, epoch=record.epoch)
+        for record in run.records
+        if record.epoch in stages
+        for name, value in (
+            ("rho_stage", record.rho),
+            ("folded_rho_stage", record.folded_rho),
+            ("last_norm_stage", float(record.layer_norms[-1])),
+            ("train_loss_stage", record.train_loss),
+            ("output_margin_stage", float(record.output_margins.mean())),
+        )
+    ]
 
 
 def _course(run: "TrainedClassifier", labels: Mapping[str, Any]) -> list[Row]:

@@ -14,7 +14,8 @@ def predict(config: Config) -> Rows:
     units: above 1 descent diverges.
     """
     rows: list[Row] = []
-    for condition, start in runs():
+    every = (run for family in config.families for run in runs(family))
+    for condition, start in dict.fromkeys(every):
         value = start**DEPTH
         rows.append(
             {"quantity": "rho_start", "condition": condition, "start": start,

@@ -10,8 +10,8 @@ from typing import Any, Self
 from theodolite.core import Cost, RunError
 
 from ...folder.atomic import refusing
-from ...folder.cells import Cell
 from ...folder.launch import usable_cores
+from ...folder.spec import Cell
 from ..task import Computed, Report, State, Task
 from .capacity import Capacity, check_request
 from .connection import connect, disconnect, load_ray

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from ...folder.cells import Cell
+from ...folder.spec import Cell
 from ..task import Computed, Task, one_thread_environment
 
 

@@ -10,48 +10,6 @@
     for (const one of views) one.setAttribute("aria-pressed", String(one === button));
   });
 
-  // One block at a time; columns are one stop of the keyboard, arrows move along them.
-  const blocks = all("details.block");
-  const columns = all("a.column");
-  const status = document.querySelector(".picker [role='status']");
-  let chosen = 0;
-  const choose = (index) => {
-    if (!blocks.length) return;
-    chosen = Math.max(0, Math.min(blocks.length - 1, index));
-    blocks.forEach((block, i) => { block.classList.toggle("chosen", i === chosen); block.open = i === chosen; });
-    for (const column of columns) {
-      const mine = Number(column.dataset.column) === chosen;
-      column.classList.toggle("chosen", mine);
-      column.setAttribute("tabindex", mine ? "0" : "-1");
-      if (mine) column.setAttribute("aria-current", "true"); else column.removeAttribute("aria-current");
-    }
-    if (status) status.textContent = `Block ${chosen + 1} of ${blocks.length}: ${blocks[chosen].querySelector("summary").textContent}`;
-  };
-  const KEYS = {ArrowRight: (i) => i + 1, ArrowLeft: (i) => i - 1, ArrowDown: (i) => i + 1, ArrowUp: (i) => i - 1, Home: () => 0, End: () => blocks.length - 1};
-  for (const column of columns) {
-    column.addEventListener("click", (event) => { event.preventDefault(); choose(Number(column.dataset.column)); });
-    column.addEventListener("keydown", (event) => {
-      const move = KEYS[event.key];
-      if (!move || event.altKey || event.ctrlKey || event.metaKey) return;
-      event.preventDefault();
-      choose(move(chosen));
-      const drawing = column.closest("svg");
-      const next = drawing.querySelector(`a.column[data-column="${chosen}"]`);
-      next.focus({preventScroll: true});
-      next.scrollIntoView({block: "nearest", inline: "nearest"});
-    });
-  }
-  for (const button of all("[data-move]")) button.addEventListener("click", () => choose(chosen + Number(button.dataset.move)));
-  const named = () => /^#block-(\d+)$/.exec(location.hash);
-  addEventListener("hashchange", () => { const found = named(); if (found && blocks.length) { choose(Number(found[1])); blocks[chosen].scrollIntoView({block: "nearest"}); } });
-  if (blocks.length) {
-    const told = document.querySelector(".finding [data-column]");
-    const found = named();
-    choose(found ? Number(found[1]) : told ? Number(told.dataset.column) : 0);
-    // A chosen block stays open: its summary is a heading here.
-    for (const block of blocks) block.querySelector("summary").addEventListener("click", (event) => event.preventDefault());
-  }
-
   // Downloads: tables of the page become rows again.
   const read = async () => {
     const held = document.getElementById("data");

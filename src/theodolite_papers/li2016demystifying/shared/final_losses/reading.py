@@ -97,7 +97,7 @@ def _group(rows: Rows, floor: float) -> list[dict]:
                 "edge": row.get("own_edge", False),
             }
             table.append({**labels, **rate, "flat": flat})
-        elif row["quantity"] == "stayed":
+        elif row["quantity"] in ("escape", "fastest_escape"):
             table.append(dict(row))
     return table + [{**row, "quantity": "mean", "floor": floor} for row in means]
 
@@ -125,11 +125,14 @@ def gap(
 
     Losses are in decades; rates are left out where all end alike for one of the two.
     Depths from ``least`` on count, or only the deepest. The quantity is ``loss``,
-    ``rate`` or ``stayed``.
+    ``rate`` or ``fastest_escape``.
     """
-    title = {"loss": "log10 final loss", "rate": "log10 best rate"}.get(
-        quantity, "share of rates at which it stays"
-    )
+    title = {
+        "loss": "log10 final loss",
+        "rate": "log10 best rate",
+        "fastest_escape": "log10 steps to leave the start, at the fastest rate",
+    }[quantity]
+    log = quantity != "rate"
 
     def read(both: PredictedAndMeasured) -> Quantity:
         rows = both.measured.where(lambda row: not row.get("flat"), quantity=quantity)
@@ -140,12 +143,35 @@ def gap(
             return sampled(name, [], note="no depths at which a rate is best")
         where = f"depth {depths[-1]}" if len(depths) == 1 else f"{len(depths)} depths"
         parts = [
-            by_network(
-                table.where(lambda row: row["depth"] in depths), log=quantity == "loss"
-            )
+            by_network(table.where(lambda row: row["depth"] in depths), log=log)
             for table in tables
         ]
         return parts[0].minus(parts[1]).mean(f"{name}, {where}")
+
+    return read
+
+
+def slower_to_leave(first: str, second: str) -> Read:
+    """Read how many more steps the first network needs to leave its start, in decades.
+
+    Runs of equal seed, depth and rate are compared where at least one of both left. A
+    run that never leaves counts with all its steps, which is fewer than it needs.
+    """
+    name = f"log10 steps to leave the start, {NAMES[first]} less {NAMES[second]}"
+
+    def read(both: PredictedAndMeasured) -> Quantity:
+        rows = both.measured.where(quantity="escape")
+        tables = [
+            {tuple(r[k] for k in ("trial", "depth", "rate")): r for r in part}
+            for part in (rows.where(network=n) for n in (first, second))
+        ]
+        both_tried = tables[0].keys() & tables[1].keys()
+        pairs = [(tables[0][key], tables[1][key]) for key in sorted(both_tried)]
+        pairs = [pair for pair in pairs if any(row["left"] for row in pair)]
+        parts = [by_network(Rows(part), log=True) for part in zip(*pairs, strict=True)]
+        if not parts:
+            return sampled(name, [], note="no network left its start")
+        return parts[0].minus(parts[1]).mean(f"{name}, equal rates")
 
     return read
 
@@ -180,12 +206,6 @@ def over_best(network: str, depth: int, rate: float) -> Read:
 def deepest(rows: Rows) -> Rows:
     """Keep the rows of the greatest depth."""
     return rows.where(depth=max(rows.levels("depth"), default=None))
-
-
-def shallower(rows: Rows) -> Rows:
-    """Keep the rows of all depths but the greatest."""
-    last = max(rows.levels("depth"), default=None)
-    return rows.where(lambda row: row["depth"] != last)
 
 
 def deep(row: Row) -> bool:

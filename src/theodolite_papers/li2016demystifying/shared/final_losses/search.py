@@ -17,8 +17,10 @@ from .config import NETWORKS, RateConfig, inputs
 _RESAMPLES = 400
 # A search that still moves after this many windows is left as it is, and flagged.
 _WINDOWS = 8
-# A run that keeps more than this share of its first excess loss "stayed" at its start.
+# A run has left its start once it keeps at most this share of its first excess loss.
 _KEPT = 0.5
+# Steps at which losses are read for that: within a factor of 1.12 of one another.
+_READ = training.LogSpaced(20)
 
 
 class Search:
@@ -51,6 +53,11 @@ class Search:
         self.errors: dict[tuple[int, int], float] = {}
         self.methods: set[str] = set()
         self.runs = 0
+        # Steps until a run has left its start, by rung and seed; infinite if never.
+        # Only networks that start at a stationary point are followed.
+        at_rest = plan.init == "small" and plan.shortcut > 1
+        self.follows = config.quantity == "excess" and at_rest
+        self.escapes: dict[int, dict[int, float]] = {}
 
     def run(self) -> "Search":
         """Train all seeds at all rates, or at those around the optimum."""
@@ -101,21 +108,42 @@ class Search:
                     "own_edge": own.edge is not None,
                 }
             )
-        stayed = self._stayed() if quantity == "excess" else []
-        return rows + stayed + self._means(f"mean_{quantity}")
+        return rows + self._escapes() + self._means(f"mean_{quantity}")
 
-    def _stayed(self) -> list[Row]:
-        """Return the share of rates at which each seed stays near its start.
+    def _escapes(self) -> list[Row]:
+        """Return the steps that each seed needs to leave its start, by rate.
 
-        The edge of that range is known to one rung.
+        Rates are half a decade apart; ``fastest_escape`` is at the rate of all that
+        needs the fewest steps. A run that never leaves has the number of all steps,
+        and ``left`` is false.
         """
         rows: list[Row] = []
-        for seed in self.config.seeds:
-            first = self._first(seed)
-            ends = [runs[seed] for runs in self.losses.values() if seed in runs]
-            stayed = sum(_KEPT * first < end <= first * (1 + 1e-9) for end in ends)
-            share = {"stayed": stayed / len(ends)}
-            rows += named_rows(share, 1 / len(ends), trial=seed)
+        half_decade = max(self.config.rungs // 2, 1)
+        for seed in self.config.seeds if self.follows else ():
+            by_rung = {
+                rung: runs[seed]
+                for rung, runs in sorted(self.escapes.items())
+                if math.isfinite(self.losses[rung][seed])
+            }
+            if not by_rung:
+                continue
+            shown = {k: step for k, step in by_rung.items() if k % half_decade == 0}
+            fastest = min(by_rung, key=by_rung.__getitem__)
+            named = [("escape", rung, step) for rung, step in shown.items()]
+            for name, rung, step in [
+                *named,
+                ("fastest_escape", fastest, by_rung[fastest]),
+            ]:
+                left = math.isfinite(step)
+                steps = step if left else self.config.steps
+                rows += named_rows(
+                    {name: steps},
+                    # Losses are read 20 times a decade.
+                    steps * (1 - 10 ** (-1 / _READ.per_decade)) if left else 0.0,
+                    trial=seed,
+                    rate=round(rung / self.config.rungs, 6),
+                    left=left,
+                )
         return rows
 
     def _first(self, seed: int) -> float:
@@ -166,6 +194,7 @@ class Search:
                     dtype=config.dtype,  # type: ignore[arg-type]
                     device=config.device,
                     strategy=self.strategy,
+                    record=_READ if self.follows else None,
                     jobs=0,
                 )
             self.methods.update(grid.methods)
@@ -180,6 +209,13 @@ class Search:
             self.losses.setdefault(rung, {})[seed] = value
             self.errors[rung, seed] = 0.0 if lost else row["error"]
             self.runs += 1
+        if self.follows:
+            half = {s: self.floor + _KEPT * self._first(s) for s in rows.levels("seed")}
+            for row in rows.where(quantity="loss"):
+                rung, seed = rate[row["lr"]], row["seed"]
+                steps = self.escapes.setdefault(rung, {}).setdefault(seed, math.inf)
+                if row["value"] <= half[seed]:
+                    self.escapes[rung][seed] = min(steps, row["step"])
 
     def _complete(self, rung: int) -> bool:
         return len(self.losses.get(rung, {})) == self.config.n_seeds

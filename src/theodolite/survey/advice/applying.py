@@ -1,0 +1,177 @@
+"""Run the code of a piece of advice on a copy of the model.
+
+Only code that this process wrote is ever run: a survey that was read from a file may
+contain code of somebody else.
+"""
+
+import ast
+import copy
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from theodolite.core import ConfigError, Exclusive
+from theodolite.instruments import Batch, Loss, preserve
+
+from ..checks.trial_steps import loss_of
+from ..measures.context import FOREIGN
+from ..records.finding import Advice
+from .prescribing import written_here
+from .refitting import refit
+
+
+@dataclass(kw_only=True)
+class Treated:
+    """A copy of a network to be altered and trained.
+
+    Attributes:
+        model: The copy, altered or not.
+        optimizer: The optimiser of its parameters, if one was given.
+        batch_size: Samples per step; None keeps the size of the given batches.
+        step: The user's own training step, if one was given.
+    """
+
+    model: nn.Module
+    optimizer: Optimizer | None
+    batch_size: int | None = None
+    step: Callable[[Batch], Any] | None = None
+
+
+def copied(model: nn.Module, optimizer: Optimizer | None) -> Treated:
+    """Return a copy in the modes in which it is, with a copy of its optimiser.
+
+    Raises:
+        ConfigError: The model cannot be copied.
+    """
+    try:
+        with Exclusive():
+            other = copy.deepcopy(model)
+    except Exception as error:  # a user's model may raise anything
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ConfigError(
+            f"the model cannot be copied ({said}), wanted is one that copy.deepcopy "
+            "takes: apply the advice by hand"
+        ) from error
+    return Treated(model=other, optimizer=refit(optimizer, model, other))
+
+
+def apply_advice(advice: Advice, patient: Treated, inputs: Any) -> Treated:
+    """Run the code of a piece of advice on a copy; the copy may be altered.
+
+    Args:
+        advice: Advice that :func:`theodolite.survey.advise` wrote in this process.
+        patient: The copy that the code runs on.
+        inputs: A batch of inputs, as the model takes them.
+
+    Raises:
+        ConfigError: The code was not written here.
+    """
+    check_written(advice)
+    names: dict[str, Any] = {"model": patient.model, "inputs": inputs}
+    given = {"optimizer": patient.optimizer, "step": patient.step}
+    names |= {name: value for name, value in given.items() if value is not None}
+    exec(compile(advice.code, f"<advice: {advice.title}>", "exec"), names)
+    return Treated(
+        model=names["model"],
+        optimizer=names.get("optimizer"),
+        batch_size=names.get("batch_size"),
+        step=names.get("step"),
+    )
+
+
+def check_written(advice: Advice) -> None:
+    """Refuse code that this process did not write."""
+    if not written_here(advice.code):
+        raise ConfigError(
+            f"the advice {advice.title!r} was not written in this process, and code of "
+            "others is not run: call theodolite.survey.advise on the survey first"
+        )
+
+
+def runs(advice: Advice) -> bool:
+    """Return whether advice is code, not a comment for a person."""
+    return bool(ast.parse(advice.code).body)
+
+
+class Guard:
+    """Says why altered copies must not be advised, and how much they differ.
+
+    Parameters that are frozen, that the loss does not reach or that the optimiser does
+    not hold keep their values; a parameter that several modules share never becomes
+    zero.
+
+    Args:
+        model: The network.
+        optimizer: Its optimiser.
+        loss: Its loss.
+        batch: A batch.
+    """
+
+    def __init__(
+        self, model: nn.Module, optimizer: Optimizer | None, loss: Loss, batch: Batch
+    ) -> None:
+        named = dict(model.named_parameters())
+        self.before = {name: p.detach() for name, p in named.items()}
+        groups = [] if optimizer is None else optimizer.param_groups
+        held = {id(p) for group in groups for p in group["params"]}
+        free = [p for p in named.values() if p.requires_grad]
+        reached = {id(p) for p in free}
+        with preserve(model), torch.enable_grad(), suppress(*FOREIGN):
+            value = loss_of(model, batch, loss)  # which may refuse one sample
+            grads = torch.autograd.grad(value, free, allow_unused=True)
+            reached = {id(p) for p, g in zip(free, grads, strict=True) if g is not None}
+        self.others = {
+            name
+            for name, p in named.items()
+            if id(p) not in reached or (held and id(p) not in held)
+        }
+        every = model.named_parameters(remove_duplicate=False)
+        owners = Counter(id(p) for _, p in every)
+        self.shared = {name for name, p in named.items() if owners[id(p)] > 1}
+        self.described = _described(Treated(model=model, optimizer=optimizer))
+
+    def refusal(self, treated: Treated) -> str:
+        """Return why this must not be advised, or an empty string."""
+        changed = self.changed(treated)
+        for name, parameter in changed.items():
+            if name in self.others:
+                return f"it changes {name}, which is not trained here"
+            if name in self.shared and not parameter.any():
+                return f"it sets {name} to zero, which other layers share"
+        if changed or treated.batch_size is not None:
+            return ""
+        same = _described(treated) == self.described
+        return "the network has that already" if same else ""
+
+    def changed(self, treated: Treated) -> dict[str, Tensor]:
+        """Return the parameters that have other values, or are new."""
+        now = {name: p.detach() for name, p in treated.model.named_parameters()}
+        return {
+            name: p
+            for name, p in now.items()
+            if (old := self.before.get(name)) is None
+            or old.shape != p.shape
+            or not torch.equal(old.nan_to_num(), p.nan_to_num())
+        }
+
+
+def _described(treated: Treated) -> list[Any]:
+    """Return plain settings of modules and optimiser, with sums of buffers."""
+    plain = (bool, int, float, str, tuple, type(None))
+    described: list[Any] = []
+    for path, module in treated.model.named_modules():
+        hooks = len(module._forward_hooks), len(module._forward_pre_hooks)
+        free = [p.requires_grad for p in module.parameters(recurse=False)]
+        values = {k: v for k, v in vars(module).items() if isinstance(v, plain)}
+        described.append((path, type(module), hooks, free, values))
+    described += [float(b.double().sum()) for b in treated.model.buffers()]
+    for group in [] if treated.optimizer is None else treated.optimizer.param_groups:
+        values = {k: str(v) for k, v in group.items() if k != "params"}
+        described.append((len(group["params"]), values))
+    return described

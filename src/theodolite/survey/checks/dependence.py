@@ -1,0 +1,229 @@
+"""What the outputs depend on: later tokens, other samples, the level of a sample."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from theodolite.instruments import preserve, reseed, run_model
+
+from ..measures.context import logits_in
+from .check import Sign, check
+from .norms import norm_without_statistics
+from .seen import Seen
+
+# Correlation of the targets with the mean of a sample: our choice.
+RELATED = 0.7
+
+
+@check(
+    "sees-the-future",
+    "sick",
+    "Predictions of the next token see that token",
+    source="outputs were compared before and after a change of the last token",
+    repaired_by="Mask attention to later positions: is_causal=True",
+    kind="surgery",
+)
+def sees_the_future(seen: Seen) -> Sign | None:
+    """The targets are the inputs moved by one position, and outputs at earlier
+    positions change with the last token. The network learns to copy it.
+    """
+    target, given = seen.target, seen.inputs[0] if seen.inputs else None
+    if target is None or given is None or given.ndim != target.ndim or given.ndim < 2:
+        return None
+    if given.shape != target.shape or given.shape[1] < 4:
+        return None
+    if not torch.equal(given[:, 1:].double(), target[:, :-1].double()):
+        return None
+    value = _change_by_last(seen, given)
+    return Sign(value=value, threshold=1e-4) if value > 1e-4 else None
+
+
+def _change_by_last(seen: Seen, given: Tensor) -> float:
+    """Return how much outputs at earlier positions change with the last token.
+
+    Relative to the largest output; NaN if outputs do not belong to positions.
+    """
+    other = given.detach().clone()
+    other[:, -1] = given[:, -1].roll(1, 0) if len(given) > 1 else given[:, 0]
+    outputs: list[Tensor] = []
+    for tensor in (given, other):
+        made = _outputs(seen, tensor)
+        if made is None:
+            return math.nan
+        if made.ndim == 3 and made.shape[1] != given.shape[1]:
+            made = made.mT  # of shape (samples, classes, positions)
+        if made.ndim < 2 or made.shape[:2] != given.shape[:2]:
+            return math.nan
+        outputs.append(made)
+    changed = (outputs[0] - outputs[1])[:, :-1].abs().max()
+    return float(changed / outputs[0].abs().max().clamp(min=1e-12))
+
+
+def _outputs(seen: Seen, inputs: Tensor) -> Tensor | None:
+    """Return outputs in eval mode for other inputs in place of the first ones."""
+    batch = seen.batch
+    if isinstance(batch, tuple | list) and isinstance(batch[0], Tensor):
+        batch = inputs, *batch[1:]
+    elif isinstance(batch, dict):
+        key = next(k for k, v in batch.items() if v is seen.inputs[0])
+        batch = {**batch, key: inputs}
+    else:
+        return None
+    try:
+        with preserve(seen.model), torch.no_grad():
+            seen.model.eval()
+            reseed(seen.seed)
+            return logits_in(run_model(seen.model, batch)).double()
+    except Exception:  # of the user's own code
+        return None
+
+
+@check(
+    "samples-mixed",
+    "sick",
+    "The output of a sample depends on the other samples",
+    source="outputs compared before and after a change of one sample, in eval mode",
+    repaired_by="Keep samples on axis 0: batch_first=True, softmax over dim=-1",
+    kind="surgery",
+)
+def samples_mixed(seen: Seen) -> Sign | None:
+    """Somewhere the axis of samples is taken for another one: positions of a sequence
+    (batch_first), a softmax, an attention or a reshape over the wrong axis.
+    """
+    given = seen.inputs[0] if len(seen.inputs) == 1 else None
+    if given is None or len(given) < 4 or given.ndim < 2 or seen.targets == []:
+        return None
+    if len(seen.targets[0]) != len(given) or not seen.loss_name:
+        return None
+    if norm_without_statistics(seen) is not None:
+        return None  # which has a check of its own
+    other = given.detach().clone()
+    other[0] = given[-1] if not torch.equal(given[0], given[-1]) else given[1]
+    outputs = [_outputs(seen, tensor) for tensor in (given, other)]
+    if any(o is None or len(o) != len(given) or o.ndim < 1 for o in outputs):
+        return None
+    first, second = (o.reshape(len(given), -1) for o in outputs)  # pyright: ignore
+    if not bool(first.isfinite().all()) or torch.equal(first, second):
+        return None
+    value = float((first - second)[1:].abs().max() / first.abs().max().clamp(min=1e-12))
+    return Sign(value=value, threshold=1e-3) if value > 1e-3 else None
+
+
+@check(
+    "inputs-without-effect",
+    "sick",
+    "The outputs do not depend on the inputs",
+    source="spread of the outputs over samples, before and after the trial steps",
+    repaired_by="Follow the inputs through the forward pass",
+    kind="surgery",
+)
+def inputs_without_effect(seen: Seen) -> Sign | None:
+    """Every sample gets the same output, also after the trial steps: the signal of the
+    inputs is lost on the way, or overwritten.
+    """
+    spread = seen.repeated.spread
+    if not seen.data_known or seen.samples < 4 or spread is None or seen.learns:
+        return None
+    if spread > 1e-4 or not math.isfinite(seen.value):
+        return None
+    return Sign(value=spread, threshold=1e-4, above=False)
+
+
+@check(
+    "level-removed",
+    "warning",
+    "A norm of the inputs removes what the targets depend on",
+    source="outputs were compared before and after a shift; the level is ours",
+    repaired_by="Scale all samples alike, or add the level to the outputs again",
+    kind="surgery",
+    confidence="rule of thumb",
+    about="labels",
+)
+def level_removed(seen: Seen) -> Sign | None:
+    """Targets follow the mean or the size of a sample, and outputs do not change when
+    the sample is shifted or scaled: each sample is normalised by itself.
+    """
+    target = seen.target
+    given = seen.inputs[0].detach() if len(seen.inputs) == 1 else None
+    if given is None or target is None or not given.is_floating_point():
+        return None
+    if len(target) != len(given) or len(given) < 16 or given.ndim < 2:
+        return None
+    rows = given.double().reshape(len(given), -1)
+    wanted = target.double().reshape(len(target), -1).mean(1)
+    for facts, change in (
+        (rows.mean(1), lambda x: x + float(given.std())),
+        (rows.std(1), lambda x: x * 1.5),
+    ):
+        related = float(torch.corrcoef(torch.stack([facts, wanted]))[0, 1].abs())
+        if not related > RELATED:
+            continue
+        outputs = [_outputs(seen, tensor) for tensor in (given, change(given))]
+        if any(o is None or not o.isfinite().all() for o in outputs):
+            return None
+        moved = float((outputs[0] - outputs[1]).abs().max())  # pyright: ignore
+        scale = float(outputs[0].std())  # pyright: ignore
+        if scale and moved <= 1e-2 * scale:
+            return Sign(value=related, threshold=RELATED)
+    return None
+
+
+@check(
+    "copies-its-input",
+    "sick",
+    "Each position is to predict its own input",
+    source="labels compared with inputs; outputs before and after a change of a token",
+    repaired_by="Shift the labels: predict tokens[:, 1:] from tokens[:, :-1]",
+    about="labels",
+)
+def copies_its_input(seen: Seen) -> Sign | None:
+    """The labels are the inputs at the same positions, and a position does not see the
+    later ones: the network learns to copy, not to predict the next token.
+    """
+    tokens = [t for t in seen.inputs if t.ndim == 2 and not t.is_floating_point()]
+    if len(tokens) != 1 or seen.classes is None or tokens[0].shape[1] < 4:
+        return None
+    given = tokens[0]
+    if not torch.equal(seen.classes[1], given.reshape(-1)):
+        return None
+    if not _change_by_last(seen, given) < 1e-6:
+        return None
+    return Sign(value=0.0, above=False)
+
+
+@check(
+    "order-ignored",
+    "warning",
+    "Attention over tokens does not know their order",
+    source="outputs compared before and after the tokens are shuffled",
+    repaired_by="Add position embeddings to the token embeddings",
+    kind="surgery",
+    confidence="rule of thumb",
+)
+def order_ignored(seen: Seen) -> Sign | None:
+    """The same tokens in another order give the same outputs: attention treats them as
+    a bag, since positions are not part of their embeddings.
+    """
+    tokens = [t for t in seen.inputs if t.ndim == 2 and not t.is_floating_point()]
+    names = ("scaled_dot_product_attention", "multi_head_attention_forward")
+    attends = seen.trace.named(*names) or [
+        c for c in seen.trace.named("softmax") if c.outputs[0].ndim > 2
+    ]
+    if len(tokens) != 1 or tokens[0] is not seen.inputs[0] or not attends:
+        return None
+    if tokens[0].shape[1] < 4 or len(tokens[0]) != seen.samples:
+        return None
+    order = torch.randperm(
+        tokens[0].shape[1], generator=torch.Generator().manual_seed(seen.seed)
+    )
+    first, second = (_outputs(seen, t) for t in (tokens[0], tokens[0][:, order]))
+    if first is None or second is None or first.ndim < 2 or first.shape != second.shape:
+        return None
+    if first.ndim == 3 and first.shape[1] == tokens[0].shape[1]:
+        first = first[:, order]
+    moved, spread = float((first - second).abs().max()), float(first.std())
+    if not spread or not moved <= 1e-4 * spread:
+        return None
+    severity = "note" if seen.learns else None  # a bag of words may be meant
+    return Sign(value=moved, threshold=1e-4, above=False, severity=severity)

@@ -1,0 +1,252 @@
+"""Losses: their sign, their scale and what they are given."""
+
+import math
+
+from torch import Tensor
+
+from .check import Sign, check
+from .seen import LOSSES, RESHAPING, Seen
+from .trace import Call
+
+# Price of one nat of the prior over the most that a reconstruction can gain: our
+# choice. Above 1 the best code is none.
+PRICE = 2.0
+# Loss at the start over that of a guess: our choice.
+HIGH = 30.0
+_DISTANCES = ("cdist", "norm", "vector_norm", "pairwise_distance", "dist")
+_LINEAR = RESHAPING | frozenset("mean sum gather take_along_dim index_select".split())
+
+
+@check(
+    "not-log-probabilities",
+    "sick",
+    "The loss wants log-probabilities and gets something else",
+    source="nll_loss reads log-probabilities, whose exponentials sum to one",
+    repaired_by="Use cross_entropy, or log_softmax before nll_loss",
+    kind="surgery",
+)
+def not_log_probabilities(seen: Seen) -> Sign | None:
+    """The negative log-likelihood picks the output of the true class, and kl_div takes
+    the outputs for logarithms. Without a log-softmax such a loss has no lower bound, or
+    another minimum.
+    """
+    if not seen.judged or seen.judged[0].ndim < 2:
+        return None
+    outputs = seen.judged[0].double()
+    if seen.loss_name == "kl_div":
+        # Any function of one sign may be a log-density; probabilities are none.
+        off = float((outputs >= 0).double().mean()) if bool((outputs >= 0).all()) else 0
+    elif seen.loss_name == "nll_loss":
+        off = float((outputs.exp().sum(1) - 1).abs().max())
+    else:
+        return None
+    if off < 1e-3:
+        return None
+    return Sign(value=off, threshold=1e-3, repair="# loss = nn.CrossEntropyLoss()\n")
+
+
+@check(
+    "loss-below-zero",
+    "sick",
+    "The loss is below zero",
+    source="cross-entropies and square losses are never negative",
+    repaired_by="Check the sign of the loss and the range of the targets",
+)
+def loss_below_zero(seen: Seen) -> Sign | None:
+    """Losses of this kind are never negative: the sign is wrong, or targets are not
+    what the loss wants, so that training makes the network worse without end.
+    """
+    if not seen.loss_name and seen.value < 0 and _is_log_likelihood(seen):
+        detail = "It is the mean of logarithms of probabilities, without the minus."
+        return Sign(value=seen.value, above=False, detail=detail, repair="# -loss\n")
+    known = seen.loss_name not in (
+        "",
+        "gaussian_nll_loss",
+        "poisson_nll_loss",
+        "kl_div",
+        "nll_loss",
+    )
+    if not known or not seen.value < 0 or len(seen.trace.named(*LOSSES)) > 1:
+        return None
+    return Sign(value=seen.value, above=False, detail=f"It is {seen.value:.3g}.")
+
+
+@check(
+    "summed-loss",
+    "sick",
+    "The loss is a sum over the batch, and the rate is made for a mean",
+    source="the gradient of a sum is that of a mean times the batch size",
+    repaired_by="Use reduction='mean'",
+    kind="rate",
+)
+def summed_loss(seen: Seen) -> Sign | None:
+    """The gradient grows with the number of samples, and the trial steps diverge at
+    the rate in use and not at a smaller one.
+    """
+    call = seen.loss_call
+    if call is None or call.kwargs.get("reduction") != "sum" or seen.samples < 2:
+        return None
+    value = float(call.outputs[0].detach())
+    if not value or abs(seen.value) < 0.9 * abs(value) or not seen.diverges:
+        return None
+    return Sign(value=float(seen.samples), repair='# loss = Loss(reduction="mean")\n')
+
+
+def _is_log_likelihood(seen: Seen) -> bool:
+    """Return whether the loss is a mean of entries of a log-softmax."""
+    call = seen.value_call
+    while call is not None and call.name in _LINEAR and call.sources[0] >= 0:
+        call = seen.trace.calls[call.sources[0]]
+    return call is not None and call.name in ("log_softmax", "logsigmoid")
+
+
+@check(
+    "distances-as-scores",
+    "sick",
+    "Distances are given to a loss that wants similarities",
+    source="cross_entropy makes the score of the true class the largest",
+    repaired_by="Give the loss minus the distance",
+    kind="surgery",
+)
+def distances_as_scores(seen: Seen) -> Sign | None:
+    """The loss raises the score of the true class. The scores are distances, so that
+    what belongs together is pushed apart.
+    """
+    if seen.loss_name != "cross_entropy" or seen.loss_call is None:
+        return None
+    index, sign = seen.loss_call.sources[0], 1.0
+    while index >= 0 and (call := seen.trace.calls[index]).name not in _DISTANCES:
+        if call.name not in RESHAPING | frozenset(
+            "neg mul div pow sqrt square".split()
+        ):
+            return None
+        sign *= -1.0 if call.name == "neg" else _factor(call)
+        index = call.sources[0]
+    if index < 0 or sign <= 0:
+        return None
+    name = seen.trace.calls[index].name
+    return Sign(
+        value=1.0, detail=f"Here they come from {name}().", repair="# -scores\n"
+    )
+
+
+def _factor(call: Call) -> float:
+    """Return the number that a product is scaled by, 1 for other calls."""
+    if call.name not in ("mul", "div"):
+        return 1.0
+    for part in call.args:
+        single = isinstance(part, Tensor) and part.numel() == 1
+        if single or isinstance(part, int | float):
+            return float(part)
+    return 1.0
+
+
+@check(
+    "prior-outweighs",
+    "warning",
+    "The prior of the code outweighs the reconstruction",
+    source="Bowman et al. (2016), Generating sentences, section 3; the level is ours",
+    repaired_by="Sum the reconstruction over the entries of a sample, or lower beta",
+    confidence="rule of thumb",
+)
+def prior_outweighs(seen: Seen) -> Sign | None:
+    """One nat of code costs more than all that a reconstruction can gain, so that the
+    best code is none and the outputs ignore the inputs. Usually the reconstruction is a
+    mean over entries and the divergence a sum.
+    """
+    call, judged, spread = seen.loss_call, seen.judged, _divergence(seen)
+    if call is None or judged is None or not spread:
+        return None
+    if call.kwargs.get("reduction", "mean") != "mean" or "weight" not in (
+        seen.trace.origins(call)
+    ):
+        return None
+    targets = judged[1].double()
+    if call.name == "mse_loss":
+        gain = float((targets - targets.mean(0)).square().mean())
+    elif call.name.startswith("binary_cross_entropy"):
+        mean = targets.mean(0).clamp(1e-6, 1 - 1e-6)
+        gain = float(-(mean * mean.log() + (1 - mean) * (1 - mean).log()).mean())
+    else:
+        return None
+    weight = (seen.value - float(call.outputs[0].detach())) / spread
+    if not gain or weight <= PRICE * gain:
+        return None
+    detail = f"One nat costs {weight:.2g}, and there is {gain:.2g} to gain."
+    return Sign(value=weight / gain, threshold=PRICE, detail=detail)
+
+
+def _divergence(seen: Seen) -> float:
+    """Return the divergence of normal codes from the standard one, per sample."""
+    squares = [c for c in seen.trace.named("pow", "square") if c.inputs[0].ndim > 1]
+    for call in seen.trace.named("exp"):
+        logs = call.inputs[0].detach().double()
+        if logs.ndim < 2 or len(logs) != seen.samples:
+            continue
+        if "weight" not in seen.trace.origins(call):
+            continue
+        for square in squares:
+            mean = square.inputs[0].detach().double()
+            if mean.shape != logs.shape or square.inputs[0] is call.inputs[0]:
+                continue
+            both = {c.index for c in seen.trace.after(call)}
+            joined = [c for c in seen.trace.after(square) if c.index in both]
+            if joined and joined[0].outputs[0].shape == logs.shape:
+                each = mean.square() + logs.exp() - 1 - logs
+                return float(0.5 * each.flatten(1).sum(1).mean())
+    return 0.0
+
+
+@check(
+    "loss-starts-high",
+    "warning",
+    "The loss starts far above that of a guess",
+    source="Karpathy (2019), A recipe for training: verify the loss at init; ours",
+    repaired_by="Start the last layer smaller, or divide the scores less",
+    kind="initialisation",
+    confidence="rule of thumb",
+)
+def loss_starts_high(seen: Seen) -> Sign | None:
+    """The network is sure of wrong answers: its scores are far too large, so that the
+    softmax is saturated and the first updates only make the scores smaller.
+    """
+    call, judged = seen.loss_call, seen.judged
+    if seen.loss_name != "cross_entropy" or call is None or judged is None:
+        return None
+    if judged[0].ndim < 2 or call.kwargs.get("reduction", "mean") != "mean":
+        return None
+    chance = math.log(max(judged[0].shape[1], 2))
+    value = float(call.outputs[0].detach())
+    if not HIGH * chance < value < math.inf:
+        return None
+    detail = f"It is {value:.3g}, that of a guess {chance:.3g}."
+    return Sign(value=value / chance, threshold=HIGH, detail=detail)
+
+
+@check(
+    "cosines-as-scores",
+    "warning",
+    "Scores are cosines without a temperature",
+    source="the least cross-entropy of scores in [-1, 1]: log(1 + (C - 1)/e^2)",
+    repaired_by="Divide the cosines by a temperature such as 0.1",
+    kind="surgery",
+    confidence="rule of thumb",
+)
+def cosines_as_scores(seen: Seen) -> Sign | None:
+    """Cosines lie between -1 and 1, and a softmax of such scores is never sure, so that
+    the loss cannot become small.
+    """
+    call, judged = seen.output_call, seen.judged
+    if seen.loss_name != "cross_entropy" or call is None or judged is None:
+        return None
+    if call.name not in ("matmul", "mm", "linear", "einsum") or judged[0].ndim != 2:
+        return None
+    if judged[0].shape[1] < 8 or len(call.inputs) < 2:
+        return None
+    for tensor, axis in zip(
+        call.inputs[:2], (-1, -1 if call.name == "linear" else 0), strict=True
+    ):
+        lengths = tensor.detach().double().norm(dim=axis)
+        if not bool(((lengths - 1).abs() < 1e-3).all()):
+            return None
+    return Sign(value=1.0, repair="# scores / 0.1\n")

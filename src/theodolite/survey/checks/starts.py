@@ -1,0 +1,108 @@
+"""How weights start: at random, and not all equal."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from .check import Sign, check
+from .reach import listed, wanted
+from .seen import Seen
+
+# Share of weights that is trained at least when adapters are fitted: our choice.
+TRAINED = 0.01
+# Share of all weights that are frozen at random: our choice.
+MOSTLY = 0.5
+
+
+@check(
+    "frozen-at-random",
+    "warning",
+    "Frozen layers hold the random numbers that they started with",
+    source="torch draws weights from ±1/sqrt(fan-in); trained ones leave that range",
+    repaired_by="Train the frozen layers",
+)
+def frozen_at_random(seen: Seen) -> Sign | None:
+    """These layers do not require a gradient, and their weights still have exactly
+    the distribution of an untrained layer. Freezing is meant for trained layers.
+    """
+    frozen = [n for n, m in seen.model.named_modules() if _fresh_and_frozen(m)]
+    quiet = {c.module for c in seen.trace.calls if not c.grad_enabled}
+    frozen = [n for n in frozen if n in seen.trace.visits and n not in quiet]
+    trained = any(p.requires_grad for p in seen.model.parameters())
+    if not frozen or not trained:
+        return None
+    sizes = [(p.numel(), p.requires_grad) for p in seen.model.parameters()]
+    share = sum(n for n, on in sizes if on) / sum(n for n, _ in sizes)
+    layers = [c.module for c in seen.trace.named("linear", "conv1d", "conv2d")]
+    head = share <= TRAINED and layers and layers[-1] in frozen
+    alone = [n for n in frozen if not _adapted(seen.model, n)]
+    inner = [p for n in alone for p in seen.model.get_submodule(n).parameters()]
+    if not head and sum(p.numel() for p in inner) < MOSTLY * sum(n for n, _ in sizes):
+        return None
+    repair = (
+        f"for path in {frozen!r}:\n"
+        "    model.get_submodule(path).requires_grad_(True)\n"
+        'known = {id(p) for g in optimizer.param_groups for p in g["params"]}\n'
+        "new = [p for p in model.parameters() if id(p) not in known]\n"
+        'if new:\n    optimizer.add_param_group({"params": new})\n'
+    )
+    return Sign(
+        value=float(len(frozen)),
+        where=tuple(frozen),
+        detail=f"Here: {listed(frozen)}.",
+        repair=repair,
+    )
+
+
+def _adapted(model: nn.Module, path: str) -> bool:
+    """Return whether trained weights stand beside a frozen layer, as those of LoRA."""
+    parent = model.get_submodule(path.rpartition(".")[0])
+    plain = isinstance(parent, nn.Sequential | nn.ModuleList) or parent is model
+    return not plain and any(p.requires_grad for p in parent.parameters())
+
+
+def _fresh_and_frozen(module: nn.Module) -> bool:
+    if not isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
+        return False
+    weight = module.weight.detach()
+    if module.weight.requires_grad or weight.numel() < 32:
+        return False
+    return _is_uniform(weight, 1 / math.sqrt(weight[0].numel()))
+
+
+def _is_uniform(weight: Tensor, bound: float) -> bool:
+    """Return whether numbers fill an interval evenly and do not leave it."""
+    scaled = weight.double().abs().flatten() / bound
+    spread = float((scaled.sort()[0] - torch.linspace(0, 1, len(scaled))).abs().max())
+    return float(scaled.max()) <= 1.0001 and spread < 1.63 / math.sqrt(len(scaled))
+
+
+@check(
+    "weights-all-equal",
+    "sick",
+    "All weights of a layer are equal",
+    source="gradient descent keeps equal units equal",
+    repaired_by="Re-initialise these layers",
+    kind="initialisation",
+)
+def weights_all_equal(seen: Seen) -> Sign | None:
+    """Units with equal weights get equal gradients and stay equal for ever, so that the
+    layer acts as one unit. Weights start at random numbers.
+    """
+    layers = (nn.Linear, nn.modules.conv._ConvNd, nn.RNNBase, nn.RNNCellBase)
+    kinds = dict(seen.model.named_modules())
+    owners = [
+        owner
+        for name, p in wanted(seen).items()
+        if isinstance(layer := kinds.get(owner := name.rpartition(".")[0]), layers)
+        if p.ndim > 1 and min(p.shape[:2]) > 1 and p.numel() > 8
+        if bool((p != 0).all()) and bool((p == p.detach().flatten()[0]).all())
+        if bool(p.isfinite().all()) and not seen.is_last(layer)
+    ]
+    if not owners:
+        return None
+    repair = (
+        f"for path in {owners!r}:\n    model.get_submodule(path).reset_parameters()\n"
+    )
+    return Sign(value=float(len(owners)), where=tuple(owners), repair=repair)

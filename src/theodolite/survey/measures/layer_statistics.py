@@ -1,0 +1,100 @@
+"""Dead, equal and saturated units of every activation, and modes of norm layers."""
+
+import math
+from collections.abc import Iterator
+from typing import ClassVar
+
+from torch import nn
+
+from .block_map import fed_by_inputs
+from .context import SurveyContext
+from .contract import Found, Measure, number
+from .inputs import inside_gates, layer_before
+
+
+class UnitsMeasure(Measure):
+    """Shares of dead, equal and saturated units.
+
+    If a unit is zero for all $n$ samples, other samples activate it with a probability
+    of at most $3/n$ (rule of three); that is the error of ``dead_share``.
+    ``twin_share`` counts live units with the same output as another. The label
+    ``layer`` is the layer with weights before the activation; ``gate`` says whether
+    its units only scale another signal.
+    """
+
+    name: ClassVar = "units"
+
+    def refusal(self, context: SurveyContext) -> str:
+        """Refuse a model without activations."""
+        if not context.block_map.anatomy.activations:
+            return context.unmapped or (
+                "the network has no activations: there are no units to look at"
+            )
+        return ""
+
+    def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
+        """Yield shares, activation by activation."""
+        recording = context.block_map.anatomy.recording
+        fed = fed_by_inputs(recording)
+        gates = inside_gates(context.block_map.anatomy, fed)
+        seen: dict[str, int] = {}
+        for activation in context.block_map.anatomy.activations:
+            output = recording.calls[activation.call].outputs[0]
+            counts = context.first_pass.units.get(output)
+            if counts is None:
+                continue
+            name = activation.module or "the model"
+            seen[name] = seen.get(name, 0) + 1
+            labels = {
+                "module": name if seen[name] == 1 else f"{name}#{seen[name]}",
+                "kind": activation.kind,
+                "n_units": counts.units,
+                "layer": layer_before(recording, recording.calls[activation.call], fed),
+                "gate": output in gates,
+                "n_samples": context.first_pass.samples,
+            }
+            share = counts.dead / max(counts.units, 1)
+            doubt = 3 / context.first_pass.samples if counts.dead else 0.0
+            yield number("dead_share", share, min(share * doubt, share), **labels)
+            twins = counts.twins / max(counts.units, 1)
+            yield number("twin_share", twins, 0.0, **labels)
+            if not math.isnan(counts.saturated):
+                error = _binomial(counts.saturated, context)
+                yield number("saturated_share", counts.saturated, error, **labels)
+
+
+def _binomial(share: float, context: SurveyContext) -> float:
+    """Return the standard error if all entries of a sample agree: the largest one."""
+    return math.sqrt(share * (1 - share) / context.first_pass.samples)
+
+
+class NormsMeasure(Measure):
+    """Modes of every norm layer, and the numbers behind one of its statistics."""
+
+    name: ClassVar = "norms"
+
+    def refusal(self, context: SurveyContext) -> str:
+        """Refuse a model without norm layers."""
+        if not context.first_pass.norms:
+            return (
+                "the network has no norm layers of torch: there is nothing to compare"
+            )
+        return ""
+
+    def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
+        """Yield the numbers of each layer."""
+        modules = dict(context.model.named_modules())
+        for name, count in context.first_pass.norms.items():
+            module = modules[name]
+            labels = {"module": name, "kind": type(module).__name__}
+            yield number("batch_per_channel", count, 0.0, **labels)
+            training = context.modes.get(name, module.training)
+            yield number("in_train_mode", float(training), 0.0, **labels)
+            frozen = float(training and _is_frozen(module))
+            yield number("frozen_in_train_mode", frozen, 0.0, **labels)
+
+
+def _is_frozen(module: nn.Module) -> bool:
+    """Return whether a layer has parameters, but no trained ones."""
+    own = list(module.parameters(recurse=False))
+    return bool(own) and not any(p.requires_grad for p in own)

@@ -1,0 +1,121 @@
+"""Quantities in plain words: a name to show, what it means, and its unit."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Word:
+    """A quantity as a terminal and a page name it.
+
+    Attributes:
+        name: Its name.
+        meaning: What it is, in a line.
+        unit: Its unit, empty if it has none; shares are shown in ``"%"``.
+    """
+
+    name: str
+    meaning: str = ""
+    unit: str = ""
+
+    @property
+    def factor(self) -> float:
+        """Number by which a value is multiplied to be in its unit."""
+        return 100.0 if self.unit == "%" else 1.0
+
+
+WORDS: dict[str, Word] = {
+    "branch_gain": Word(
+        "Branch gain", "size of the branch over that of the skip it joins"
+    ),
+    "keeps_shape": Word("Keeps the shape", "1 where output and input have one shape"),
+    "n_additions": Word("Residual additions"),
+    "n_norms": Word("Norm layers"),
+    "n_unplaced": Word("Additions not placed"),
+    "forward_rms": Word("Forward signal", "root mean square of a block's output"),
+    "forward_correlation": Word(
+        "Sample correlation", "mean cosine between the signals of two samples"
+    ),
+    "backward_rms": Word(
+        "Backward signal", "root mean square of the loss's gradient at a block's output"
+    ),
+    "gradient_rms": Word("Weight gradient", "root mean square"),
+    "n_zero_gradients": Word(
+        "Parameters without a gradient", "whose gradient is zero in every entry"
+    ),
+    "weight_rms": Word("Weights", "root mean square of the weights"),
+    "loss_at_chance": Word("Loss at chance", "what guessing evenly would cost"),
+    "dead_share": Word("Dead units", "share that no sample activates", "%"),
+    "saturated_share": Word("Saturated units", "activations near their limit", "%"),
+    "batch_per_channel": Word(
+        "Batch per channel", "over which a norm averages", "values"
+    ),
+    "singular_value": Word(
+        "Singular values", "by how much the block stretches small changes"
+    ),
+    "largest_eigenvalue": Word("Largest curvature", "eigenvalue of the loss Hessian"),
+    "smallest_eigenvalue": Word("Most negative curvature"),
+    "trace": Word("Trace of the Hessian"),
+    "density": Word("Density of curvatures"),
+    "block_largest_eigenvalue": Word(
+        "Curvature", "largest Hessian eigenvalue within the block"
+    ),
+    "block_trace": Word("Block trace", "sum of the block's curvatures"),
+    "path_energy": Word("Share of energy", "carried by paths of a length"),
+    "effective_depth": Word(
+        "Effective depth", "branches that the mean path takes", "branches"
+    ),
+    "n_branches": Word("Branches"),
+    "stable_rate": Word("Stable learning rate", "above it plain steps diverge"),
+    "check": Word("First aid", "checks that fired"),
+    "trial_gain": Word("Loss removed by trial steps", "share, by rate", "%"),
+    "trial_loss": Word("Loss in trial steps", "on the first batches, by rate"),
+    "learns": Word("Learns in its trial steps"),
+    "rate_in_use": Word("Learning rate in use"),
+    "rate_over_stable": Word("Rate over stable rate"),
+    "decay_on_invariant_share": Word("Decay on scale-invariant weights", "", "%"),
+    "twin_share": Word("Twin units", "share that do what another unit does", "%"),
+    "decays_invariant": Word("Decay on a scale-invariant weight"),
+    "training_loss": Word("Loss of the training", "as the loop computed it"),
+    "gradient_norm": Word("Gradient", "norm over all parameters, before clipping"),
+}
+
+OPTIMIZERS = {
+    "gd": "gradient descent",
+    "momentum": "momentum",
+    "adam": "Adam",
+    "rmsprop": "RMSprop",
+}
+
+MEASURES: dict[str, str] = {
+    "checks": "First aid",
+    "map": "Map of the network",
+    "signal": "Signal by depth",
+    "units": "Dead and saturated units",
+    "norms": "Norm layers",
+    "jacobian": "Jacobians of blocks",
+    "curvature": "Curvature of the loss",
+    "density": "Density of curvatures",
+    "block_curvature": "Curvature by block",
+    "paths": "Path ensemble",
+    "rates": "Stable learning rates",
+    "optimizer": "The optimiser",
+}
+
+
+def word(quantity: str) -> Word:
+    """Return the words for a quantity, or its name made readable.
+
+    Example:
+        >>> word("branch_gain").name, word("brand_new/number").name
+        ('Branch gain', 'Brand new, number')
+    """
+    if quantity in WORDS:
+        return WORDS[quantity]
+    readable = quantity.replace("/", ", ").replace("_", " ")
+    unit = "%" if quantity.endswith("_share") else ""
+    return Word(readable[:1].upper() + readable[1:], unit=unit)
+
+
+def measure_words(measure: str) -> str:
+    """Return the words for a measure."""
+    return MEASURES.get(measure, word(measure).name)

@@ -1,0 +1,138 @@
+"""Repair copies of a surveyed network: find causes, and try the advice."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import nn
+from torch.optim import Optimizer
+
+from theodolite.core import ConfigError, NormMode, TheodoliteError
+from theodolite.instruments import Loss
+
+from ..advice import calls
+from ..advice.applying import Guard
+from ..advice.prescribing import advise, instructions
+from ..advice.remedy import REMEDIES
+from ..advice.samples import Pool
+from ..advice.trials import treat, try_advice, withheld
+from ..checks.trial_steps import undone
+from ..findings.rulebook import find
+from ..measures.context import FOREIGN, error_text
+from ..planning.opening import opened_context
+from ..planning.running import Progress, chosen, run_measures
+from ..records.finding import Advice, Finding
+from ..records.whole_survey import Survey
+from ..subject.subject import Subject
+from .causes import ALARMS, LOOK, Look, causes_first
+
+# Repairs of these act behind what their checks look at, which stays as it is.
+_STILL_SEEN = {"inputs-not-finite"} | {
+    rule
+    for remedy in REMEDIES
+    for rule in remedy.rules
+    if remedy.write.__module__ == calls.__name__
+}
+# Measures that a repaired copy is looked at with: first aid and signals.
+_LOOKED = ("checks", "map", "signal", "units", "norms")
+
+
+def alarming(survey: Survey) -> list[Finding]:
+    """Return the findings that need action; only these get advice."""
+    return [each for each in survey.findings if each.severity in ALARMS]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Patient:
+    """The model, data and optimiser that trials of advice need."""
+
+    model: nn.Module
+    batches: Any
+    loss: Loss
+    optimizer: Optimizer | None
+
+
+def tried_out(
+    survey: Survey,
+    subject: Subject,
+    optimizer: Optimizer | None,
+    norm_mode: NormMode | str,
+) -> Survey:
+    """Return the survey with causes first and its advice tried.
+
+    Advice that did harm, and advice for symptoms, is left out.
+    """
+    advice = advise(survey, alarming(survey))
+    if not advice:
+        return survey
+    patient = _Patient(
+        model=subject.model,
+        batches=subject.batches,
+        loss=subject.loss,
+        optimizer=optimizer,
+    )
+    try:
+        search = _Search(survey, subject, patient, norm_mode)
+        findings, repairs = causes_first(survey, search.look, survey.effort)
+        survey = replace(survey, findings=findings)
+        advice = advise(survey, alarming(survey))
+        first = [each for each in repairs if each in advice]
+        advice = (*first, *(each for each in advice if each not in first))
+        tried = try_advice(advice, patient, effort=survey.effort / 2)
+    except (TheodoliteError, *FOREIGN) as failed:
+        said = f"trials of advice: {error_text(failed)}"
+        return replace(survey, advice=advice, unsupported=(*survey.unsupported, said))
+    kept = [each for each in tried if not withheld(each)]
+    refused = {each.rule for each in tried if each.trial and not each.trial.n_seeds}
+    kept += instructions(survey, refused - {each.rule for each in kept})
+    passes = survey.cost.passes + search.passes
+    passes += sum(t.trial.n_seeds * t.trial.steps for t in tried if t.trial)
+    return replace(survey, advice=tuple(kept), cost=replace(survey.cost, passes=passes))
+
+
+class _Search:
+    """Looks at repaired copies of one network."""
+
+    def __init__(
+        self,
+        survey: Survey,
+        subject: Subject,
+        patient: _Patient,
+        norm_mode: NormMode | str,
+    ) -> None:
+        self.survey, self.subject, self.patient = survey, subject, patient
+        self.norm_mode, self.passes = norm_mode, 0
+        self.pool = Pool(patient.batches)
+        args = patient.model, patient.optimizer, patient.loss
+        with undone(*args):
+            self.guard = Guard(*args, self.pool.batches[0])
+
+    def look(self, advice: Sequence[Advice]) -> Look | None:
+        """Return what is seen on a copy that was repaired, None if that fails."""
+        model, optimizer = self.patient.model, self.patient.optimizer
+        with undone(model, optimizer, self.patient.loss):
+            try:
+                copy = treat(advice, self.patient, self.pool, 0, self.guard)
+            except ConfigError:
+                return None
+            batches: Any = self.subject.batches
+            if copy.batch_size is not None:
+                draws = self.pool.draws(0, copy.batch_size)
+                batches = [next(draws) for _ in range(len(self.pool.batches))]
+            subject = replace(self.subject, model=copy.model, batches=batches)
+            self.passes += int(LOOK)
+            with opened_context(
+                subject.problem(norm_mode=self.norm_mode, seed=self.survey.seed),
+                effort=self.survey.effort,
+                optimizer=copy.optimizer,
+                labels_known=subject.labels_known,
+            ) as context:
+                line = Progress(wanted=False)
+                outcomes = tuple(run_measures(context, chosen(_LOOKED), line))
+        if any(each.status in ("interrupted", "out of time") for each in outcomes):
+            raise KeyboardInterrupt  # what was seen so far depends on the clock
+        again = replace(self.survey, measured=outcomes, blocks=context.block_map.blocks)
+        alarms = frozenset(f.rule for f in find(again) if f.severity in ALARMS)
+        alarms -= {each.rule for each in advice} & _STILL_SEEN
+        changed = sum(p.numel() for p in self.guard.changed(copy).values())
+        return Look(alarms=alarms, changed=changed)

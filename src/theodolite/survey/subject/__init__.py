@@ -1,0 +1,17 @@
+"""Subjects of surveys: a model with batches and a loss, from a SPEC or a live module.
+
+- ``subject``: :class:`Subject`, a model with its batches and its loss, and
+  :func:`make_subject`, for a live module.
+- ``specs``: parses a SPEC: a zoo name, ``package.module:callable(args)``,
+  ``path.py:callable`` or ``hf:CONFIG.json``.
+- ``zoo``, ``zoo_networks``: named networks.
+- ``imported``: models of packages and files; ``hugging_face``: from local configs.
+- ``weights``: safetensors and ``weights_only`` checkpoints.
+- ``first_layer``, ``made_up``: inputs of the right shape, found from the model.
+- ``targets``: labels and losses that fit the model's outputs.
+- ``read_data``: named datasets, image folders, ``.npz`` files.
+- ``optimizers_named``: an optimiser as a command line writes it.
+- ``given_batches``: batches as people give them; ``from_spec``: :func:`subject_of`.
+
+Imports ``records``. Start reading at ``subject``.
+"""

@@ -1,0 +1,147 @@
+"""Watch a plain training loop from outside."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from torch import nn
+from torch.optim import Optimizer
+
+from theodolite.core import NormMode, Rows
+from theodolite.instruments import Batches, Loss, as_loss, read_batches
+from theodolite.training import Attached, Watcher
+
+from .alerts import Alert
+from .course import Course
+from .survey_probe import SurveyProbe
+
+
+def watch(
+    model: nn.Module,
+    optimizer: Optimizer,
+    every: int = 100,
+    *,
+    loss: Loss | None = None,
+    batches: Batches | None = None,
+    measures: Sequence[str] | None = None,
+    effort: str | float = "quick",
+    ignore: Sequence[str] = (),
+    on_alert: Callable[[Alert], object] | None = None,
+    norm_mode: NormMode | str = "as_is",
+    seed: int = 0,
+    live: bool = True,
+    html: str | Path | None = None,
+) -> "Watch":
+    """Watch a plain training loop: the survey's numbers and rules along its steps.
+
+    Every so many steps the survey's measures run before the update, and once at the
+    end. Batch and loss are those of the loop, which are seen by themselves; gradients
+    are those of the loss, before clipping. The loss is looked at in every step. What
+    goes wrong is an :class:`Alert` at the step where it happens. An error is reported
+    once and never raised. Model, optimiser and random states are the same as without
+    the watch.
+
+    Args:
+        model: The model that is trained, as the loop calls it.
+        optimizer: Its optimiser.
+        every: Steps between two looks.
+        loss: The loss on ``batches``; a model that returns its loss needs none.
+        batches: Fixed batches to measure on in place of the step's; numbers of
+            different steps are then easier to compare.
+        measures: Names of the survey's measures; by default ``map``, ``signal``,
+            ``units``, ``norms``, ``optimizer``, ``curvature`` and ``rates``.
+        effort: How much one look computes; see :func:`theodolite.survey.survey`.
+        ignore: Names of rules that raise no alert.
+        on_alert: Called with every alert, which is logged as well.
+        norm_mode: Statistics that normalisation layers use while measuring; by default
+            every module keeps its mode, unless the model draws random numbers: then
+            all except norm layers are measured in eval mode. Other modes set all norm
+            layers, and put all other modules into eval mode.
+        seed: Seed of all random numbers.
+        live: Whether to draw in a terminal; elsewhere nothing is drawn.
+        html: File to write a page to at the end.
+
+    Returns:
+        A context; its ``course()`` returns what was measured so far.
+
+    Raises:
+        ConfigError: An argument is of the wrong kind.
+
+    Example:
+        >>> import torch
+        >>> model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> x, y = torch.randn(16, 2), torch.randn(16, 1)
+        >>> with watch(model, optimizer, every=2) as watched:
+        ...     for _ in range(4):
+        ...         optimizer.zero_grad()
+        ...         nn.functional.mse_loss(model(x), y).backward()
+        ...         _ = optimizer.step()
+        >>> watched.rows().where(quantity="loss").column("step"), watched.alerts
+        ([0, 2, 4], ())
+    """
+    probe = SurveyProbe(
+        every=every,
+        measures=measures,
+        effort=effort,
+        norm_mode=norm_mode,
+        seed=seed,
+        ignore=ignore,
+        live=live,
+        html=html,
+        on_alert=on_alert,
+    )
+    return Watch(model, optimizer, probe, loss=loss, batches=batches)
+
+
+class Watch:
+    """A watched loop; made by :func:`watch` and used as a context."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Optimizer,
+        probe: SurveyProbe,
+        *,
+        loss: Loss | None,
+        batches: Batches | None,
+    ) -> None:
+        self._probe = probe
+        watcher = Watcher([probe.probe], trackers=[probe.table])
+        probe.retired = lambda: watcher.retired
+        self._attached = Attached(
+            watcher, model, optimizer, on_step=probe.on_step, **given(loss, batches)
+        )
+
+    def __enter__(self) -> Self:
+        self._attached.__enter__()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._attached.__exit__(*raised)
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:
+        """What went wrong so far."""
+        return self.course().alerts
+
+    def course(self) -> Course:
+        """Return what was measured so far."""
+        return self._probe.course()
+
+    def rows(self) -> Rows:
+        """Return all that was measured so far."""
+        return self.course().rows()
+
+
+def given(loss: Loss | None, batches: Any) -> dict[str, Any]:
+    """Return the batches and the loss that take the place of the step's."""
+    if batches is None:
+        return {"criterion": None if loss is None else as_loss(loss)}
+    read = list(read_batches(batches() if callable(batches) else batches))
+    # A model that returns its loss has no other name for it.
+    return {"batch": lambda: read, "criterion": as_loss(loss or _own_loss)}
+
+
+def _own_loss(model: nn.Module, batch: Any) -> Any:
+    return model(**batch).loss

@@ -1,0 +1,167 @@
+"""The survey's measures and rules as one probe of a training."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from theodolite.core import Cost, NormMode, Rows, as_integer
+from theodolite.training import Every, Probe, Snapshot
+
+from ..findings.rulebook import check_rules
+from ..measures.context import FOREIGN, SurveyContext, error_text
+from ..planning.effort import gradients_of
+from ..planning.opening import opened_context
+from ..planning.running import Progress, chosen, run_measures
+from ..records.outcomes import Measured
+from ..records.whole_survey import Survey
+from .alerts import RUN_RULES, Alert, Judge
+from .course import Course
+from .live_table import LiveTable
+
+# Measures of one gradient pass, and those of the learning rate.
+DEFAULT = ("map", "signal", "units", "norms", "optimizer", "curvature", "rates")
+# Outcomes that are no failure: the effort or the model has no more.
+_EXPECTED = ("done", "skipped", "refused")
+
+
+class SurveyProbe:
+    """What watched loops and trainer callbacks share: numbers, alerts and the page.
+
+    Args:
+        every: Steps between two looks.
+        measures: Names of measures, without ``checks``, which trains on its own.
+        effort: How much a look may compute; see :func:`theodolite.survey.survey`.
+        norm_mode: Statistics that normalisation layers use while measuring.
+        seed: Seed of all random numbers.
+        ignore: Names of rules that raise no alert.
+        live: Whether to draw in a terminal.
+        html: File to write a page to at the end.
+        on_alert: Called with every alert.
+
+    Attributes:
+        probe: The probe, for a watcher.
+        table: The tracker that keeps rows and draws them.
+    """
+
+    def __init__(
+        self,
+        *,
+        every: int,
+        measures: Sequence[str] | None = None,
+        effort: str | float = "quick",
+        norm_mode: NormMode | str = "as_is",
+        seed: int = 0,
+        ignore: Sequence[str] = (),
+        live: bool = True,
+        html: str | Path | None = None,
+        on_alert: Callable[[Alert], object] | None = None,
+    ) -> None:
+        as_integer("every", every, 1)
+        check_rules([name for name in ignore if name not in RUN_RULES])
+        names = DEFAULT if measures is None else measures
+        self._measures = [each for each in chosen(names) if each.name != "checks"]
+        self._effort, self._norm_mode = gradients_of(effort), NormMode(norm_mode)
+        self._seed, self._every, self._html = seed, every, html
+        self.probe = Probe("survey", self._look, Every(every))
+        self.table = LiveTable(live=live, end=self._write)
+        self._judge = Judge(ignore, on_alert)
+        self._failures: dict[str, str] = {}
+        self._settings: dict[str, Any] = {}
+        self._title, self._spent_s, self._steps = "", 0.0, 0
+        self._norm_layers: Mapping[str, Sequence[str]] = {}
+        self.retired: Callable[[], Mapping[str, str]] = dict
+
+    def on_step(
+        self, model: nn.Module, step: int, loss: Tensor | None, function: str
+    ) -> None:
+        """Judge the loss of a step; called before every update."""
+        self._steps = step + 1
+        self._judge.at_step(model, step, loss, function)
+
+    def course(self) -> Course:
+        """Return what was measured so far."""
+        return Course(
+            title=self._title,
+            every=self._every,
+            steps=self._steps,
+            measured=Rows(self.table.rows),
+            alerts=tuple(self._judge.alerts),
+            failures={**self._failures, **self.retired()},
+            cost=Cost(wall_s=self._spent_s),
+            norm_mode=str(self._norm_mode),
+            norm_layers=self._norm_layers,
+            settings=self._settings,
+        )
+
+    def _look(self, at: Snapshot) -> list[dict[str, Any]]:
+        start = time.perf_counter()
+        self._title = type(at.model).__name__
+        self._settings = self._settings or _settings(at)
+        rows = _training_rows(at)
+        problem = replace(at.problem, norm_mode=self._norm_mode, seed=self._seed)
+        if problem.batches is None or problem.loss is None:
+            self._failures["survey"] = (
+                "the loss of the step is not seen: call the model that is watched once "
+                "a step, then backward(), or pass batches= and loss="
+            )
+        else:
+            try:
+                with opened_context(
+                    problem, effort=self._effort, optimizer=at.optimizer
+                ) as context:
+                    survey = self._survey(context)
+                self._judge.at_look(at.step, survey, at.model, at.optimizer)
+                rows += [dict(row) for row in survey.rows()]
+            except FOREIGN as failed:
+                self._failures["survey"] = error_text(failed)
+        self._spent_s += time.perf_counter() - start
+        return rows
+
+    def _survey(self, context: SurveyContext) -> Survey:
+        line = Progress(wanted=False)
+        outcomes = tuple(run_measures(context, self._measures, line))
+        if any(each.status == "interrupted" for each in outcomes):
+            raise KeyboardInterrupt
+        self._failures = _failures(outcomes)
+        self._norm_layers = context.norm_layers
+        return Survey(
+            title=self._title,
+            n_parameters=sum(p.numel() for p in context.model.parameters()),
+            blocks=context.block_map.blocks,
+            measured=outcomes,
+            effort=self._effort,
+            seed=self._seed,
+            norm_mode=str(context.norm_mode),
+            norm_layers=context.norm_layers,
+        )
+
+    def _write(self) -> None:
+        if self._html is not None:
+            self.course().to_html(self._html)
+
+
+def _training_rows(at: Snapshot) -> list[dict[str, Any]]:
+    """Return the loss that the training computed, with its dropout, if it was seen."""
+    if at.loss != at.loss:
+        return []
+    return [{"quantity": "training_loss", "value": at.loss, "error": None}]
+
+
+def _failures(outcomes: Sequence[Measured]) -> dict[str, str]:
+    return {e.measure: e.reason for e in outcomes if e.status not in _EXPECTED}
+
+
+def _settings(at: Snapshot) -> dict[str, Any]:
+    """Return the loss, and the optimiser with the settings of its first group."""
+    loss = at.problem.loss
+    name = getattr(loss, "__name__", type(loss).__name__)
+    facts: dict[str, Any] = {"loss": "not seen" if loss is None else name}
+    if at.optimizer is not None:
+        group = at.optimizer.param_groups[0]
+        facts["optimizer"] = type(at.optimizer).__name__
+        facts |= {k: v for k, v in group.items() if v and isinstance(v, int | float)}
+    return facts

@@ -1,0 +1,200 @@
+"""Networks and batches of every kind are measured as they are, and sound ones pass."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tests.survey import others
+from theodolite.survey import make_subject, survey
+
+IDS = torch.randint(3, 40, (8, 12), generator=torch.Generator().manual_seed(0))
+X = torch.randn(24, 16, generator=torch.Generator().manual_seed(1))
+SMALL = {"vocab_size": 40, "d_model": 16}
+LAYERS = {"num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 32}
+HIDDEN = {"hidden_size": 16, "vocab_size": 40, "max_position_embeddings": 16}
+
+
+def adam(model, rate=1e-3):
+    return torch.optim.AdamW(model.parameters(), lr=rate)
+
+
+def surveyed(model, batches, loss=None, **given):
+    given = {"measures": ["checks", "map", "signal", "curvature"], **given}
+    return survey(
+        model, batches, loss=loss, optimizer=adam(model), progress=False, **given
+    )
+
+
+def alarms(result):
+    return {f.rule for f in result.findings if f.severity in ("sick", "warning")}
+
+
+def status(result):
+    return {outcome.measure: outcome.status for outcome in result.measured}
+
+
+def transformer(kind):
+    transformers = others.transformers()
+    torch.manual_seed(0)
+    if kind == "t5":
+        config = transformers.T5Config(
+            **SMALL,
+            d_kv=8,
+            d_ff=32,
+            num_layers=2,
+            num_heads=2,
+            decoder_start_token_id=0,
+        )
+        return transformers.T5ForConditionalGeneration(config).train()
+    if kind == "bert":
+        config = transformers.BertConfig(**LAYERS, **HIDDEN)
+        return transformers.BertForSequenceClassification(config).train()
+    config = transformers.LlamaConfig(**LAYERS, **HIDDEN)
+    return transformers.LlamaForCausalLM(config).train()
+
+
+def test_an_encoder_decoder_gets_its_labels():
+    model, labels = transformer("t5").eval(), IDS[:, :7].contiguous()
+    given = [{"input_ids": IDS, "labels": labels}] * 2
+    subject = make_subject(model, given)
+    assert subject.loss(model, subject.batches[0]) == model(**given[0]).loss
+    assert set(subject.batches[0][0]) == {"input_ids", "decoder_input_ids"}
+    result = surveyed(model.train(), given)
+    assert set(status(result).values()) == {"done"}
+    assert not alarms(result)
+
+
+def test_an_encoder_decoder_runs_without_data():
+    assert "token ids" in make_subject(transformer("t5"), batch_size=2).inputs
+
+
+@pytest.mark.parametrize("kind", ["bert", "llama"])
+def test_transformers_with_the_usual_optimizer_are_sound(kind):
+    labels = IDS[:, 0] % 2 if kind == "bert" else IDS
+    result = surveyed(transformer(kind), [{"input_ids": IDS, "labels": labels}] * 4)
+    assert set(status(result).values()) == {"done"}
+    assert not alarms(result)
+
+
+def test_a_step_gets_keyword_batches_as_they_were_given():
+    model, keys = transformer("llama"), []
+    optimizer = adam(model)
+
+    def step(batch):
+        keys.append(set(batch))
+        optimizer.zero_grad()
+        model(**batch).loss.backward()
+        optimizer.step()
+
+    batches = [{"input_ids": IDS, "labels": IDS}] * 4
+    assert not alarms(surveyed(model, batches, step=step, measures=["checks"]))
+
+    def fails(batch):
+        assert set(batch) == {"input_ids"}
+
+    result = surveyed(model, batches, step=fails, measures=["checks"])
+    assert "training-fails" in alarms(result)
+
+
+class Coder(nn.Module):
+    """A variational autoencoder, which draws in train and in eval mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.encode, self.decode = nn.Linear(16, 8), nn.Linear(4, 16)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        mean, logs = self.encode(x).tanh().chunk(2, 1)
+        code = mean + torch.randn_like(mean) * (0.5 * logs).exp()
+        return self.decode(code), mean, logs
+
+
+def bound(outputs, targets):
+    made, mean, logs = outputs
+    prior = 0.5 * (mean.square() + logs.exp() - 1 - logs).sum(1).mean()
+    return (made - targets).square().sum(1).mean() + prior
+
+
+def test_a_forward_that_draws_gets_fixed_noise():
+    torch.manual_seed(0)
+    model, values = Coder(), []
+    for _ in range(2):
+        result = surveyed(model, (X, X), bound)
+        assert status(result)["curvature"] == "done"
+        values.append(result.number("largest_eigenvalue")["value"])
+    assert values[0] == values[1]
+
+
+class Graph(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(16, 8), nn.Linear(8, 2)
+
+    def forward(self, nodes: Tensor, weights: Tensor) -> Tensor:
+        return weights @ self.two((weights @ self.one(nodes)).relu())
+
+
+def of_graph(model, batch):
+    scores = model(batch["nodes"], batch["weights"])
+    return functional.cross_entropy(scores[batch["known"]], batch["labels"])
+
+
+def test_a_graph_is_measured_whole():
+    torch.manual_seed(0)
+    links = (torch.rand(24, 24) < 0.2).float() + torch.eye(24)
+    known = torch.arange(24) % 3 > 0
+    batch = {
+        "nodes": X,
+        "weights": links / links.sum(1, keepdim=True),
+        "known": known,
+        "labels": (X[known, 0] > 0).long(),
+    }
+    result = surveyed(Graph(), [batch], of_graph)
+    assert set(status(result).values()) == {"done"}
+    assert [block.name for block in result.blocks] == ["one", "two"]
+    assert not alarms(result)
+
+
+def test_a_list_of_tensors_is_several_batches_if_the_loss_takes_one():
+    model = nn.Linear(16, 16)
+
+    def loss(model, batch):
+        return functional.mse_loss(model(batch), batch.roll(1, 1))
+
+    assert len(make_subject(model, list(X.chunk(4)), loss).batches) == 4
+    result = surveyed(model, list(X.chunk(4)), loss, measures=["checks"])
+    assert not alarms(result)
+
+
+class Small(nn.Module):
+    """A block whose branch is scaled by a small number, a gate or zero."""
+
+    def __init__(self, kind: str):
+        super().__init__()
+        self.norm, self.kind = nn.LayerNorm(16), kind
+        self.branch = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
+        if kind == "layer scale":
+            self.scale = nn.Parameter(torch.full((16,), 1e-5))
+        else:
+            self.scale = nn.Linear(16, 16)
+            nn.init.constant_(self.scale.bias, -4.0 if kind == "gate" else 0.0)
+            if kind == "zero":  # as blocks of diffusion transformers start
+                nn.init.zeros_(self.scale.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.kind == "layer scale":
+            return x + self.scale * self.branch(self.norm(x))
+        factor = self.scale(x)
+        factor = factor.sigmoid() if self.kind == "gate" else factor
+        return x + factor * self.branch(self.norm(x))
+
+
+@pytest.mark.parametrize("kind", ["layer scale", "gate", "zero"])
+def test_branches_that_start_small_are_sound(kind):
+    torch.manual_seed(0)
+    model = nn.Sequential(*(Small(kind) for _ in range(4)), nn.Linear(16, 3))
+    labels = X[:, :3].argmax(1)
+    measures = ["checks", "map", "signal", "units", "norms", "paths"]
+    result = surveyed(model, (X, labels), nn.CrossEntropyLoss(), measures=measures)
+    assert not alarms(result)

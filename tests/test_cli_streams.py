@@ -51,10 +51,20 @@ def shell(line, **more):
     return done
 
 
-def test_a_reader_that_closes_the_pipe_early_is_no_error():
-    done = shell(f"{COMMAND} survey --list | head -1; exit ${{PIPESTATUS[0]}}")
+def test_a_reader_that_has_closed_the_pipe_is_no_error():
+    # Closed before the command writes: `| head -1` may close after the last line.
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*COMMAND.split(), "survey", "--list"],
+        env=environment(),
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=250,
+        check=False,
+    )
+    os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
-    assert done.stdout.startswith(b"resnet18 ")
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,20 @@ from theodolite.studies import find
 
 
 @contextmanager
-def colour_images(each=64):
-    """Have drawn images, some of each of ten classes, stand for CIFAR-10."""
+def colour_images(name="cifar10", *, each=64, classes=10, side=32):
+    """Have drawn images, some of each class, stand for photographs."""
     rng = np.random.default_rng(0)
-    splits = {"train": each, "test": max(4, each // 4)}
+    splits = {"train": each, "test": max(1, each // 4)}
     for split, count in splits.items():
-        labels = np.repeat(np.arange(10), count)
-        images = rng.integers(0, 255, (len(labels), 32, 32, 3), dtype=np.uint8)
+        labels = np.repeat(np.arange(classes), count)
+        size = (len(labels), side, side, 3)
         register_dataset(
             Dataset(
-                name="cifar10",
+                name=name,
                 split=split,
-                inputs=images,
+                inputs=rng.integers(0, 255, size, dtype=np.uint8),
                 labels=labels,
-                class_names=tuple("abcdefghij"),
+                class_names=tuple(map(str, range(classes))),
                 origin="drawn",
             )
         )
@@ -31,7 +31,7 @@ def colour_images(each=64):
         yield
     finally:
         for split in splits:
-            unregister_dataset("cifar10", split)
+            unregister_dataset(name, split)
 
 
 def few_steps(study, *, cell=None, **fewer):

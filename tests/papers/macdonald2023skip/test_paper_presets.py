@@ -16,14 +16,25 @@ def test_interventions_train():
     check_finite(few_steps("why_it_helps", steps=10), "loss", "mean")
 
 
-def test_networks_of_table_1_train():
-    fewer = {
-        "epochs": 3,
-        "samples": 32,
-        "batch_size": 32,
-        "device": "cpu",
-        "precision": "float32",
-    }
-    with colour_images(each=8):
-        rows = few_steps("image_tables", cell={"rate": 0.1}, **fewer)
+@pytest.mark.parametrize(
+    ("study", "images"),
+    [
+        ("image_tables", {"each": 8}),
+        pytest.param(
+            "image_tables_cifar100",
+            {"name": "cifar100", "each": 1, "classes": 100},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "image_tables_imagenet",
+            {"name": "imagefolder", "each": 1, "classes": 1000},
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_networks_of_the_tables_train(study, images):
+    fewer = {"epochs": 3, "samples": 32, "batch_size": 32}
+    here = {"device": "cpu", "precision": "float32"}
+    with colour_images(**images):
+        rows = few_steps(study, **fewer, **here)
     check_finite(rows, "train_loss")

@@ -23,7 +23,8 @@ from theodolite_papers.poggio2020square.collapse_everywhere.measure import (
 STUDY = "collapse_everywhere"
 # What three trials tell for sure; all else is for more of them.
 SURE = {"at-each-global-minimum": "FAILS"}
-NC = ("nc1", "nc2", "nc3", "nc4")
+NORMED = ("nc1", "nc2", "nc3", "nc4", "norm")
+TRUE = {"labels": "given"}
 END, SOLVED = {"stage": "end", "loss": "square"}, {"stage": "solved"}
 OTHER = {"stage": "end", "loss": "cross_entropy"}
 FREE = {"labels": "given", "decay": 0.0}
@@ -39,27 +40,41 @@ def by_norm(power):
     return lambda row: (row["start"] / (0.001 + row["decay"])) ** power
 
 
+def resting(value, **labels):
+    """Properties with these labels, and norms that decay makes forget the start."""
+
+    def change(row):
+        if row["quantity"] == "norm":
+            return 7.0 if row["decay"] else row["value"]
+        matches = all(row.get(key) == label for key, label in labels.items())
+        return value if matches else row["value"]
+
+    return change
+
+
 # Verdict, claim, quantity, labels, change: a counterfactual.
 COUNTERFACTUALS = [
-    ("HOLDS", "features-collapse", "nc1", END, const(0.01)),
-    ("FAILS", "features-collapse", "nc1", {**END, "classes": 3}, const(2.0)),
-    ("HOLDS", "means-form-a-simplex", "nc2", END, const(0.01)),
-    ("FAILS", "means-form-a-simplex", "nc2", END, const(2.0)),
-    ("HOLDS", "heads-follow-means", "nc3", END, const(0.01)),
-    ("FAILS", "heads-follow-means", "nc3", {**END, "classes": 2}, const(2.0)),
-    ("HOLDS", "nearest-means-decide", "nc4", END, const(0.0)),
-    ("FAILS", "nearest-means-decide", "nc4", {**END, "start": 5.0}, const(0.3)),
+    ("HOLDS", "features-collapse", NORMED, TRUE, resting(0.01, **END)),
+    ("FAILS", "features-collapse", NORMED, TRUE, resting(2.0, **END, classes=3)),
+    ("UNDECIDED", "features-collapse", "nc1", END, const(0.01)),
+    ("HOLDS", "means-form-a-simplex", NORMED, TRUE, resting(0.01, **END)),
+    ("FAILS", "means-form-a-simplex", NORMED, TRUE, resting(2.0, **END)),
+    ("HOLDS", "heads-follow-means", NORMED, TRUE, resting(0.01, **END)),
+    ("FAILS", "heads-follow-means", NORMED, TRUE, resting(2.0, **END, classes=2)),
+    ("HOLDS", "nearest-means-decide", NORMED, TRUE, resting(0.0, **END)),
+    ("FAILS", "nearest-means-decide", NORMED, TRUE, resting(0.3, **END, start=5.0)),
     ("HOLDS", "at-each-global-minimum", "nc1", SOLVED, const(1e-4)),
     ("FAILS", "at-each-global-minimum", "nc1", {**SOLVED, "classes": 3}, const(2.0)),
     ("FAILS", "at-each-global-minimum", "loss", SOLVED, const(0.1)),
-    ("UNDECIDED", "heads-follow-means", "nc3", END, const(0.1)),
+    ("UNDECIDED", "heads-follow-means", NORMED, TRUE, resting(0.1, **END)),
     ("HOLDS", "large-norms-collapse-less", "nc1", END, by_norm(1.0)),
     ("FAILS", "large-norms-collapse-less", "nc1", END, by_norm(-1.0)),
-    ("HOLDS", "cross-entropy-collapses-too", NC, OTHER, const(1e-4)),
-    ("FAILS", "cross-entropy-collapses-too", "nc3", OTHER, const(3.0)),
-    ("FAILS", "cross-entropy-collapses-too", "nc4", OTHER, const(0.5)),
-    ("HOLDS", "square-is-good-sooner", "sooner", {"labels": "given"}, const(2.0)),
-    ("FAILS", "square-is-good-sooner", "sooner", {"labels": "given"}, const(-2.0)),
+    ("HOLDS", "cross-entropy-collapses-too", NORMED, TRUE, resting(1e-4, **OTHER)),
+    ("FAILS", "cross-entropy-collapses-too", NORMED, TRUE, resting(3.0, **OTHER)),
+    ("FAILS", "cross-entropy-collapses-too", NORMED, TRUE,
+     resting(0.5, **OTHER, quantity="nc4")),
+    ("HOLDS", "square-is-good-sooner", "sooner", TRUE, const(2.0)),
+    ("FAILS", "square-is-good-sooner", "sooner", TRUE, const(-2.0)),
     ("HOLDS", "who-is-sooner-depends-on-the-start", "sooner", FREE, const(-2.0)),
     ("FAILS", "who-is-sooner-depends-on-the-start", "sooner", FREE, const(2.0)),
     ("HOLDS", "square-overfits-late", "stopping_gain", FREE, by_loss(0.1, 0.0)),
@@ -67,9 +82,9 @@ COUNTERFACTUALS = [
     ("FAILS", "square-overfits-late", "stopping_gain", FREE, by_loss(-0.1, 0.0)),
     ("HOLDS", "stopping-helps-square-more", "stopping_gain", FREE, by_loss(0.2, 0.1)),
     ("FAILS", "stopping-helps-square-more", "stopping_gain", FREE, by_loss(0.1, 0.2)),
-    ("HOLDS", "decay-keeps-from-overfitting", "stopping_gain", {"labels": "given"},
+    ("HOLDS", "decay-keeps-from-overfitting", "stopping_gain", TRUE,
      const(0.0)),
-    ("FAILS", "decay-keeps-from-overfitting", "stopping_gain", {"labels": "given"},
+    ("FAILS", "decay-keeps-from-overfitting", "stopping_gain", TRUE,
      const(0.2)),
     ("HOLDS", "wrong-labels-overfit-both", "stopping_gain", WRONG, const(0.1)),
     ("FAILS", "wrong-labels-overfit-both", "stopping_gain", WRONG, by_loss(0.1, -0.1)),

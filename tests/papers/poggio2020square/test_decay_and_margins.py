@@ -32,7 +32,8 @@ from theodolite_papers.poggio2020square.shared.split_classes import (
 
 STUDY = "decay_and_margins"
 END = {"stage": "end"}
-FREE = {"stage": "end", "decay": 0.0, "start": 5.0}
+QUIET = {"stage": "end", "decay": 0.0}
+FREE = {**QUIET, "start": 5.0}
 
 
 def by_noise(slope):
@@ -76,12 +77,15 @@ COUNTERFACTUALS = [
      const(0.6)),
     ("FAILS", "errors-forget-too", "test_error", {"decay": 0.0, "start": 5.0},
      const(0.0)),
-    ("HOLDS", "noise-ends-interpolation", "train_loss", FREE,
+    ("HOLDS", "noise-ends-interpolation", "train_loss", QUIET,
      lambda row: 0.1 * row["noise"] or 0.001),
-    ("FAILS", "noise-ends-interpolation", "train_loss", FREE,
+    ("FAILS", "noise-ends-interpolation", "train_loss", QUIET,
      lambda row: 0.0001 if row["noise"] else 0.001),
-    ("UNDECIDED", "noise-ends-interpolation", "train_loss", FREE,
+    ("UNDECIDED", "noise-ends-interpolation", "train_loss", QUIET,
      lambda row: 0.002 if row["noise"] else 0.001),
+    ("HOLDS", "noise-ends-interpolation", "train_loss", QUIET,
+     lambda row: 0.1 * (1 + row["noise"]) if row["noise"] or row["start"] > 1
+     else 0.001),
     ("HOLDS", "noise-lowers-norms-in-training", "norm", FREE, scaled(0.01)),
     ("FAILS", "noise-lowers-norms-in-training", "norm", FREE, scaled(100.0)),
     ("UNDECIDED", "noise-lowers-norms-in-training", "norm",

@@ -182,7 +182,7 @@ CLAIMS = (
         name="margins-are-the-inverse-norm",
         place="Section 1.2, figures 8 and 12",
         statement="For a solution of zero square loss the margin is the same for all "
-        "training samples, $1/\\rho$: networks trained without decay get there.",
+        "training samples, $1/\\rho$.",
         test=interpolating(
             NO_DECAY,
             (
@@ -196,8 +196,8 @@ CLAIMS = (
             ENDS,
             Choice(
                 what=f"runs with a mean squared residual below {INTERPOLATED}",
-                why="the paper says so of exact zero loss alone; so near it margins "
-                "must be alike, and what can fail is that networks get there",
+                why="of exactly zero loss it is arithmetic; what can fail is that "
+                "margins are as good as alike in networks that stop near it",
             ),
         ),
         departures=DIGITS,

@@ -123,7 +123,7 @@ def watched(model, mode):
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.0)
     context = survey.watch(
         model, optimizer, 1, loss=LOSS, batches=[(X, Y)], norm_mode=mode,
-        measures=["signal"], live=False,
+        measures=["signal"],
     )  # fmt: skip
     with context as watch:
         optimizer.step()

@@ -168,7 +168,6 @@ def page_parts(folder):
     series = pages.Series(name="a", points=((1.0, 2.0, None), (2.0, 3.0, 0.1)))
     pages.draw_chart(pages.Chart(label="a", x="b", y="c", series=(series,)))
     pages.draw_bars([pages.Bar(name="a", value=1.0)], label="a", axis="b")
-    pages.draw_heat_map({(0, 0): 1.0}, names=["a"], label="b")
     svg = "<svg xmlns='http://www.w3.org/2000/svg' width='1' height='1'/>"
     pages.parse_svg(svg, "a")
     pages.inline_svg(svg, shared=shared, label="a")
@@ -208,7 +207,8 @@ def surveys(folder):
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3))
     batch, loss = (X, torch.arange(6) % 3), nn.CrossEntropyLoss()
     first = survey.survey(model, batch, loss=loss, progress=False, measures=["map"])
-    survey.compare(first, first).to_html(folder / "compared.html")
+    survey.compare(first, first).to_json(folder / "compared.json")
+    first.to_html(folder / "survey.html")
     survey.advise(first, survey.find(first))
     before = torch.optim.SGD(model.parameters(), lr=0.1)
     survey.refit(before, model, model)

@@ -98,13 +98,8 @@ SUBPACKAGES = {
     ),
 }
 
-# Surveys, comparisons and watches draw themselves: the imports down the list, made
-# when they are asked to.
-DOWNWARD = {
-    ("survey", "records"): {"page"},
-    ("survey", "comparing"): {"page"},
-    ("survey", "watching"): {"page"},
-}
+# A survey writes its page: the import down the list, made when it is asked to.
+DOWNWARD = {("survey", "records"): {"page"}}
 
 
 def read(path):

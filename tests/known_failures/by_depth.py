@@ -70,18 +70,6 @@ def _normed_with_skips() -> Case:
     return Case(model=model, batches=clouds())
 
 
-def _ensemble(scale: float) -> Case:
-    with seeded(5):
-        model = he(
-            tower(
-                lambda _: Residual(two_layers(WIDTH), scale=scale),
-                16,
-                final=nn.LayerNorm(WIDTH),
-            )
-        )
-    return Case(model=model, batches=clouds())
-
-
 PAIRS = (
     Pair(
         name="missing-norm",
@@ -103,7 +91,6 @@ PAIRS = (
             "gradient-explodes",
             "dead-units",
         ),
-        notes=("shallow-ensemble",),
     ),
     Pair(
         name="shrinking-signal",
@@ -120,13 +107,5 @@ PAIRS = (
         sick=_normed_and_plain,
         healthy=_normed_with_skips,
         expected=("gradient-explodes",),
-    ),
-    Pair(
-        name="shallow-ensemble",
-        illness="16 branches scaled by a fiftieth: nearly all paths skip nearly all",
-        cure="branches of about a third",
-        sick=lambda: _ensemble(0.02),
-        healthy=lambda: _ensemble(0.3),
-        expected=("shallow-ensemble",),
     ),
 )

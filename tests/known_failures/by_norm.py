@@ -58,21 +58,6 @@ def _frozen(still: bool) -> Case:
     return Case(model=model, batches=clouds(), optimizer=optimizer)
 
 
-def _decayed(everything: bool) -> Case:
-    with seeded(34):
-        model = _normed()
-    _settle(model, clouds())
-    invariant = [model[0].weight, model[3].weight]
-    others = [p for p in model.parameters() if all(p is not w for w in invariant)]
-    decay = 0.05 if everything else 0.0
-    groups = [
-        {"params": invariant, "weight_decay": decay},
-        {"params": others, "weight_decay": 0.05},
-    ]
-    optimizer = torch.optim.SGD(groups, lr=0.05)
-    return Case(model=model, batches=clouds(), optimizer=optimizer)
-
-
 PAIRS = (
     Pair(
         name="batch-norm-of-one",
@@ -97,13 +82,5 @@ PAIRS = (
         sick=lambda: _frozen(False),
         healthy=lambda: _frozen(True),
         expected=("frozen-norm-follows-batches",),
-    ),
-    Pair(
-        name="decay-on-invariant-weights",
-        illness="weight decay on weights that a batch norm follows",
-        cure="no decay on those weights",
-        sick=lambda: _decayed(True),
-        healthy=lambda: _decayed(False),
-        expected=("decay-on-invariant-weights",),
     ),
 )

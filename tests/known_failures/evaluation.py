@@ -15,8 +15,7 @@ from theodolite.survey.run.surveying import survey
 
 # What severities ask somebody to act; notes only tell.
 ALARMS = ("sick", "warning")
-QUICK = ("checks", "map", "signal", "units", "norms", "optimizer")
-SLOW = ("jacobian", "paths")
+QUICK = ("checks", "map", "signal", "units", "norms")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,15 +62,9 @@ class Visit:
 
 
 def examined(patient: Case, *, measures: Sequence[str] | None = None) -> Survey:
-    """Survey one network of the bay, by default with all measures that rules read.
-
-    Jacobians are read of projecting blocks alone, and left out where there are none.
-    """
+    """Survey one network of the bay, by default with all measures that rules read."""
     if measures is None:
-        block_map = examined(patient, measures=("map",))
-        projecting = any(block.skip == "projection" for block in block_map.blocks)
         measures = measures_of([rule.name for rule in RULES])
-        measures = [m for m in measures if m != "jacobian" or projecting]
     return survey(
         patient.model,
         patient.batches,
@@ -131,7 +124,7 @@ def again(draw: int) -> Iterator[Visit]:
     """
     with redrawn(draw):
         for pair in PAIRS:
-            needed = [m for m in measures_of(pair.expected) if m not in SLOW]
+            needed = measures_of(pair.expected)
             yield from visit_pair(pair, measures=tuple({*QUICK, *needed}))
         for standard in STANDARDS:
             yield visit_standard(standard, measures=QUICK)

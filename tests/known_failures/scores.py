@@ -11,7 +11,7 @@ from pathlib import Path
 
 from scipy.stats import binomtest
 
-from tests.known_failures.evaluation import SLOW, Visit, again, measures_of, rounds
+from tests.known_failures.evaluation import Visit, again, rounds
 from tests.known_failures.pairs import PAIRS
 from theodolite.runs import write_text
 from theodolite.survey.advice.prescribing import advise
@@ -152,7 +152,7 @@ def _tally(visits: Sequence[Visit]) -> str:
 def _repeated(visits: Sequence[Visit]) -> str:
     """Count again on networks that nobody looked at when levels were chosen."""
     sick = [v for v in visits if v.state == "sick"]
-    due = [(v, r) for v in sick for r in v.expected if not _is_slow(r)]
+    due = [(v, r) for v in sick for r in v.expected]
     misses = Counter(f"`{r}` on {v.name}" for v, r in due if r in v.misses)
     alarms = Counter(
         f"`{r}` on {v.name} ({v.state})" for v in visits for r in v.false_alarms
@@ -160,17 +160,13 @@ def _repeated(visits: Sequence[Visit]) -> str:
     return (
         "Levels were chosen with these networks in view. The same networks from "
         f"{len(DRAWS)} other draws of weights and samples, {len(visits)} in all, by "
-        "which no level was chosen, without the rules that need Jacobians or paths:\n\n"
+        "which no level was chosen:\n\n"
         "| | |\n|---|---|\n"
         f"| findings that had to be made | {len(due)} |\n"
         f"| misses | {misses.total()}{_counted(misses)} |\n"
         f"| false alarms, or true findings that nobody listed | {alarms.total()}"
         f"{_counted(alarms)} |\n"
     )
-
-
-def _is_slow(rule: str) -> bool:
-    return any(measure in SLOW for measure in measures_of([rule]))
 
 
 def _counted(counter: "Counter[str]") -> str:

@@ -60,52 +60,11 @@ def done(measure, rows, **settings):
     )
 
 
-def spectrum(block, depth, low, high):
-    """Return the rows of one block's singular values, geometric from low to high."""
-    rows = [
-        row(
-            "jacobian",
-            "singular_value",
-            low * (high / low) ** (share / 10),
-            0.01 * low,
-            block=block,
-            depth=depth,
-            share=share / 10,
-        )
-        for share in range(11)
-    ]
-    ends = {"largest_singular": high, "smallest_singular": low, "log_mean_square": 0.1}
-    rows += [
-        row("jacobian", quantity, value, 0.01, block=block, depth=depth)
-        for quantity, value in ends.items()
-    ]
-    return rows
-
-
-def density():
-    nodes = [-0.4 + 0.2 * i for i in range(12)]
-    weights = [0.02, 0.1, 1.4, 1.1, 0.6, 0.3, 0.2, 0.1, 0.05, 0.04, 0.02, 0.01]
-    rows = []
-    for node, weight in zip(nodes, weights, strict=True):
-        rows.append(row("density", "density", weight, 0.05, node=node))
-        rows.append(row("density", "cumulative", min(1.0, 0.1 * node + 0.5), node=node))
-    return rows
-
-
 def rates():
-    rows = []
-    for name, rate in {
-        "gd": 0.4,
-        "momentum": 0.76,
-        "adam": 0.008,
-        "rmsprop": 0.004,
-    }.items():
-        for suffix, factor in {"": 1.0, "_low": 0.9, "_high": 1.2}.items():
-            quantity = f"stable_rate{suffix}"
-            rows.append(
-                row("rates", quantity, factor * rate, 0.1 * rate, optimizer=name)
-            )
-    return rows
+    return [
+        row("rates", "stable_rate", 0.76, 0.076, optimizer="momentum"),
+        row("rates", "rate_in_use", 0.5, 0.0, optimizer="momentum"),
+    ]
 
 
 def by_hand() -> Survey:
@@ -118,19 +77,9 @@ def by_hand() -> Survey:
         row("signal", "gradient_rms", 0.02, module="head"),
         row("signal", "weight_rms", 0.17, module="head"),
     ]
-    paths = [
-        row("paths", "path_energy", weight, 0.01, length=length)
-        for length, weight in enumerate((0.3, 0.5, 0.2))
-    ]
-    paths += [row("paths", "effective_depth", 0.9, 0.02), row("paths", "n_branches", 2)]
     curvature = [
         row("curvature", "largest_eigenvalue", 5.0, 0.05, rank=0),
         row("curvature", "smallest_eigenvalue", -0.3, 0.02, rank=0),
-        row("curvature", "trace", 40.0, 3.0),
-    ]
-    blocks = [
-        *by_depth("block_curvature", "block_largest_eigenvalue", (3.0, 1.0, 0.8, 2.0)),
-        *by_depth("block_curvature", "block_trace", (10.0, 8.0, 7.0, 15.0)),
     ]
     measured = (
         done("map", by_depth("map", "branch_gain", (None, 0.8, 1.1, None))),
@@ -139,17 +88,6 @@ def by_hand() -> Survey:
         done("norms", [row("norms", "batch_per_channel", 4096, module="layers.0.bn1")]),
         done("curvature", curvature),
         done("rates", rates(), status="partial", reason="stopped by its allowance"),
-        done(
-            "jacobian",
-            [
-                *spectrum("layers.0", 1, 0.3, 2.0),
-                *spectrum("layers.1", 2, 0.1, 3.0),
-                *spectrum("whole", None, 0.01, 4.0),
-            ],
-        ),
-        done("paths", paths),
-        done("density", density()),
-        done("block_curvature", blocks),
         Measured(
             measure="tangent",
             status="skipped",

@@ -9,10 +9,9 @@ from torch import nn
 
 from tests.survey.cases import by_hand, done, row
 from tests.survey.test_watching import data, network
-from theodolite.core import ConfigError, Rows
+from theodolite.core import ConfigError
 from theodolite.survey import Block, compare, survey
 from theodolite.survey.comparing.differences import match_blocks
-from theodolite.survey.page.writing import page_of
 
 
 def blocks(*names, kind="residual"):
@@ -27,27 +26,23 @@ def blocks(*names, kind="residual"):
         ("a b c", "a c", "a-a b- c-c"),
         ("a c", "a b c", "a-a -b c-c"),
         ("a b", "x y", "a-x b-y"),
-        ("a b", "b a", "a- b-b -a"),
+        ("a b", "b a", "-b a-a b-"),
         ("", "a", "-a"),
     ],
 )
 def test_blocks_meet_by_name_else_by_depth(before, after, pairs):
     matched = match_blocks(blocks(*before.split()), blocks(*after.split()))
     told = " ".join(
-        f"{p.before.name if p.before else ''}-{p.after.name if p.after else ''}"
-        for p in matched
+        "-".join("" if block is None else block.name for block in pair)
+        for pair in matched
     )
     assert told == pairs
-    for pair in matched:
-        same = pair.before and pair.after and pair.before.name == pair.after.name
-        alone = pair.before is None or pair.after is None
-        assert pair.by == ("alone" if alone else "name" if same else "depth")
 
 
 def test_a_stem_is_no_residual_block():
     (stem,), rest = blocks("s", kind="stem"), blocks("x", "y")
     matched = match_blocks([stem], rest)
-    assert [p.by for p in matched] == ["alone", "alone", "alone"]
+    assert [pair.count(None) for pair in matched] == [1, 1, 1]
 
 
 def with_rows(rows):
@@ -58,16 +53,16 @@ def test_intervals_join_both_errors():
     one = with_rows([row("curvature", "trace", 10.0, 0.3)])
     other = with_rows([row("curvature", "trace", 11.0, 0.4)])
     (difference,) = compare(one, other).differences
-    assert difference.difference == 1.0
-    assert (difference.low, difference.high) == pytest.approx(
+    assert difference["value"] == 1.0
+    assert (difference["low"], difference["high"]) == pytest.approx(
         (1 - 1.96 * 0.5, 1 + 1.96 * 0.5)
     )
-    assert difference.changed == "up"
+    assert difference["changed"] == "up"
     (difference,) = compare(other, one).differences
-    assert difference.changed == "down"
+    assert difference["changed"] == "down"
     near = with_rows([row("curvature", "trace", 10.9, 0.4)])
     (difference,) = compare(one, near).differences
-    assert difference.changed == "no"
+    assert difference["changed"] == "no"
 
 
 def test_exact_numbers_differ_beyond_rounding_alone():
@@ -75,7 +70,7 @@ def test_exact_numbers_differ_beyond_rounding_alone():
     for value, changed in ((10.0, "no"), (10.000001, "no"), (10.01, "up")):
         other = with_rows([row("curvature", "trace", value)])
         (difference,) = compare(one, other).differences
-        assert difference.changed == changed
+        assert difference["changed"] == changed
 
 
 def test_rows_meet_by_their_labels_and_paired_blocks():
@@ -93,13 +88,13 @@ def test_rows_meet_by_their_labels_and_paired_blocks():
     other = survey(("a", "x", "c"), (1.0, 4.0, 9.0))
     comparison = compare(one, other)
     gains = {
-        d.labels["block"]: d.difference
+        d["block"]: d["value"]
         for d in comparison.differences
-        if d.quantity == "branch_gain"
+        if d["quantity"] == "branch_gain"
     }
     assert gains == {"a": 0.0, "b → x": 2.0, "c": 6.0}
-    ranks = [d for d in comparison.differences if d.quantity == "largest_eigenvalue"]
-    assert [(d.labels["rank"], d.difference) for d in ranks] == [(0, 0.0), (1, 0.0)]
+    ranks = [d for d in comparison.differences if d["quantity"] == "largest_eigenvalue"]
+    assert [(d["rank"], d["value"]) for d in ranks] == [(0, 0.0), (1, 0.0)]
 
 
 def test_a_block_without_a_pair_meets_none():
@@ -107,12 +102,12 @@ def test_a_block_without_a_pair_meets_none():
     one = replace(one, blocks=tuple(blocks("a", kind="plain")))
     other = with_rows([row("map", "branch_gain", 1.0, block="b", depth=0)])
     other = replace(other, blocks=tuple(blocks("b", kind="residual")))
-    assert compare(one, other).differences == ()
+    assert not compare(one, other).differences
 
 
 def test_numbers_that_are_not_finite_have_no_difference():
     one = with_rows([row("curvature", "trace", float("nan"))])
-    assert compare(one, with_rows([row("curvature", "trace", 1.0)])).differences == ()
+    assert not compare(one, with_rows([row("curvature", "trace", 1.0)])).differences
 
 
 @pytest.mark.parametrize(
@@ -136,11 +131,10 @@ def test_numbers_of_different_samples_are_not_compared(before, after, said):
     )
     comparison = compare(one, other)
     assert comparison.not_compared == (() if said is None else (said,))
-    assert comparison.outline()["not_compared"] == list(comparison.not_compared)
-    quantities = [one.quantity for one in comparison.differences]
+    assert comparison.to_dict()["not_compared"] == list(comparison.not_compared)
+    quantities = [one["quantity"] for one in comparison.differences]
     assert quantities == (["trace", "n_norms"] if said is None else ["n_norms"])
     assert (f"not compared: {said}" in str(comparison)) is (said is not None)
-    assert ("Not compared: " in page_of(comparison)) is (said is not None)
 
 
 @pytest.mark.parametrize(
@@ -196,8 +190,8 @@ def test_a_network_does_not_differ_from_itself_at_another_effort():
         for effort in (60, "normal")
     )
     comparison = compare(few, many)
-    assert {d.quantity for d in comparison.differences} >= {"loss", "forward_rms"}
-    assert {d.quantity for d in comparison.differences if d.changed != "no"} == set()
+    assert set(comparison.rows().levels("quantity")) >= {"loss", "forward_rms"}
+    assert comparison.rows().levels("changed") == ["no"]
     assert comparison.not_compared
 
 
@@ -213,7 +207,7 @@ def test_findings_are_gone_new_and_kept():
     assert "✓ gone: The learning rate is above" in told
     assert "✗ new: Something ill" in told
     assert "· kept: The signal keeps its size" in told
-    assert max(map(len, told.splitlines())) <= 100
+    assert max(map(len, told.splitlines())) <= 80
 
 
 def test_a_good_finding_that_is_gone_is_no_good_news():
@@ -246,7 +240,6 @@ def test_rows_and_json_hold_every_difference(tmp_path):
     kept = json.loads((tmp_path / "two.json").read_text())
     assert kept == comparison.to_dict()
     assert kept["before"] == one.to_dict()
-    assert isinstance(rows, Rows)
 
 
 def test_models_are_surveyed_on_the_same_terms():
@@ -261,20 +254,18 @@ def test_models_are_surveyed_on_the_same_terms():
     )  # fmt: skip
     assert comparison.caveats == ()
     assert comparison.before.seed == comparison.after.seed == 3
-    assert all(pair.by == "name" for pair in comparison.pairs)
+    assert all(one.name == other.name for one, other in comparison.pairs)
     gains = {
-        d.labels["block"]: d
-        for d in comparison.differences
-        if d.quantity == "branch_gain"
+        d["block"]: d for d in comparison.differences if d["quantity"] == "branch_gain"
     }
-    assert gains["1"].changed == "down"
-    assert gains["1"].after == pytest.approx(0.1 * gains["1"].before, rel=1e-9)
+    assert gains["1"]["changed"] == "down"
+    assert gains["1"]["after"] == pytest.approx(0.1 * gains["1"]["before"], rel=1e-9)
     stem = next(
         d
         for d in comparison.differences
-        if d.quantity == "forward_rms" and d.labels["block"] == "0"
+        if d["quantity"] == "forward_rms" and d["block"] == "0"
     )
-    assert stem.changed == "no"
+    assert stem["changed"] == "no"
     for name, value in other.state_dict().items():
         assert torch.equal(value, before[name])
 
@@ -285,7 +276,7 @@ def test_each_model_has_its_own_optimizer():
         torch.optim.SGD(model.parameters(), lr=lr)
         for model, lr in ((one, 0.5), (other, 0.05))
     )
-    terms = {"loss": nn.CrossEntropyLoss(), "measures": ("optimizer",)}
+    terms = {"loss": nn.CrossEntropyLoss(), "measures": ("rates",)}
     comparison = compare(
         one, other, data(), optimizers=(fast, slow), progress=False, **terms
     )
@@ -307,10 +298,7 @@ def test_kinds_that_do_not_compare_are_refused_in_a_sentence():
 
 def test_a_terminal_shows_what_differs_clearest_first():
     before = by_hand()
-    rates = [
-        row("rates", "stable_rate", rate, 0.01, optimizer=name)
-        for name, rate in (("gd", 0.4), ("adam", 0.1), ("rmsprop", 0.005))
-    ]
+    rates = [row("rates", "stable_rate", 0.1, 0.01, optimizer="momentum")]
     changed = {
         "rates": done("rates", rates, status="partial"),
         "curvature": done(
@@ -332,7 +320,6 @@ def test_a_terminal_shows_what_differs_clearest_first():
     ]
     assert differing[:3] == [
         "  ↓ largest_eigenvalue rank=0  5 → 2, difference -3.14 to -2.86",
-        "  ↑ stable_rate optimizer=adam  0.008 → 0.1, difference 0.0723 to 0.112",
-        "  = stable_rate optimizer=rmsprop  0.004 → 0.005, difference -0.0186 "
-        "to 0.0206",
+        "  ↓ stable_rate optimizer=momentum  0.76 → 0.1, difference -0.81 to -0.51",
+        "  = loss  2.41 → 2.41, difference -0.139 to 0.139",
     ]

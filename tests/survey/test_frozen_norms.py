@@ -101,7 +101,7 @@ def test_a_watch_measures_the_network_that_is_trained():
     model = network(nn.Dropout(0.5), Noise())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     given = {"loss": LOSS, "batches": (X, Y), "measures": ["signal", "curvature"]}
-    with watch(model, optimizer, every=10, live=False, **given) as watched:
+    with watch(model, optimizer, every=10, **given) as watched:
         wanted = mixed_loss(model), top_of(model, "as_is"), top_of(model, "batch")
         optimizer.step()
         before = modes(model)
@@ -116,11 +116,3 @@ def test_a_watch_measures_the_network_that_is_trained():
     assert course.to_dict()["norm_layers"] == {"train": ["4"], "eval": ["1"]}
     assert "norms: 1 in train, 1 in eval mode" in str(course)
     assert modes(model) == before
-
-
-def test_weights_before_a_frozen_norm_have_a_size_that_matters():
-    model = network()
-    decay = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
-    given = {"loss": LOSS, "optimizer": decay, "measures": ["optimizer"]}
-    result = survey(model, (X, Y), progress=False, **given)
-    assert result.find("decays_invariant").column("parameter") == ["3.weight"]

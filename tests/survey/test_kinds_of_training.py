@@ -195,6 +195,6 @@ def test_branches_that_start_small_are_sound(kind):
     torch.manual_seed(0)
     model = nn.Sequential(*(Small(kind) for _ in range(4)), nn.Linear(16, 3))
     labels = X[:, :3].argmax(1)
-    measures = ["checks", "map", "signal", "units", "norms", "paths"]
+    measures = ["checks", "map", "signal", "units", "norms"]
     result = surveyed(model, (X, labels), nn.CrossEntropyLoss(), measures=measures)
     assert not alarms(result)

@@ -22,7 +22,7 @@ from theodolite.survey.advice.samples import Pool
 from theodolite.survey.checks.first_aid import ORDER
 from theodolite.survey.findings.rulebook import find
 
-CHEAP = ("checks", "map", "signal", "units", "norms", "optimizer")
+CHEAP = ("checks", "map", "signal", "units", "norms")
 BY_NAME = {pair.name: pair for pair in PAIRS}
 # What no lines of code can heal: labels that say nothing.
 INCURABLE = set()

@@ -5,13 +5,13 @@ import re
 import numpy as np
 import pytest
 import torch
+from theodolite.survey.page.writing import page_of
 from torch import nn
 from torch.testing import assert_close
 
 from theodolite.instruments import HalfSquareLoss
 from theodolite.survey import survey
-from theodolite.survey.measures.optimizer_in_use import bound, scales_of
-from theodolite.survey.page.writing import page_of
+from theodolite.survey.measures.optimizer_in_use import bound
 
 CURVATURES = torch.tensor([3.0, 1.0, 0.25], dtype=torch.float64)
 
@@ -81,7 +81,7 @@ def surveyed(model, batch, optimizer):
         model,
         batch,
         loss=HalfSquareLoss(),
-        measures=["optimizer", "rates"],
+        measures=["rates"],
         optimizer=optimizer,
         progress=False,
     )
@@ -129,7 +129,6 @@ def test_adaptive_rates_use_the_optimizers_state(regression, kind):
     row = result.number("stable_rate", optimizer=kind)
     factor = {"adam": 38.0, "rmsprop": 2.0}[kind]
     assert_close(row["value"], factor / top, rtol=1e-7, atol=0.0)
-    assert row["preconditioner"] == "the optimiser's state"
 
 
 @pytest.mark.parametrize(
@@ -207,10 +206,9 @@ def test_groups_of_unlike_rates_are_just_stable_at_the_ratio_of_1(regression, un
     assert not steps_grow(*made(0.98 / row["value"]), batch)
     assert steps_grow(*made(1.02 / row["value"]), batch)
     # The rival that takes the largest rate for all is off.
-    stable = surveyed(*made(1.0)[:1], batch, made(1.0)[1]).number(
-        "stable_rate", optimizer="gd"
-    )
-    assert abs(0.9 / stable["value"] / row["value"] - 1) > 0.1
+    alike = torch.optim.SGD(model.parameters(), lr=0.9, momentum=0.5)
+    rival = surveyed(model, batch, alike).number("rate_over_stable")
+    assert abs(rival["value"] / row["value"] - 1) > 0.1
 
 
 class Two(nn.Module):
@@ -250,12 +248,11 @@ def test_groups_of_adam_are_scaled_each_by_its_rate_and_state(regression):
 
 
 def test_parameters_that_are_left_out_bound_no_rate(regression):
-    model, batch, moments = nn.Linear(3, 1).double(), *regression[1:]
+    model, batch = nn.Linear(3, 1).double(), regression[1]
     result = surveyed(model, batch, torch.optim.SGD([model.bias], lr=0.9))
     row = result.number("rate_over_stable")
     assert_close(row["value"], 0.9 / 2, rtol=1e-9, atol=0.0)  # of the bias H is 1
-    top = float(torch.linalg.eigvalsh(moments)[-1])
-    assert result.number("stable_rate", optimizer="gd")["value"] < 2.1 / top
+    assert_close(result.number("stable_rate")["value"], 2.0, rtol=1e-9, atol=0.0)
 
 
 def flat_but_for_rounding(model, batch):
@@ -279,7 +276,6 @@ def test_rates_of_a_curvature_within_its_error_are_not_resolved(loss):
     row = result.number("stable_rate", optimizer="gd")
     assert (row["value"], row["nonfinite"]) == (None, "not resolved")
     assert "gradient descent not resolved (in use 0.1)\n" in str(result)
-    assert "momentum not resolved; Adam" in result.text(full=True)
     assert result.number("rate_in_use")["value"] == 0.1
     assert not result.find("rate_over_stable")
     assert not [f for f in result.findings if f.rule.startswith("rate-")]
@@ -289,10 +285,16 @@ def test_rates_of_a_curvature_within_its_error_are_not_resolved(loss):
         assert not re.search(r"e\+300|10³⁰⁰", text)
 
 
-def test_without_a_state_the_squared_gradient_stands_in():
-    parameters = {"w": torch.zeros(2, dtype=torch.float64)}
-    gradients = {"w": torch.tensor([4.0, -9.0], dtype=torch.float64)}
-    scales, source = scales_of(None, parameters, gradients)
-    wanted = torch.tensor([1 / 2, 1 / 3], dtype=torch.float64)
-    assert_close(scales, wanted, rtol=1e-7, atol=0.0)
-    assert "squared gradient" in source
+def test_adam_that_made_no_step_has_no_stable_rate(regression):
+    model, batch, _ = regression
+    result = surveyed(model, batch, torch.optim.Adam(model.parameters()))
+    assert result.outcome("rates").status == "refused"
+    assert "Adam has made no step yet" in result.outcome("rates").reason
+
+
+def test_without_an_optimizer_the_rate_is_that_of_gradient_descent(regression):
+    model, batch, moments = regression
+    row = surveyed(model, batch, None).number("stable_rate")
+    top = float(torch.linalg.eigvalsh(moments)[-1])
+    assert row["optimizer"] == "gd"
+    assert_close(row["value"], 2.0 / top, rtol=1e-8, atol=0.0)

@@ -98,23 +98,20 @@ def test_rows_are_found_by_labels():
 
 
 PRINTED = """\
-ResidualNetwork: 19,994 parameters in 4 blocks, norms in batch mode on MADE-UP inputs
-✗ The learning rate is above what this landscape bears [rate-too-large]: \
-rate over stable rate
-  2.5 ± 0.2, above 1
-✓ The signal keeps its size through the depth [signal-kept]: \
-forward signal 1.8, below 10
+ResidualNetwork: 19,994 parameters in 4 blocks, norms in batch mode on MADE-UP
+  inputs
+✗ The learning rate is above what this landscape bears [rate-too-large]: rate
+  over stable rate 2.5 ± 0.2, above 1
+✓ The signal keeps its size through the depth [signal-kept]: forward signal 1.8,
+  below 10
 → Lower the rate to 0.3 (tried: it helped)
   loss               2.41 ± 0.05
-  stable rate        gradient descent 0.4 ± 0.04; momentum 0.76 ± 0.076; \
-Adam 0.008 ± 0.0008;
-                     RMSprop 0.004 ± 0.0004
+  stable rate        momentum 0.76 ± 0.076 (in use 0.5)
   forward rms        1 → 0.6 over 4 blocks (0.6 to 1.8)
   backward rms       0.002 → 0.004 over 4 blocks (0.001 to 0.004)
   branch/skip gain   0.8 to 1.1
   dead units         2 %
   largest curvature  5 ± 0.05, smallest -0.3 ± 0.02
-  effective depth    0.9 ± 0.02 branches
   unsupported: layers.1.pool: jacobian cannot differentiate it
   not measured: rates (partial), tangent (skipped), classifier (refused)
   effort 400, 15 s, 120 passes, seed 0"""
@@ -141,7 +138,7 @@ def crowded():
 def test_a_crowded_survey_fits_a_screen_and_cuts_no_number():
     lines = str(crowded()).splitlines()
     assert len(lines) <= 24
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 80
     assert "2.5 ± 0.2, above 1" in str(crowded())
     assert "more findings: .print(full=True)" in str(crowded())
     assert "more pieces of advice: .print(full=True)" in str(crowded())
@@ -168,13 +165,13 @@ def test_everything_is_printed_in_full(capsys):
 
 def test_a_number_whose_error_bar_includes_zero_is_not_resolved():
     rows = [
-        {"quantity": "effective_depth", "value": -6.3e-15, "error": 3e-6},
         {"quantity": "largest_eigenvalue", "value": 84.0, "error": 49.0, "rank": 0},
+        {"quantity": "loss", "value": -6.3e-15, "error": 3e-6},
     ]
     for row in rows:
         row |= {"n_samples": 16, "of_samples": 128}
-    shown = str(with_rows("paths", rows))
-    assert "not resolved (0 ± 3e-06 branches) on 16 of 128 samples" in shown
+    shown = str(with_rows("curvature", rows))
+    assert "not resolved (0 ± 3e-06) on 16 of 128 samples" in shown
     assert "84 ± 49 on 16 of 128 samples" in shown
 
 
@@ -201,14 +198,11 @@ def test_trial_losses_and_the_rate_in_use_are_told_beside_the_stable_one():
     assert "in use" not in str(with_rows("checks", TRIALS))
     rows = [
         {"quantity": "stable_rate", "value": 0.2, "error": 0.01, "optimizer": "gd"},
-        {"quantity": "stable_rate", "value": 9.0, "error": 0.01, "optimizer": "adam"},
         {"quantity": "rate_in_use", "value": 0.5, "error": 0.0, "optimizer": "gd"},
         {"quantity": "rate_over_stable", "value": 2.5, "error": 0.1, "optimizer": "gd"},
     ]
-    told = "gradient descent 0.2 ± 0.01 (in use 0.5, 2.5 times the stable one)"
+    told = "gradient descent 0.2 ± 0.01 (in use 0.5, 2.5 times as large)"
     assert f"stable rate  {told}\n" in str(with_rows("rates", rows))
-    full = with_rows("rates", rows).text(full=True)
-    assert f"stable rate: {told}; Adam 9 ± 0.01\n" in full
 
 
 def test_symptoms_are_told_under_their_cause():
@@ -223,7 +217,7 @@ def test_an_aborted_survey_says_so_first_and_names_what_did_not_run(status):
     survey = by_hand()
     late = tuple(replace(one, status=status) for one in survey.measured[-2:])
     aborted = replace(survey, measured=(*survey.measured[:-2], *late), findings=())
-    lines = str(aborted).splitlines()
+    lines = str(replace(aborted, inputs="")).splitlines()
     assert lines[1] == "! INCOMPLETE: it was aborted before tangent, classifier"
     assert lines[2].startswith("✓ nothing wrong found so far; checked: map, signal")
     assert repr(aborted).endswith("no finding, incomplete; print it>")

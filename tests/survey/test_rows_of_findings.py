@@ -1,6 +1,5 @@
 """Rows that findings read, on networks where the answer is known by construction."""
 
-import pytest
 import torch
 from torch import nn
 
@@ -61,63 +60,3 @@ def test_blocks_that_keep_their_shape():
     )
     kept = rows(model, torch.randn(5, 4), "keeps_shape")
     assert {row["block"]: row["value"] for row in kept} == {"0": 0, "2": 1, "4": 0}
-
-
-class Skipping(nn.Module):
-    """A layer whose outputs a norm reads, and perhaps a skip as well."""
-
-    def __init__(self, skip):
-        super().__init__()
-        self.layer, self.norm = nn.Linear(4, 6, bias=False), nn.BatchNorm1d(6)
-        self.head, self.skip = nn.Linear(6, 3), skip
-
-    def forward(self, x):
-        x = self.layer(x)
-        branch = self.norm(x)
-        return self.head(branch + x if self.skip else branch)
-
-
-@pytest.mark.parametrize("skip", [False, True])
-def test_a_skip_beside_a_norm_makes_the_size_of_weights_matter(skip):
-    model = Skipping(skip)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
-    result = survey(
-        model,
-        (torch.randn(30, 4), torch.arange(30) % 3),
-        loss=nn.CrossEntropyLoss(),
-        optimizer=optimizer,
-        measures=("map", "signal", "optimizer"),
-        progress=False,
-    )
-    named = [row["module"] for row in result.find("decays_invariant")]
-    assert named == ([] if skip else ["layer"])
-
-
-def small():
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3))
-
-
-@pytest.fixture(scope="module")
-def eight():
-    return torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
-
-
-def tangent(model, inputs, targets):
-    """Survey the tangent kernel of a model."""
-    given = {"loss": nn.MSELoss(), "measures": ("tangent",), "effort": 5000}
-    return survey(model, (inputs, targets), **given)
-
-
-class Tokens(nn.Module):
-    """Four numbers a token, and more tokens to tell apart than these."""
-
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(12, 4)
-        self.branch = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
-        self.head = nn.Linear(4, 12)
-
-    def forward(self, tokens):
-        hidden = self.embedding(tokens)
-        return self.head(hidden + self.branch(hidden))

@@ -51,8 +51,7 @@ def fit(callback, tmp_path):
 
 
 def test_lightning(tmp_path):
-    page = tmp_path / "page.html"
-    callback = lightning_watch(every=2, html=page, live=False)
+    callback = lightning_watch(every=2)
     watched, plain = fit(callback, tmp_path), fit(None, tmp_path)
     for one, other in zip(watched.parameters(), plain.parameters(), strict=True):
         assert torch.equal(one, other)
@@ -69,7 +68,6 @@ def test_lightning(tmp_path):
     model[2].eval()  # without dropout
     loss = float(nn.functional.cross_entropy(model(data()[0]), data()[1]).detach())
     assert rows.value(quantity="loss", step=0) == pytest.approx(loss, rel=1e-12)
-    assert "edge of stability" in page.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +100,7 @@ def train(model, callback, tmp_path):
 
 
 def test_transformers(gpt, tmp_path):
-    page = tmp_path / "page.html"
-    callback = transformers_watch(every=1, html=page, live=False)
+    callback = transformers_watch(every=1)
     assert not callback.rows()
     watched = train(gpt(), callback, tmp_path)
     plain = train(gpt(), None, tmp_path)
@@ -118,7 +115,6 @@ def test_transformers(gpt, tmp_path):
     assert rows.where(quantity="loss").column("step") == [0, 1, 2]
     assert len(rows.where(quantity="branch_gain", step=0)) == 4
     assert (rows.where(quantity="largest_eigenvalue").values() > 0).all()
-    assert "Gradient" in page.read_text()
 
 
 @pytest.mark.parametrize("make", [lightning_watch, transformers_watch])

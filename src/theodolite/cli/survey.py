@@ -162,7 +162,6 @@ def compare(
     loss: LossName = None,
     effort: Effort = "normal",
     time_limit: TimeLimit = None,
-    html: Html = None,
     to_json: JsonFile = None,
     optimizer: Optimizer = None,
     norm_mode: NormMode = "as_is",
@@ -175,7 +174,7 @@ def compare(
     trust: Trust = False,
 ) -> None:
     """Compare two networks, surveyed alike; effort and time limit are for each."""
-    _check_files(html, to_json)
+    _check_files(None, to_json)
     escape_logs()
     with _stopped_in_a_sentence():
         from theodolite.survey import Survey, subject_of
@@ -208,7 +207,7 @@ def compare(
             )
             for one in made
         ]  # fmt: skip
-    _write_result(side_by_side(*surveys), html, to_json)
+    _write_result(side_by_side(*surveys), None, to_json)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from .axes import log_axis as log_axis
 from .axes import match_limits as match_limits
 from .axes import power_axis as power_axis
 from .drawings import draw_collapse as draw_collapse
-from .drawings import draw_cross_section as draw_cross_section
 from .drawings import draw_ensemble as draw_ensemble
 from .drawings import draw_unravelled as draw_unravelled
 from .export import save as save

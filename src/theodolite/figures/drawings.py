@@ -1,14 +1,12 @@
-"""Drawings of rows: neural collapse, path ensembles, a network along its depth."""
+"""Drawings of rows: neural collapse, and path ensembles."""
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from theodolite.core import ConfigError, Rows
 
-from .axes import log_axis
 from .kinds import kind_style
 from .legends import legend
 from .marks import band, curve, reference_line
@@ -203,102 +201,3 @@ def _path(panel: Axes, level: float, name: str, share: float) -> None:
     )
     percent = f"{100 * share:.1f} %" if share >= 5e-4 else "< 0.1 %"
     panel.text(len(name) + 0.35, level, percent, va="center", fontsize=8)
-
-
-_STRIPS = "singular_value"
-# Quantities below the strips, one panel for each that has rows.
-_PANELS = {
-    "branch_gain": "branch gain",
-    "forward_rms": "forward signal",
-    "backward_rms": "backward signal",
-    "block_largest_eigenvalue": "curvature",
-    "weight_rms": "weight norm",
-}
-_COLOURS = LinearSegmentedColormap.from_list(
-    "stretch", (PALETTE["blue"], "#F4F2EE", PALETTE["vermilion"])
-)
-# Names of blocks that fit below a figure of 8 inches.
-_MOST_NAMES = 40
-
-
-@house_style()
-def draw_cross_section(rows: Rows, *, title: str | None = None) -> Figure:
-    """Return a figure of every block along the depth of a network.
-
-    Args:
-        rows: Rows with ``depth`` and ``block``: quantiles ``singular_value`` by
-            ``share``, and one row per block of ``branch_gain``, ``forward_rms``,
-            ``backward_rms``, ``block_largest_eigenvalue`` or ``weight_rms``.
-        title: Above the panels.
-
-    Returns:
-        One strip of colours per block (blue shrinks, red stretches), and one panel
-        per quantity, with its errors.
-    """
-    placed = rows.where(lambda row: row.get("depth") is not None)
-    strips = placed.where(quantity=_STRIPS)
-    shown = [name for name in _PANELS if len(placed.where(quantity=name))]
-    n = len(shown) + bool(len(strips))
-    if n == 0:
-        raise ConfigError(
-            f"the rows hold none of {_STRIPS}, {', '.join(_PANELS)} by depth: measure "
-            "the map, signal or jacobian first"
-        )
-    tall = 1.1 * len(shown) + (2.0 if len(strips) else 0.0) + 0.6
-    figure, panels = new_figure(8.0, tall, panels=(n, 1), share_x=True)
-    if len(strips):
-        _strips(panels[0], strips)
-    for panel, name in zip(panels[bool(len(strips)) :], shown, strict=True):
-        _numbers(panel, placed.where(quantity=name), name)
-    _names(panels[-1], placed)
-    if title:
-        panels[0].set_title(title)
-    return figure
-
-
-def _strips(panel: Axes, rows: Rows) -> None:
-    depths, shares = rows.levels("depth"), rows.levels("share")
-    grid = np.full((len(shares), int(max(depths)) + 1), np.nan)
-    for row in rows:
-        if row["value"] is not None:
-            with np.errstate(divide="ignore"):
-                log = np.log10(row["value"])
-            grid[shares.index(row["share"]), int(row["depth"])] = max(log, -12.0)
-    reach = min(4.0, max(0.5, float(np.nanmax(np.abs(grid)))))
-    edges = np.arange(grid.shape[1] + 1) - 0.5
-    image = panel.pcolormesh(
-        edges,
-        np.linspace(0, 1, len(shares) + 1),
-        grid,
-        cmap=_COLOURS,
-        norm=Normalize(-reach, reach),
-        rasterized=True,
-    )
-    panel.set_ylabel("share")
-    panel.grid(False)
-    panel.figure.colorbar(
-        image, ax=panel, label=r"$\log_{10}$ singular value", pad=0.01
-    )
-
-
-def _numbers(panel: Axes, rows: Rows, name: str) -> None:
-    style = series_style(name, tuple(_PANELS))
-    values, errors = rows.values(), np.nan_to_num(rows.values("error"))
-    look = {"style": style, "label": _PANELS[name], "kind": "bars"}
-    joined = name.endswith("_rms")
-    band(panel, rows.column("depth"), values, errors, line=joined, **look)
-    if np.nanmin(values) > 0:
-        log_axis(panel, "y")
-    if name == "branch_gain":
-        reference_line(panel, 1.0)
-    panel.set_ylabel(_PANELS[name])
-
-
-def _names(panel: Axes, rows: Rows) -> None:
-    names = {row["depth"]: str(row.get("block", row["depth"])) for row in rows}
-    every = -(-len(names) // _MOST_NAMES)
-    ticks = [depth for depth in sorted(names) if depth % every == 0]
-    labels = [names[depth] for depth in ticks]
-    panel.set_xticks(ticks)
-    panel.set_xticklabels(labels, rotation=45, ha="right", fontsize=7)
-    panel.set_xlabel("block, by depth")

@@ -12,7 +12,6 @@ from .gauges import draw_strip as draw_strip
 from .gauges import format_interval as format_interval
 from .gauges import format_region as format_region
 from .gauges import gauge_scale as gauge_scale
-from .heat import draw_heat_map as draw_heat_map
 from .numbers import format_count as format_count
 from .numbers import format_number as format_number
 from .numbers import format_seconds as format_seconds

@@ -1,10 +1,8 @@
 """Charts of numbers with their errors; looks are left to the page's style sheet."""
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from markupsafe import Markup
 
@@ -24,21 +22,15 @@ Point = tuple[float, float, float | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """Points of one kind: place, value, error.
+    """Points of one kind, drawn as a line with a band for its error.
 
     Attributes:
         name: Its name.
-        points: In order of their places; values are finite.
-        kind: A line with a band for its error, or columns.
-        side: ``"a"`` or ``"b"``, which colours it.
-        quiet: Whether to draw it thinner than the others.
+        points: Place, value and error, in order of their places; values are finite.
     """
 
     name: str
     points: tuple[Point, ...]
-    kind: Literal["line", "bars"] = "line"
-    side: str = "a"
-    quiet: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +46,6 @@ class Chart:
         log_x: Whether the horizontal axis is.
         levels: Heights of dashed lines, with their names.
         uprights: Places of upright dashed lines, with their names.
-        from_zero: Whether the vertical axis starts at zero.
     """
 
     label: str
@@ -65,7 +56,6 @@ class Chart:
     log_x: bool = False
     levels: tuple[tuple[float, str], ...] = ()
     uprights: tuple[tuple[float, str], ...] = ()
-    from_zero: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +67,6 @@ class Bar:
         value: The number.
         low: Lower end of its interval, if it has one.
         high: Upper end of its interval.
-        side: ``"a"`` or ``"b"``, which colours it.
         mark: Another number to compare with it, such as the one in use.
         unit: Unit of the numbers.
     """
@@ -86,7 +75,6 @@ class Bar:
     value: float
     low: float | None = None
     high: float | None = None
-    side: str = "a"
     mark: float | None = None
     unit: str = ""
 
@@ -154,7 +142,7 @@ def draw_bars(
             text_element(value, WIDTH, y + 4, "end"),
             path("", rectangle(x(low), y - 6, max(1.0, x(high) - x(low)), 12)),
         ]
-        drawn.append(group([*parts, *dot], f"interval {bar.side}"))
+        drawn.append(group([*parts, *dot], "interval"))
     axes = group(_x_axis(x, axis, base, grid_top=14), "axes")
     return picture("chart", label, WIDTH, base + 42, axes, *drawn)
 
@@ -181,15 +169,11 @@ def _scales(chart: Chart) -> tuple[Scale, Scale]:
     uprights = [at for at, _ in chart.uprights]
     places = (p[0] for p in points)
     x = scale_of(places, _LEFT, _RIGHT, log=chart.log_x, within=uprights)
-    if any(one.kind == "bars" for one in chart.series):  # space for the outer bars
-        half = _pitch(points) / 2 / (x.high - x.low)
-        x = x.widened(half, half)
     # An error that reaches below zero must not stretch a logarithmic axis to nothing.
     reach = [p[1] for p in points]
     if not chart.log_y:
         reach += [p[1] + sign * (p[2] or 0) for p in points for sign in (-1, 1)]
     within = [at for at, _ in chart.levels]
-    within += [0.0] if chart.from_zero and not chart.log_y else []
     y = scale_of(reach, _BASE, _TOP, log=chart.log_y, within=within)
     # A logarithmic axis shows zeros at its end, apart from the smallest number.
     y = y.widened(0.12, 0) if chart.log_y and _has_zero(chart) else y
@@ -225,10 +209,8 @@ def _x_axis(
 
 
 def _series(series: Series, x: Scale, y: Scale) -> Markup:
-    draws = _bars if series.kind == "bars" else _line
-    look = f"series {series.kind} {series.side}{' quiet' if series.quiet else ''}"
     title = element("title", series.name)
-    return group([title, *draws(series.points, x, y)], look)
+    return group([title, *_line(series.points, x, y)], "series")
 
 
 def _line(points: Sequence[Point], x: Scale, y: Scale) -> Iterator[Markup]:
@@ -240,25 +222,6 @@ def _line(points: Sequence[Point], x: Scale, y: Scale) -> Iterator[Markup]:
     if len(points) <= _DOTTED:
         dots = "".join(f"M{x(a):.1f} {y(b):.1f}h0" for a, b, _ in points)
         yield path("points", dots)
-
-
-def _bars(points: Sequence[Point], x: Scale, y: Scale) -> Iterator[Markup]:
-    half = _pitch(points) * 0.42
-    base = y.start if y.kind == "log" else y(0.0)
-    for a, b, error in points:
-        left, right, top = x(a - half), x(a + half), y(b)
-        title = element("title", f"{tick_label(a)}: {short_number(b, error)}")
-        low, tall = min(top, base), abs(base - top)
-        yield path("", rectangle(left, low, max(0.5, right - left), tall), title)
-        if error:
-            middle = (left + right) / 2
-            yield path("reach", f"M{middle:.1f} {y(b - error):.1f}V{y(b + error):.1f}")
-
-
-def _pitch(points: Sequence[Point]) -> float:
-    """Return the smallest distance between two places."""
-    places = sorted({p[0] for p in points})
-    return min((b - a for a, b in itertools.pairwise(places)), default=1.0)
 
 
 def _references(chart: Chart, x: Scale, y: Scale) -> Iterator[Markup]:

@@ -33,10 +33,6 @@ PALETTE = {
     "extra-bg": ("#ece8f7", "#2b2542"),
     "region": ("#dbe7f3", "#22354a"),
     "a": ("#0072b2", "#56b4e9"),
-    "b": ("#b84a00", "#f08a4b"),
-    "cold": ("#1f5fa8", "#4a9be6"),
-    "warm": ("#b83a1c", "#f0714a"),
-    "middle": ("#f4f2ee", "#2b3036"),
 }
 _HEX = re.compile(r"#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{3})(?![0-9a-fA-F])")
 # Below this distance between the largest and the smallest part, a colour is a grey.

@@ -1,7 +1,6 @@
 """A page from its template: one file that loads nothing and runs its own scripts."""
 
 import base64
-import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -19,9 +18,6 @@ from .colours import PALETTE
 from .figure_svg import SharedSvg
 from .numbers import format_count, format_number, format_seconds, short_number
 from .text import to_html, to_plain
-
-# Longer data is compressed: a page on two deep networks stays below 3 MB.
-_LONG = 400_000
 
 
 def render_page(
@@ -60,27 +56,22 @@ def render_page(
     )
 
 
-def embedded_json(content: Any) -> tuple[Markup, bool]:
-    r"""Return JSON that is safe in a script element, and whether it is compressed.
-
-    Compressed data is JSON in gzip, written in base 64.
+def embedded_json(content: Any) -> Markup:
+    r"""Return JSON that is safe in a script element.
 
     Args:
         content: Strict JSON values, as ``to_dict`` gives.
 
     Example:
         >>> embedded_json({"title": "</script>"})
-        (Markup('{"title":"\\u003c/script\\u003e"}'), False)
+        Markup('{"title":"\\u003c/script\\u003e"}')
     """
     text = json.dumps(
         content, ensure_ascii=False, allow_nan=False, separators=(",", ":")
     )
-    if len(text) > _LONG:
-        packed = gzip.compress(text.encode(), compresslevel=6, mtime=0)
-        return Markup(base64.b64encode(packed).decode()), True
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
-    return Markup(text), False
+    return Markup(text)
 
 
 def as_tables(rows: Iterable[Row]) -> list[dict[str, list[Any]]]:

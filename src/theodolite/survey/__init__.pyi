@@ -3,16 +3,15 @@ from .advice.prescribing import advise as advise
 from .advice.refitting import refit as refit
 from .advice.trials import try_advice as try_advice
 from .comparing.comparison import Comparison as Comparison
-from .comparing.differences import Difference as Difference
 from .comparing.two import compare as compare
 from .findings.rule import Rule as Rule
 from .findings.rulebook import RULES as RULES
 from .findings.rulebook import find as find
-from .records.block import Block as Block
 from .records.finding import Advice as Advice
 from .records.finding import Finding as Finding
 from .records.finding import Trial as Trial
 from .records.outcomes import Measured as Measured
+from .records.whole_survey import Block as Block
 from .records.whole_survey import Survey as Survey
 from .run.surveying import survey as survey
 from .subject.approval import approve as approve

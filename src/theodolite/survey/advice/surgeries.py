@@ -1,9 +1,8 @@
 """Remedies that change what the network computes."""
 
 from ..findings.evidence import by_block
-from ..records.block import Block
 from ..records.finding import Finding
-from ..records.whole_survey import Survey
+from ..records.whole_survey import Block, Survey
 from .remedy import operated, refitted, remedy
 
 

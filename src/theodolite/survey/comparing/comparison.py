@@ -6,15 +6,20 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from theodolite.core import Rows, printable, to_strict_json
+from theodolite.core import Row, Rows, printable, to_strict_json
 
-from ..records.files import write_json
 from ..records.finding import Finding
-from ..records.whole_survey import Survey
-from .differences import BlockPair, Difference
+from ..records.text import wrapped
+from ..records.whole_survey import Survey, write_json
+from .differences import Pair
 
-_COLUMNS, _FINDINGS, _DIFFERENCES = 100, 4, 12
+_FINDINGS, _DIFFERENCES = 4, 12
 _ARROWS = {"up": "↑", "down": "↓", "no": "="}
+# Columns of a difference that are no labels.
+_NUMBERS = frozenset(
+    "measure quantity value error low high changed before before_error after "
+    "after_error".split()
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,7 +30,9 @@ class Comparison:
         before: The first survey.
         after: The second.
         pairs: Their blocks, paired, in order of depth.
-        differences: For every number that both measured alike, with interval.
+        differences: For every number that both measured alike, ``before``, ``after``,
+            their difference as ``value``, its interval ``low`` to ``high`` at 95 %, and
+            ``changed``: ``"up"`` or ``"down"`` if that excludes zero, else ``"no"``.
         gone: Findings that only the first survey has.
         new: Findings that only the second survey has.
         kept: Findings that both have, as the second survey states them.
@@ -36,8 +43,8 @@ class Comparison:
 
     before: Survey
     after: Survey
-    pairs: tuple[BlockPair, ...]
-    differences: tuple[Difference, ...]
+    pairs: tuple[Pair, ...]
+    differences: Rows
     gone: tuple[Finding, ...] = ()
     new: tuple[Finding, ...] = ()
     kept: tuple[Finding, ...] = ()
@@ -45,42 +52,18 @@ class Comparison:
     not_compared: tuple[str, ...] = ()
 
     def rows(self) -> Rows:
-        """Return the differences as flat rows."""
-        return Rows(one.row() for one in self.differences)
-
-    def whole(self) -> tuple[Difference, ...]:
-        """Return the differences of the network as a whole, those that changed first.
-
-        Changes are sorted by their size relative to their interval, largest first.
-        """
-        mine = [
-            one
-            for one in self.differences
-            if not set(one.labels) - {"rank", "optimizer"}
-            # Ends of an interval, whose centre is listed anyway.
-            and not one.quantity.endswith(("_low", "_high"))
-        ]
-        return tuple(sorted(mine, key=lambda one: (one.changed == "no", -_clear(one))))
+        """Return the differences."""
+        return self.differences
 
     def to_dict(self) -> dict[str, Any]:
         """Return both surveys and all differences as strict JSON values."""
         return {
             "before": self.before.to_dict(),
             "after": self.after.to_dict(),
-            "differences": to_strict_json(list(self.rows())),
-            **self.outline(),
-        }
-
-    def outline(self) -> dict[str, Any]:
-        """Return pairs of blocks, names of findings and caveats as JSON values."""
-        return {
+            "differences": to_strict_json(list(self.differences)),
             "pairs": [
-                {
-                    "before": pair.before and pair.before.name,
-                    "after": pair.after and pair.after.name,
-                    "by": pair.by,
-                }
-                for pair in self.pairs
+                {"before": one and one.name, "after": other and other.name}
+                for one, other in self.pairs
             ],
             "gone": [one.rule for one in self.gone],
             "new": [one.rule for one in self.new],
@@ -93,35 +76,24 @@ class Comparison:
         """Write the comparison to a file."""
         write_json(path, self.to_dict())
 
-    def to_html(self, path: str | Path) -> None:
-        """Write the comparison as one self-contained page."""
-        from ..page.writing import write_page
-
-        write_page(self, path)
-
     def __str__(self) -> str:
-        return printable(
-            "\n".join(
-                line if len(line) <= _COLUMNS else f"{line[: _COLUMNS - 1]}…"
-                for line in _lines(self)
-            )
+        lines = [part for line in _lines(self) for part in wrapped(line, 4)]
+        return printable("\n".join(lines))
+
+    def __repr__(self) -> str:
+        changed = sum(row["changed"] != "no" for row in self.differences)
+        return (
+            f"<Comparison of {self.before.title} and {self.after.title}: {changed} of "
+            f"{len(self.differences)} numbers changed; print it>"
         )
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def _clear(one: Difference) -> float:
-    """Return the distance of a difference from zero, in half-widths of its interval."""
-    half = (one.high - one.low) / 2
-    size = max(abs(one.before), abs(one.after)) or 1.0
-    # Exact numbers have no interval, so sort them by relative change.
-    return abs(one.difference) / max(half, 1e-3 * size)
-
-
 def _lines(comparison: Comparison) -> Iterator[str]:
     before, after = comparison.before, comparison.after
-    paired = sum(pair.by != "alone" for pair in comparison.pairs)
+    paired = sum(None not in pair for pair in comparison.pairs)
     yield (
         f"{before.title} → {after.title}: {paired} of {len(comparison.pairs)} blocks "
         "in both"
@@ -131,17 +103,32 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     yield from _finding_lines(comparison.gone, "gone", ill="✓")
     yield from _finding_lines(comparison.new, "new", ill="✗", well="✓")
     yield from _finding_lines(comparison.kept, "kept")
-    shown = comparison.whole()[:_DIFFERENCES]
-    for one in shown:
-        labels = "".join(f" {key}={value}" for key, value in one.labels.items())
+    whole = _whole(comparison.differences)[:_DIFFERENCES]
+    for row in whole:
+        labels = "".join(f" {key}={row[key]}" for key in row if key not in _NUMBERS)
         yield (
-            f"  {_ARROWS[one.changed]} {one.quantity}{labels}  {one.before:.4g} → "
-            f"{one.after:.4g}, difference {one.low:.3g} to {one.high:.3g}"
+            f"  {_ARROWS[row['changed']]} {row['quantity']}{labels}  "
+            f"{row['before']:.4g} → {row['after']:.4g}, difference {row['low']:.3g} to "
+            f"{row['high']:.3g}"
         )
     for said in comparison.not_compared:
         yield f"  not compared: {said}"
-    if (more := len(comparison.differences) - len(shown)) > 0:
+    if (more := len(comparison.differences) - len(whole)) > 0:
         yield f"  {more} more differences by block and module: see .rows()"
+
+
+def _whole(differences: Rows) -> list[Row]:
+    """Return those of the network as a whole, changed ones first, clearest first."""
+    labels = _NUMBERS | {"rank", "optimizer"}
+    mine = [row for row in differences if not set(row) - labels]
+    return sorted(mine, key=lambda row: (row["changed"] == "no", -_clear(row)))
+
+
+def _clear(row: Row) -> float:
+    """Return the distance of a difference from zero, in half-widths of its interval."""
+    size = max(abs(row["before"]), abs(row["after"])) or 1.0
+    # Exact numbers have no interval, so sort them by relative change.
+    return abs(row["value"]) / max(row["error"], 1e-3 * size)
 
 
 def _finding_lines(

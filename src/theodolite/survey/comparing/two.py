@@ -8,7 +8,7 @@ from theodolite.core import ConfigError, norm_words
 from ..records.finding import with_symptoms
 from ..records.whole_survey import Survey
 from .comparison import Comparison
-from .differences import differences_of, match_blocks, not_compared
+from .differences import differences_of, match_blocks
 
 if TYPE_CHECKING:
     from torch import nn
@@ -87,18 +87,19 @@ def compare(
 def compare_surveys(before: Survey, after: Survey) -> Comparison:
     """Compare two surveys."""
     pairs = match_blocks(before.blocks, after.blocks)
+    differences, refused = differences_of(before.rows(), after.rows(), pairs)
     old = {one.rule for one in with_symptoms(before.findings)}
     now = {one.rule for one in with_symptoms(after.findings)}
     return Comparison(
         before=before,
         after=after,
         pairs=pairs,
-        differences=differences_of(before.rows(), after.rows(), pairs),
+        differences=differences,
         gone=tuple(one for one in before.findings if one.rule not in now),
         new=tuple(one for one in after.findings if one.rule not in old),
         kept=tuple(one for one in after.findings if one.rule in old),
         caveats=tuple(_caveats(before, after)),
-        not_compared=not_compared(before.rows(), after.rows(), pairs),
+        not_compared=refused,
     )
 
 

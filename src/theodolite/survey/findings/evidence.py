@@ -8,10 +8,9 @@ from typing import TypeVar
 
 from theodolite.core import Row
 
-from ..records.block import Block
 from ..records.finding import Severity
 from ..records.outcomes import NOT_RESOLVED, on_samples, samples_of
-from ..records.whole_survey import Survey
+from ..records.whole_survey import Block, Survey
 
 T = TypeVar("T")
 

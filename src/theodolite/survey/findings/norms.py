@@ -1,7 +1,7 @@
 """Normalisation used where it cannot work."""
 
 from ..records.whole_survey import Survey
-from .evidence import Evidence, Figure, by_module, figure_of, single, smallest
+from .evidence import Evidence, Figure, by_module, figure_of, smallest
 from .rule import Rule
 
 ONE = 1.0
@@ -41,15 +41,6 @@ def _frozen(survey: Survey) -> Evidence | None:
     )
 
 
-def _decayed(survey: Survey) -> Evidence | None:
-    share = single(survey, "decay_on_invariant_share")
-    decays = [figure_of(row).value for row in survey.find("weight_decay")]
-    if share is None or not max(decays, default=0.0):
-        return None
-    names = tuple(dict(by_module(survey, "decays_invariant")))
-    return Evidence(figure=share, threshold=0.0, above=True, where=names)
-
-
 RULES = (
     Rule(
         name="batch-norm-of-one",
@@ -81,25 +72,5 @@ RULES = (
         source="what batch norm computes in train mode",
         confidence="proved",
         read=_frozen,
-    ),
-    Rule(
-        name="decay-on-invariant-weights",
-        severity="note",
-        title="Weight decay acts on weights whose size does not matter",
-        says=(
-            "A norm follows these weights, so that the network computes the same "
-            "whatever their size. Decay on them is no penalty: it sets how fast their "
-            "direction turns, and makes their size forget its start. That is common "
-            "and often wanted; know that it is a second learning rate."
-        ),
-        quantity="decay_on_invariant_share",
-        measures=("optimizer",),
-        source=(
-            "van Laarhoven (2017); Poggio & Liao (2020), observation 2: with decay "
-            "norms end alike from all starts, without it they do not"
-        ),
-        study="poggio2020square/decay_and_margins",
-        confidence="measured",
-        read=_decayed,
     ),
 )

@@ -2,8 +2,7 @@
 
 import math
 
-from ..records.block import Block
-from ..records.whole_survey import Survey
+from ..records.whole_survey import Block, Survey
 from .evidence import Evidence, Figure, body, decades, largest, smallest
 from .rule import Rule
 

@@ -2,8 +2,7 @@
 
 import math
 
-from ..records.block import Block
-from ..records.whole_survey import Survey
+from ..records.whole_survey import Block, Survey
 from .evidence import (
     Evidence,
     Figure,
@@ -11,11 +10,8 @@ from .evidence import (
     by_module,
     divided,
     fewest,
-    figure_of,
     largest,
     middle,
-    single,
-    smallest,
 )
 from .rule import Rule
 
@@ -28,11 +24,6 @@ STUCK = 1e-4
 # Below this remaining fraction of the skip path a network is no longer residual: a
 # tenth, so that the gradient along it has a hundredth of the energy.
 SKIP_LEFT = 0.1
-# Least share of branches that paths take at the end of training in
-# littwin2016loss/depth_along_training (cifar10, depth 56, no norm).
-SHALLOW = 0.1
-# Directions with a smaller gain, relative to the block's RMS, count as lost.
-LOST = 0.1
 
 
 def _gains(survey: Survey) -> list[tuple[Block, Figure]]:
@@ -99,35 +90,6 @@ def _damped(survey: Survey) -> Evidence | None:
     )
 
 
-def _lost(survey: Survey) -> Evidence | None:
-    """Return the tenth percentile of each projecting block's singular values."""
-    lost: list[tuple[str, Figure]] = []
-    for block in survey.blocks:
-        if block.skip == "projection":
-            low = survey.find("singular_value", block=block.name, share=0.1)
-            top = survey.find("singular_value", block=block.name, share=0.5)
-            if len(low) == len(top) == 1:
-                lost.append((block.name, divided(figure_of(low[0]), figure_of(top[0]))))
-    worst = smallest(lost)
-    if worst is None:
-        return None
-    names = tuple(name for name, f in lost if f.value < LOST)
-    return Evidence(figure=worst[1], threshold=LOST, above=False, where=names)
-
-
-def _shallow(survey: Survey) -> Evidence | None:
-    depth = single(survey, "effective_depth")
-    branches = single(survey, "n_branches")
-    if depth is None or branches is None or branches.value < 2:
-        return None
-    return Evidence(
-        figure=divided(depth, branches),
-        threshold=SHALLOW,
-        above=False,
-        detail=f"Paths take {depth} of {branches} branches on average.",
-    )
-
-
 def _within(module: str, block: str) -> bool:
     path = block.split("#")[0]
     return module == path or module.startswith(f"{path}.")
@@ -153,28 +115,6 @@ RULES = (
         ),
         confidence="proved",
         read=_damped,
-    ),
-    Rule(
-        name="projection-loses-directions",
-        severity="note",
-        title="A projection on a skip loses directions",
-        says=(
-            "Where the shape changes, the skip is a random projection instead of the "
-            "identity, and the block hands on a tenth of all directions much weaker "
-            "than the others. Adding an average or Haar map makes it I + A. Our own "
-            "measurements say that this shifts the spectrum but not that it trains "
-            "faster: try before you adopt it."
-        ),
-        quantity="tenth percentile of singular values over the median",
-        measures=("map", "jacobian"),
-        source=(
-            "MacDonald et al. (2023), Eqs 14 and 15: singular values of I + A; "
-            "measured: the gain in speed is not borne out (why_it_helps FAILS); the "
-            "level of 0.1 is ours"
-        ),
-        study="beyond/why_it_helps",
-        confidence="measured",
-        read=_lost,
     ),
     Rule(
         name="branches-stuck-at-zero",
@@ -228,24 +168,5 @@ RULES = (
         study="littwin2016loss/measured_ensemble",
         confidence="rule of thumb",
         read=_asleep,
-    ),
-    Rule(
-        name="shallow-ensemble",
-        severity="note",
-        title="The network is shallower than it looks",
-        says=(
-            "Seen as a sum over paths, nearly all of the output comes from paths that "
-            "skip nearly all branches. It computes like a much shallower network, and "
-            "deeper would cost more without being deeper."
-        ),
-        quantity="effective_depth over n_branches",
-        measures=("map", "paths"),
-        source=(
-            "Littwin & Wolf (2016), section 4; the level is the least share that we "
-            "measured at the end of training (0.103: CIFAR-10, depth 56, no norm)"
-        ),
-        study="littwin2016loss/depth_along_training",
-        confidence="measured",
-        read=_shallow,
     ),
 )

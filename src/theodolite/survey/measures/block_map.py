@@ -17,7 +17,7 @@ from theodolite.anatomy import (
 )
 from theodolite.instruments import Batch
 
-from ..records.block import Block
+from ..records.whole_survey import Block
 from .activation_hooks import Place, Places
 
 

@@ -1,17 +1,12 @@
-"""Branches: how they compare with skips, and the paths that take them."""
+"""The parts of a network, and how its branches compare with their skips."""
 
 import math
 from collections.abc import Iterator
 from typing import ClassVar
 
-from theodolite.paths import path_ensemble
-
 from .block_map import BlockSpan
 from .context import SurveyContext
 from .contract import Found, Measure, number
-
-# Fewest and most samples whose paths are followed.
-_LEAST, _MOST = 2, 16
 
 
 class MapMeasure(Measure):
@@ -71,57 +66,3 @@ def _gain(context: SurveyContext, block_span: BlockSpan) -> Iterator[Found]:
     labels = {"block": block_span.block.name, "depth": block_span.block.index}
     n_samples = context.first_pass.samples
     yield number("branch_gain", gain, error, n_samples=n_samples, **labels)
-
-
-class PathsMeasure(Measure):
-    """Energy of the output's paths by length, and their effective depth.
-
-    Gates that are not piecewise linear are frozen as secants; rows then have the label
-    ``linearised``.
-    """
-
-    name: ClassVar = "paths"
-    share: ClassVar = 0.05
-
-    def refusal(self, context: SurveyContext) -> str:
-        """Refuse a model without residual additions."""
-        if not context.block_map.anatomy.additions:
-            return context.unmapped or (
-                "the network has no residual additions: all paths are of one length"
-            )
-        return ""
-
-    def least(self, context: SurveyContext) -> float:
-        """Return the gradients for few samples."""
-        return _cost(context, context.at_most(_LEAST))
-
-    def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
-        """Yield the energies of the output's paths and the effective depth."""
-        samples = context.at_most(_LEAST)
-        while 2 * samples <= min(_MOST, context.samples):
-            if _cost(context, 2 * samples) > gradients:
-                break
-            samples *= 2
-        paths = path_ensemble(
-            context.model,
-            context.first(samples),
-            norm_mode=context.norm_mode,
-            linearise=not context.block_map.anatomy.piecewise_linear,
-            outputs=context.outputs,
-        )
-        context.passes += paths.cost.passes
-        labels = {"n_samples": samples, "linearised": bool(paths.linearised)}
-        for length in range(paths.energy.shape[1]):
-            value, error = paths.energy[0, length], paths.energy_error[0, length]
-            share = float(paths.share[0, length])
-            facts = {**labels, "length": length, "energy_share": share}
-            yield number("path_energy", value, error, **facts)
-        depth, error = paths.effective_depth[0], paths.effective_depth_error[0]
-        yield number("effective_depth", depth, error, **labels)
-        yield number("n_branches", len(paths.gain), 0.0, **labels)
-
-
-def _cost(context: SurveyContext, samples: int) -> float:
-    """Return about two gradients per branch, in float64."""
-    branches = len(context.block_map.anatomy.additions) + 2
-    return 2 * branches * context.gradients(samples)

@@ -42,9 +42,6 @@ from .first_pass import FirstPass, run_first_pass
 _MAPPED = 8
 # Samples on which products are compared with finer arithmetic.
 _COMPARED = 4
-# A pass over a part of the batch counts as this many gradients at least: small passes
-# take longer than their share of the samples. By choice.
-_LEAST_PASS = 0.25
 # A product with the Hessian in gradients, its graph kept: two backward passes, and
 # vectors of Lanczos.
 PRODUCT = 2.0
@@ -127,10 +124,6 @@ class SurveyContext:
         """Whether model and loss run on a part of the first batch."""
         return can_be_cut(self.problem, self.batch)
 
-    def at_most(self, samples: int) -> int:
-        """Return this many samples, or all if the batch has fewer or cannot be cut."""
-        return min(samples, self.samples) if self.can_be_cut else self.samples
-
     @cached_property
     def dtype(self) -> torch.dtype:
         """Type of the parameters."""
@@ -178,10 +171,6 @@ class SurveyContext:
     def on(self, samples: int) -> Problem:
         """Return the problem of at most this many samples of the first batch."""
         return replace(self.problem, batches=self.first(samples))
-
-    def gradients(self, samples: int) -> float:
-        """Return as how many gradients a pass over this many samples counts."""
-        return max(samples / self.samples, _LEAST_PASS)
 
     @property
     def first_pass(self) -> FirstPass:
@@ -231,11 +220,6 @@ class SurveyContext:
             return math.sqrt(torch.finfo(ours.dtype).eps)
         size = float(exact.norm())
         return float((ours.double() - exact).norm()) / size if size else 0.0
-
-    @cached_property
-    def outputs(self) -> Callable[[nn.Module, Batch], Tensor]:
-        """Runs the model and picks the tensor that counts as its output."""
-        return lambda model, batch: logits_in(run_model(model, batch))
 
 
 def error_text(failed: BaseException) -> str:

@@ -62,22 +62,19 @@ class InUse:
         name: Name of its kind, which selects its stable rate.
         treatments: One per parameter; None if the optimiser does not hold it.
         sizes: Number of entries of each parameter.
+        started: Whether it has a state, as after a step.
     """
 
     name: str
     treatments: tuple[Treatment | None, ...]
     sizes: tuple[int, ...]
+    started: bool
 
     @property
     def alike(self) -> bool:
-        """Whether one stable rate for all parameters applies to it.
-
-        It does not if groups differ, parameters are left out, or decay is scaled.
-        """
+        """Whether it holds all parameters, with equal settings."""
         first = self.treatments[0]
-        if first is None or any(each != first for each in self.treatments):
-            return False
-        return self.plain or not first.decay
+        return first is not None and all(each == first for each in self.treatments)
 
     @property
     def plain(self) -> bool:
@@ -116,14 +113,20 @@ def in_use(
     name = "" if optimizer is None else kind_of(optimizer)
     if optimizer is None or not name:
         return None
-    groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
-    own = [groups.get(id(p)) for p in parameters.values()]
+    groups = _groups(optimizer)
+    leaves = list(parameters.values())
+    own = [groups.get(id(p)) for p in leaves]
     if all(group is None for group in own):
         return None
     return InUse(
         name=name,
         treatments=tuple(None if g is None else _treatment(name, g) for g in own),
-        sizes=tuple(p.numel() for p in parameters.values()),
+        sizes=tuple(p.numel() for p in leaves),
+        started=any(
+            _squares(optimizer, g, p) is not None
+            for g, p in zip(own, leaves, strict=True)
+            if g is not None
+        ),
     )
 
 
@@ -146,19 +149,13 @@ def _treatment(name: str, group: Mapping[str, Any]) -> Treatment:
 
 
 def bound_of(name: str, group: Mapping[str, Any]) -> float:
-    """Return the bound on rate times curvature, by a group's settings or defaults.
-
-    Args:
-        name: Name of the update rule.
-        group: Settings of the group; empty if this rule is not in use.
-    """
+    """Return the bound on rate times curvature, by the settings of a group."""
     if name == "adam":
-        usual = (0.9,) if not group else (0.0,)  # Adagrad has no momentum
-        beta = float(group.get("betas", usual)[0])
+        beta = float(group.get("betas", (0.0,))[0])  # Adagrad has no momentum
         ahead = "momentum_decay" in group  # of NAdam
         return bound(momentum=beta, dampening=beta, nesterov=ahead)
     return bound(
-        momentum=float(group.get("momentum", 0.9 if name == "momentum" else 0.0)),
+        momentum=float(group.get("momentum", 0.0)),
         dampening=float(group.get("dampening", 0.0)),
         nesterov=bool(group.get("nesterov", False)),
     )
@@ -182,37 +179,26 @@ def bound(
     return 2 * (1 + momentum) / (ahead * (1 - dampening))
 
 
-def scales_of(
-    optimizer: Optimizer | None,
-    parameters: Mapping[str, Tensor],
-    gradients: Mapping[str, Tensor],
-) -> tuple[Tensor, str]:
-    r"""Return the diagonal of $P^{-1/2}$, and where it comes from.
+def scales_of(optimizer: Any, parameters: Mapping[str, Tensor]) -> Tensor:
+    r"""Return the diagonal of $P^{-1/2}$ from the state of an adaptive optimiser.
 
-    $P = \sqrt{v} + \epsilon$ with $v$ the running mean of squared gradients in the
-    optimiser's state, or the squared gradient itself, as at a first step. If there is
-    a state, parameters that the optimiser does not hold get 0: they never move.
+    $P = \sqrt{v} + \epsilon$ with $v$ the running mean of squared gradients.
+    Parameters that it does not hold, or never moved, get 0.
 
     Args:
         optimizer: The optimiser in use.
         parameters: In the order of the Hessian's columns.
-        gradients: Gradients of the loss, by the same names.
     """
-    groups = {} if optimizer is None else _groups(optimizer)
-    held = {n: p for n, p in parameters.items() if id(p) in groups}
-    states = {n: _squares(optimizer, p) for n, p in held.items()}
-    stated = bool(held) and all(state is not None for state in states.values())
-    flat = []
-    for name, parameter in parameters.items():
-        group = groups.get(id(parameter), {})
-        root, state = gradients[name].double().abs(), states.get(name)
-        if stated and state is not None:
-            root = state.sqrt()
-        eps = float(group.get("eps", 1e-8))
-        gone = stated and state is None
-        flat.append(((root + eps).rsqrt() * (0.0 if gone else 1.0)).reshape(-1))
-    source = "the optimiser's state" if stated else "the squared gradient of the batch"
-    return torch.cat(flat), source
+    groups, flat = _groups(optimizer), []
+    for parameter in parameters.values():
+        group = groups.get(id(parameter))
+        square = None if group is None else _squares(optimizer, group, parameter)
+        if group is None or square is None:
+            flat.append(torch.zeros(parameter.numel(), dtype=torch.float64))
+        else:
+            root = square.sqrt() + float(group.get("eps", 1e-8))
+            flat.append(root.rsqrt().reshape(-1))
+    return torch.cat([each.to(flat[0].device) for each in flat])
 
 
 def _groups(optimizer: Optimizer) -> dict[int, dict[str, Any]]:
@@ -220,32 +206,21 @@ def _groups(optimizer: Optimizer) -> dict[int, dict[str, Any]]:
     return {id(p): group for group in optimizer.param_groups for p in group["params"]}
 
 
-def _squares(optimizer: Optimizer | None, parameter: Tensor) -> Tensor | None:
+def _squares(
+    optimizer: Optimizer, group: Mapping[str, Any], parameter: Tensor
+) -> Tensor | None:
     """Return the mean squared gradient that Adam, RMSprop and variants keep."""
-    if optimizer is None or parameter not in optimizer.state:
+    state = optimizer.state.get(parameter, {})
+    if float(state.get("step", 1)) < 1:  # Adagrad has a state before its first step
         return None
-    state = optimizer.state[parameter]
-    if "max_exp_avg_sq" in state:
-        return _corrected(optimizer, parameter, state, "max_exp_avg_sq")
-    if "exp_avg_sq" in state:
-        return _corrected(optimizer, parameter, state, "exp_avg_sq")
-    if "square_avg" in state:
-        square = state["square_avg"].detach().double()
-        mean = state.get("grad_avg")
-        return square if mean is None else square - mean.detach().double().square()
-    if "exp_inf" in state:  # of Adamax, a largest gradient
-        return state["exp_inf"].detach().double().square()
-    return state["sum"].detach().double() if "sum" in state else None
-
-
-def _corrected(
-    optimizer: Optimizer, parameter: Tensor, state: dict[str, Any], key: str
-) -> Tensor:
-    """Correct the bias of a running mean after few steps."""
-    group = next(
-        g for g in optimizer.param_groups if any(p is parameter for p in g["params"])
-    )
-    betas = group.get("betas", (0.9, 0.999))
-    steps = float(state.get("step", 1))
-    lacks = 1 - float(betas[1]) ** max(steps, 1)
-    return state[key].detach().double() / lacks
+    kept = {k: v.detach().double() for k, v in state.items() if isinstance(v, Tensor)}
+    for key in ("max_exp_avg_sq", "exp_avg_sq"):
+        if key in kept:  # a running mean, too small after few steps
+            second = float(group.get("betas", (0.9, 0.999))[1])
+            return kept[key] / (1 - second ** max(float(state.get("step", 1)), 1))
+    if "square_avg" in kept:
+        mean = kept.get("grad_avg")
+        return kept["square_avg"] - (0.0 if mean is None else mean.square())
+    if "exp_inf" in kept:  # of Adamax, a largest gradient
+        return kept["exp_inf"].square()
+    return kept.get("sum")

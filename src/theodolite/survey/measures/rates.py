@@ -1,4 +1,4 @@
-"""Largest stable learning rates, and the rate in use."""
+"""The largest stable learning rate, and the rate in use."""
 
 import math
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from theodolite.instruments import ExtremeEigenvalues, Hessian, Operator
 from .context import PRODUCT, SurveyContext
 from .contract import Found, Measure, number
 from .curvature import FEWEST, Counted, ends_of, error_of, leading_of, not_resolved
-from .optimizer_in_use import InUse, bound_of, in_use, kind_of, scales_of
+from .optimizer_in_use import InUse, bound, in_use, scales_of
 
 
 class Preconditioned(Operator):
@@ -52,113 +52,85 @@ class Preconditioned(Operator):
 
 
 class RatesMeasure(Measure):
-    r"""Largest stable learning rates of optimisers, and the rate in use.
+    r"""Largest stable learning rate of the optimiser, and the rate in use.
 
-    ``stable_rate`` is the bound of :mod:`~.optimizer_in_use` at the largest eigenvalue,
-    of $H$ or, for Adam and RMSprop, of $P^{-1/2} H P^{-1/2}$; if the interval of the
-    eigenvalue contains 0, it is not resolved. Settings are those of the given
-    optimiser, else momentum 0.9. Weight decay that acts through the gradient is added
-    to the curvature.
+    ``rate_over_stable`` is the largest eigenvalue of $D^{1/2}(H + \Delta)D^{1/2}$ with
+    $D$ each parameter's rate over its bound (see :mod:`~.optimizer_in_use`), and over
+    the preconditioner of Adam and RMSprop; $\Delta$ is the weight decay that acts
+    through the gradient. ``stable_rate`` is the rate in use divided by it; if groups
+    have different rates, that of the largest with all of them changed alike. It is
+    not resolved if the interval of the eigenvalue contains 0.
 
-    ``rate_over_stable`` is measured if the batch has curvature: the largest eigenvalue
-    of $D^{1/2} H D^{1/2}$ with $D$ each parameter's rate over its own bound, and over
-    $P$, 0 for parameters that the optimiser does not hold.
+    Without an optimiser, ``stable_rate`` is that of gradient descent.
     """
 
     name: ClassVar = "rates"
     share: ClassVar = 0.18
+
+    def refusal(self, context: SurveyContext) -> str:
+        """Refuse an adaptive optimiser that has made no step."""
+        leaves = (p for p in context.model.parameters() if p.requires_grad)
+        use = in_use(context.optimizer, {str(i): p for i, p in enumerate(leaves)})
+        if use is None or use.plain or use.started:
+            return ""
+        kind = type(context.optimizer).__name__
+        return (
+            f"{kind} has made no step yet, so that its scales are not known: see the "
+            "trial steps, or survey after a few steps"
+        )
 
     def least(self, context: SurveyContext) -> float:
         """Return the gradients of a few products."""
         return PRODUCT * (FEWEST + 2)
 
     def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
-        """Yield plain rates, adaptive rates, and the rate in use."""
+        """Yield the stable rate, the rate in use, and their ratio."""
         with Hessian(context.on(context.samples)) as hessian:
-            top = leading_of(context, Counted(hessian, context))
-            for name in ("gd", "momentum"):
-                yield from _rate_rows(
-                    context, name, top, {"n_samples": context.samples}
-                )
-            yield from _scaled_rows(context, hessian, top, gradients)
-
-
-def _scaled_rows(
-    context: SurveyContext,
-    hessian: Hessian,
-    plain: ExtremeEigenvalues,
-    gradients: float,
-) -> Iterator[Found]:
-    """Yield stable rates of adaptive optimisers, and compare the rate in use."""
-    parameters = {n: context.model.get_parameter(n) for n in hessian.names}
-    use = in_use(context.optimizer, parameters)
-    scales, source = scales_of(
-        context.optimizer, parameters, context.first_pass.gradients
-    )
-    labels = {"n_samples": context.samples}
-    apart = use is not None and not use.alike
-
-    def top_of(operator: Operator) -> ExtremeEigenvalues:
-        return ends_of(
-            Counted(operator, context), context, gradients / (2 if apart else 1)
-        )
-
-    if use is not None and use.plain:
-        top = top_of(_as_used(hessian, use)) if apart else plain
-        yield from _use_rows(context, use, top, labels)
-    labels |= {"preconditioner": source}
-    top = top_of(Preconditioned(hessian, scales))
-    for name in ("adam", "rmsprop"):
-        yield from _rate_rows(context, name, top, labels)
-    if use is not None and not use.plain:
-        top = top_of(_as_used(hessian, use, scales)) if apart else top
-        yield from _use_rows(context, use, top, labels)
+            names = hessian.names
+            parameters = {name: context.model.get_parameter(name) for name in names}
+            use = in_use(context.optimizer, parameters)
+            if use is None or (use.plain and use.alike):
+                top = leading_of(context, Counted(hessian, context))
+            else:
+                operator = Counted(_as_used(hessian, use, context, parameters), context)
+                top = ends_of(operator, context, gradients)
+        yield from _rate_rows(context, use, top)
 
 
 def _as_used(
-    hessian: Hessian, use: InUse, scales: Tensor | float = 1.0
+    hessian: Hessian, use: InUse, context: SurveyContext, parameters: dict[str, Any]
 ) -> Preconditioned:
     """Return the curvature scaled by each rate over its bound; below 1 it is stable."""
-    own = use.scales().to(hessian.device) * scales
+    own = use.scales().to(hessian.device)
+    if not use.plain:
+        own = own * scales_of(context.optimizer, parameters)
     return Preconditioned(hessian, own, shifts=use.shifts())
 
 
 def _rate_rows(
-    context: SurveyContext, name: str, top: ExtremeEigenvalues, labels: dict[str, Any]
+    context: SurveyContext, use: InUse | None, top: ExtremeEigenvalues
 ) -> Iterator[Found]:
-    """Yield the largest stable rate of all parameters."""
-    group: dict[str, Any] = {}
-    if context.optimizer is not None and kind_of(context.optimizer) == name:
-        group = context.optimizer.param_groups[0]
-    plain = name in ("gd", "momentum")
-    decay = float(group.get("weight_decay") or 0.0) if plain else 0.0
-    curvature, error = float(top.eigenvalues[0]) + decay, error_of(top)
-    facts = {**labels, "optimizer": name, "status": str(top.statuses[0])}
-    if abs(curvature) <= error or math.isnan(curvature + error):
+    ratio, error, rate = float(top.eigenvalues[0]), error_of(top), 1.0
+    name = "gd" if use is None else use.name
+    facts: dict[str, Any] = {"optimizer": name}
+    if use is None:
+        ratio, error = ratio / bound(), error / bound()
+    else:
+        rate = max(use.rates)
+        yield number("rate_in_use", rate, 0.0, **facts)
+        first = use.treatments[0]
+        if use.plain and use.alike and first is not None:
+            factor = first.rate / first.most
+            ratio, error = factor * (ratio + first.decay), factor * error
+    facts |= {"n_samples": context.samples, "status": str(top.statuses[0])}
+    if abs(ratio) <= error or math.isnan(ratio + error):
         yield not_resolved(context, "stable_rate", **facts)
         return
-    most = bound_of(name, group)
-    ends = (curvature, curvature + error, curvature - error)
-    rate, low, high = (most / end if curvature > 0 else math.inf for end in ends)
-    half = max(rate - low, high - rate) if curvature > 0 else math.nan
-    yield number("stable_rate", rate, half, **facts)
-
-
-def _use_rows(
-    context: SurveyContext, use: InUse, top: ExtremeEigenvalues, labels: dict[str, Any]
-) -> Iterator[Found]:
-    """Yield the rate in use, and its ratio to the stable rate."""
-    used = max(use.rates)
-    facts = {"optimizer": use.name}
-    yield number("rate_in_use", used, 0.0, **facts)
-    ratio, error = float(top.eigenvalues[0]), error_of(top)
-    first = use.treatments[0]
-    if use.alike and first is not None:
-        factor = first.rate / first.most
-        shift = first.decay if use.plain else 0.0
-        ratio, error = factor * (ratio + shift), factor * error
+    ends = (ratio, ratio + error, ratio - error)
+    stable, low, high = (rate / end if ratio > 0 else math.inf for end in ends)
+    half = max(stable - low, high - stable) if ratio > 0 else math.nan
+    yield number("stable_rate", stable, half, **facts)
     # Without statistics it is another landscape than the one trained on, and in a flat
     # one no rate is too small.
-    if context.mode_asked is None and ratio > error:
-        facts |= {**labels, "status": str(top.statuses[0])}
+    if use is not None and context.mode_asked is None and ratio > 0:
         yield number("rate_over_stable", ratio, error, **facts)

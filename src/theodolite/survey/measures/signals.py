@@ -28,7 +28,8 @@ class SignalMeasure(Measure):
     ``backward_rms`` the loss's derivative by it; errors are standard errors over
     samples. ``loss_at_chance`` is the loss of a guess that ignores the inputs.
     ``gradient_norm`` is that of all gradients together, and ``n_zero_gradients`` counts
-    trained parameters whose gradient is all zero.
+    trained parameters whose gradient is all zero. ``left_out`` is the number of a
+    module's trained weights that the optimiser does not hold.
     """
 
     name: ClassVar = "signal"
@@ -39,6 +40,7 @@ class SignalMeasure(Measure):
         yield from _depth_rows(context)
         yield from _module_rows(context)
         yield from _zero_gradient_rows(context)
+        yield from _left_out_rows(context)
 
 
 def _depth_rows(context: SurveyContext) -> Iterator[Found]:
@@ -96,6 +98,17 @@ def _zero_gradient_rows(context: SurveyContext) -> Iterator[Found]:
     yield number("gradient_norm", norm, context.rounding * norm, **seen)
     of = {"n_parameters": len(gradients), **seen}
     yield number("n_zero_gradients", zero, 0.0, **of)
+
+
+def _left_out_rows(context: SurveyContext) -> Iterator[Found]:
+    if context.optimizer is None:
+        return
+    groups = context.optimizer.param_groups
+    held = {id(p) for group in groups for p in group["params"]}
+    for name, parameter in context.model.named_parameters():
+        if parameter.requires_grad and id(parameter) not in held:
+            owner = name.rpartition(".")[0]
+            yield number("left_out", parameter.numel(), 0.0, module=owner)
 
 
 def _rms(tensors: list[Tensor]) -> float:

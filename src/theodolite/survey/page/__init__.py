@@ -1,7 +1,5 @@
-"""Surveys, comparisons and watched trainings as one HTML file each.
+"""A survey as one HTML file.
 
-Start at ``survey_page`` (survey and comparison) and ``training_page``, which lay out
-what ``templates/`` shows. ``depth`` shows numbers by depth, ``network_charts`` those of
-the whole network, ``tables`` writes rows, ``writing`` makes the file. Charts and the
-base template are those of :mod:`theodolite.pages`.
+Start at ``survey_page``, which lays out what ``templates/`` shows. ``charts`` draws,
+``tables`` writes rows. The base template is that of :mod:`theodolite.pages`.
 """

@@ -1,132 +1,84 @@
-"""A survey, or two of them, laid out for the template."""
+"""A survey as one HTML file."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
-from theodolite.core import Rows, above, below, to_strict_json
+from theodolite.core import above, below
 from theodolite.pages import (
     GaugeNumber,
     SharedSvg,
     as_tables,
     draw_strip,
     embedded_json,
+    format_count,
     gauge_scale,
     render_page,
 )
+from theodolite.runs import write_text
 
 from ..records.finding import CHECK, Finding
+from ..records.outcomes import Measured
 from ..records.text import batches_of, verdict_of
 from ..records.whole_survey import Survey
 from ..records.words import measure_words, word
-from .depth import Side, block_table, depth_charts, place_of, side_of
-from .network_charts import network_charts
-from .tables import number_lines, which, written
-
-if TYPE_CHECKING:
-    from ..comparing.comparison import Comparison
+from .charts import BY_DEPTH, by_place, charts_of, place_of, places_of
+from .tables import number_lines, written, written_value
 
 _SEVERITIES = ("sick", "warning", "note", "good")
 # The page shows this many lines of a table; downloads have the others.
 _LONGEST_TABLE = 400
 
 
+def write_page(survey: Survey, path: str | Path) -> Path:
+    """Write the page atomically, and return its path.
+
+    Raises:
+        RunError: It cannot be written there.
+    """
+    return write_text(path, survey_page(survey))
+
+
 def survey_page(survey: Survey) -> str:
-    """Return the page of one survey."""
-    return _page([side_of(survey)], _data(survey))
-
-
-def comparison_page(comparison: "Comparison") -> str:
-    """Return the page of two surveys, with a switch between before and after."""
-    before, after = comparison.before, comparison.after
-    pairs = list(enumerate(comparison.pairs))
-    first = {pair.before.name: at for at, pair in pairs if pair.before is not None}
-    second = {pair.after.name: at for at, pair in pairs if pair.after is not None}
-    data = {
-        "kind": "comparison",
-        "before": _data(before),
-        "after": _data(after),
-        "differences": as_tables(to_strict_json(list(comparison.rows()))),
-        "rest": comparison.outline(),
-    }
-    sides = [
-        side_of(before, "a", "before", first),
-        side_of(after, "b", "after", second),
-    ]
-    return _page(sides, data, comparison)
-
-
-def filled(template: str, content: dict[str, Any], data: Any, shared: SharedSvg) -> str:
-    """Return the page of a template, with data that readers can download from it."""
-    text, packed = embedded_json(data)
-    return render_page(
-        "theodolite.survey.page",
-        template,
-        {**content, "data": text, "packed": packed},
-        shared=shared,
-        styles=["charts.css", "survey.css"],
-        scripts=["survey.js"],
-    )
-
-
-def _page(
-    sides: Sequence[Side],
-    data: dict[str, Any],
-    comparison: "Comparison | None" = None,
-) -> str:
-    shared, places = (
-        SharedSvg(),
-        {k: v for side in sides for k, v in side.places.items()},
-    )
-    last = sides[-1].survey
-    groups = {"": last.findings}
-    if comparison is not None:
-        gone, new, kept = comparison.gone, comparison.new, comparison.kept
-        groups = {"Gone": gone, "New": new, "Kept": kept}
-    counted = Counter(one.severity for one in last.findings)
-    titles = {one.rule: one.title for one in last.findings}
+    """Return the page as text."""
+    shared, places = SharedSvg(), places_of(survey)
+    counted = Counter(one.severity for one in survey.findings)
+    titles = {one.rule: one.title for one in survey.findings}
     content = {
-        "title": " → ".join(side.survey.title for side in sides),
-        "sides": [_side(one) for one in sides],
-        "verdict": verdict_of(last),
-        "groups": [
-            {"word": name, "findings": _findings(findings, places, shared)}
-            for name, findings in groups.items()
-            if findings
-        ],
-        "tally": [(name, counted[name]) for name in _SEVERITIES if counted[name]],
-        "advice": [
-            {"advice": one, "answers": titles.get(one.rule, "")} for one in last.advice
-        ],
-        "comparison": _compared(comparison) if comparison is not None else None,
-        "by_depth": depth_charts(sides),
-        "blocks": block_table(sides),
-        "pictures": network_charts(sides),
-        "tables": _tables(sides),
-    }
-    return filled("survey.html.j2", content, data, shared)
-
-
-def _side(side: Side) -> dict[str, Any]:
-    survey = side.survey
-    modes = survey.norm_layers.items()
-    return {
-        "key": side.key,
-        "word": side.word,
         "survey": survey,
+        "batches": batches_of(survey),
+        "made_up": survey.inputs.startswith("made up"),
+        "verdict": verdict_of(survey),
+        "tally": [(name, counted[name]) for name in _SEVERITIES if counted[name]],
+        "findings": _findings(survey.findings, places, shared),
+        "advice": [
+            {"advice": one, "answers": titles.get(one.rule, "")}
+            for one in survey.advice
+        ],
+        **charts_of(survey),
+        "blocks": _block_table(survey, places),
         "missing": [
             {"measure": measure_words(one.measure), "outcome": one}
             for one in survey.measured
             if one.status != "done"
         ],
-        "batches": batches_of(survey),
-        "made_up": survey.inputs.startswith("made up"),
+        "tables": [_table(one) for one in survey.measured if len(one.rows)],
         "settings": {
             **survey.settings,
-            **{f"norms in {mode} mode": names for mode, names in modes if names},
+            **{f"norms in {m} mode": n for m, n in survey.norm_layers.items() if n},
         },
+        "data": embedded_json(_data(survey)),
     }
+    return render_page(
+        "theodolite.survey.page",
+        "survey.html.j2",
+        content,
+        shared=shared,
+        styles=["charts.css", "survey.css"],
+        scripts=["survey.js"],
+    )
 
 
 def _findings(
@@ -173,49 +125,54 @@ def _gauge(finding: Finding, shared: SharedSvg) -> str | None:
     return draw_strip(number, gauge_scale([number]).widened(0.15, 0.15), shared)
 
 
-def _tables(sides: Sequence[Side]) -> list[dict[str, Any]]:
-    """Return one table per measure."""
-    tables = []
-    for measure in dict.fromkeys(
-        one.measure for side in sides for one in side.survey.measured if len(one.rows)
-    ):
-        outcomes = [
-            next((one for one in side.survey.measured if one.measure == measure), None)
-            for side in sides
-        ]
-        rows = [one.rows if one is not None else Rows() for one in outcomes]
-        lines = number_lines(rows)
-        modes = (str(row.get("norm_mode", "")) for mine in rows for row in mine)
-        tables.append(
-            {
-                "name": measure_words(measure),
-                "lines": lines[:_LONGEST_TABLE],
-                "n_lines": len(lines),
-                "modes": ", ".join(dict.fromkeys(mode for mode in modes if mode)),
-                "costs": [one.cost for one in outcomes if one is not None],
-            }
-        )
-    return tables
+def _block_table(survey: Survey, places: Mapping[str, int]) -> dict[str, Any]:
+    """Return the blocks in order of depth, with their numbers."""
+    rows = {name: by_place(survey.rows(), name, places) for name in BY_DEPTH}
+    shown = [quantity for quantity in BY_DEPTH if rows[quantity]]
+    lines = [
+        {
+            "place": place,
+            "name": block.name,
+            "facts": [
+                block.kind,
+                block.skip or "—",
+                _counted(block.norms),
+                _counted(block.activations),
+                format_count(block.n_parameters),
+            ],
+            "numbers": [
+                written_value(rows[quantity][place]) if place in rows[quantity] else "—"
+                for quantity in shown
+            ],
+        }
+        for place, block in enumerate(survey.blocks)
+    ]
+    return {"words": [word(quantity) for quantity in shown], "lines": lines}
 
 
-def _compared(comparison: "Comparison") -> dict[str, Any]:
+def _counted(names: Iterable[str]) -> str:
+    """Return names with how often each comes.
+
+    Example:
+        >>> _counted(["batch:pre", "batch:pre", "layer:post"])
+        'batch (pre) × 2, layer (post)'
+    """
+    parts = (name.partition(":") for name in names)
+    counts = Counter(f"{kind} ({at})" if at else kind for kind, _, at in parts)
+    words = [name if n == 1 else f"{name} × {n}" for name, n in counts.items()]
+    return ", ".join(words) or "—"
+
+
+def _table(outcome: Measured) -> dict[str, Any]:
+    """Return the numbers of a measure."""
+    lines = number_lines(outcome.rows)
+    modes = dict.fromkeys(str(row.get("norm_mode", "")) for row in outcome.rows)
     return {
-        "caveats": comparison.caveats,
-        "not_compared": comparison.not_compared,
-        "lines": [
-            {
-                "difference": one,
-                "word": word(one.quantity),
-                "which": which(one.labels),
-                "before": written(one.quantity, one.before, one.before_error),
-                "after": written(one.quantity, one.after, one.after_error),
-                "low": written(one.quantity, one.low),
-                "high": written(one.quantity, one.high),
-            }
-            for one in comparison.whole()
-        ],
-        "n_changed": sum(one.changed != "no" for one in comparison.differences),
-        "n": len(comparison.differences),
+        "name": measure_words(outcome.measure),
+        "lines": lines[:_LONGEST_TABLE],
+        "n_lines": len(lines),
+        "modes": ", ".join(filter(None, modes)),
+        "cost": outcome.cost,
     }
 
 
@@ -225,4 +182,4 @@ def _data(survey: Survey) -> dict[str, Any]:
     measured = [
         {**one, "rows": as_tables(one["rows"])} for one in content.pop("measured")
     ]
-    return {"kind": "survey", **content, "measured": measured}
+    return {**content, "measured": measured}

@@ -1,6 +1,6 @@
 """Rows of surveys as lines of a table."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from theodolite.core import Row
@@ -10,8 +10,7 @@ from ..records.outcomes import NOT_RESOLVED, is_resolved, on_samples, samples_of
 from ..records.words import word
 
 # Labels that say which number a row is, in the order in which a table shows them.
-_LABELS = ("block", "module", "parameter", "optimizer", "rank", "share", "length")
-_LABELS += ("node", "sample", "rate", "step", "factor", "rule")
+_LABELS = ("block", "module", "optimizer", "rank", "rate", "step", "factor", "rule")
 _NAMES = ("block", "module", "optimizer", "rule")
 
 
@@ -50,11 +49,24 @@ def written_value(row: Row) -> str:
     return (number if is_resolved(row) else f"{NOT_RESOLVED} ({number})") + on
 
 
-def which(row: Row) -> str:
-    """Return words that say which number of its quantity a row or its labels hold.
+def number_lines(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return one line per number: its quantity, which one it is, and its value."""
+    return [
+        {
+            "word": word(row["quantity"]),
+            "quantity": row["quantity"],
+            "which": _which(row),
+            "value": written_value(row),
+        }
+        for row in rows
+    ]
+
+
+def _which(row: Row) -> str:
+    """Return words that say which number of its quantity a row holds.
 
     Example:
-        >>> which({"module": "a.0.conv", "rank": 1})
+        >>> _which({"module": "a.0.conv", "rank": 1})
         'a.0.conv, rank 1'
     """
     parts = []
@@ -63,16 +75,3 @@ def which(row: Row) -> str:
             text = f"{value:.4g}" if isinstance(value, float) else str(value)
             parts.append(text if label in _NAMES else f"{label} {text}")
     return ", ".join(parts)
-
-
-def number_lines(rows: Sequence[Iterable[Row]]) -> list[dict[str, Any]]:
-    """Return one line per number, with one value per side."""
-    lines: dict[tuple[str, str], dict[str, Any]] = {}
-    for place, mine in enumerate(rows):
-        for row in mine:
-            quantity, of = row["quantity"], which(row)
-            empty = {"word": word(quantity), "quantity": quantity, "which": of}
-            values = ["—"] * len(rows)
-            line = lines.setdefault((quantity, of), {**empty, "values": values})
-            line["values"][place] = written_value(row)
-    return list(lines.values())

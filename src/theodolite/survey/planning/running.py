@@ -18,17 +18,11 @@ from theodolite.core import (
 from theodolite.pages import format_seconds
 
 from ..checks.first_aid import FirstAid
-from ..measures.branches import MapMeasure, PathsMeasure
+from ..measures.branches import MapMeasure
 from ..measures.context import FOREIGN, SurveyContext, error_text
 from ..measures.contract import Measure, OutOfTimeError
-from ..measures.curvature import (
-    BlockCurvatureMeasure,
-    CurvatureMeasure,
-    DensityMeasure,
-)
-from ..measures.jacobians import JacobianMeasure
+from ..measures.curvature import CurvatureMeasure
 from ..measures.layer_statistics import NormsMeasure, UnitsMeasure
-from ..measures.optimizers import OptimizerMeasure
 from ..measures.rates import RatesMeasure
 from ..measures.signals import SignalMeasure
 from ..records.outcomes import Measured, MeasureStatus
@@ -40,13 +34,8 @@ MEASURES: tuple[Measure, ...] = (
     SignalMeasure(),
     UnitsMeasure(),
     NormsMeasure(),
-    OptimizerMeasure(),
     CurvatureMeasure(),
     RatesMeasure(),
-    JacobianMeasure(),
-    PathsMeasure(),
-    BlockCurvatureMeasure(),
-    DensityMeasure(),
 )
 
 _ABORTED = {

@@ -21,16 +21,9 @@ if TYPE_CHECKING:
     from .whole_survey import Survey
 
 
-def headlines(survey: "Survey", *, full: bool = False) -> list[tuple[str, str]]:
-    """Return at most 10 pairs of a name and its value in words.
-
-    Args:
-        survey: The survey.
-        full: Whether to give the stable rates of all optimisers, also of those that
-            are not in use.
-    """
-    told = [(name, tell(survey)) for name, tell in _HEADLINES]
-    told.insert(2, ("stable rate", _rates(survey, full=full)))
+def headlines(survey: "Survey") -> list[tuple[str, str]]:
+    """Return pairs of a name and its value in words."""
+    told = ((name, tell(survey)) for name, tell in _HEADLINES)
     return [(name, text) for name, text in told if text]
 
 
@@ -107,23 +100,17 @@ def _trials(survey: "Survey") -> str:
     return f"loss {brief(before)} → {', '.join(parts)}"
 
 
-def _rates(survey: "Survey", *, full: bool) -> str:
-    """Return words for stable rates, that of the optimiser in use first."""
-    used = survey.number("rate_in_use")
-    own = used["optimizer"] if used is not None else None
-    parts = []
-    for row in sorted(
-        survey.find("stable_rate"), key=lambda row: row["optimizer"] != own
-    ):
-        name = row["optimizer"]
-        text = f"{OPTIMIZERS.get(name, name)} {figure(row)}"
-        if used is not None and name == own:
-            over = (survey.number("rate_over_stable") or {}).get("value")
-            ratio = "" if over is None else f", {over:.3g} times the stable one"
-            text += f" (in use {used['value']:.4g}{ratio})"
-        if full or used is None or name == own:
-            parts.append(text)
-    return "; ".join(parts)
+def _rate(survey: "Survey") -> str:
+    """Return words for the stable rate, and the rate in use beside it."""
+    row, used = survey.number("stable_rate"), survey.number("rate_in_use")
+    if row is None:
+        return ""
+    text = f"{OPTIMIZERS[row['optimizer']]} {figure(row)}"
+    if used is None:
+        return text
+    over = (survey.number("rate_over_stable") or {}).get("value")
+    ratio = "" if over is None else f", {over:.3g} times as large"
+    return f"{text} (in use {used['value']:.4g}{ratio})"
 
 
 def _range(quantity: str, *, by_depth: bool = False) -> Callable[["Survey"], str]:
@@ -159,10 +146,10 @@ def _curvature(survey: "Survey") -> str:
 _HEADLINES: tuple[tuple[str, Callable[["Survey"], str]], ...] = (
     ("loss", _loss),
     ("trial steps", _trials),
+    ("stable rate", _rate),
     ("forward rms", _range("forward_rms", by_depth=True)),
     ("backward rms", _range("backward_rms", by_depth=True)),
     ("branch/skip gain", _range("branch_gain")),
     ("dead units", _range("dead_share")),
     ("largest curvature", _curvature),
-    ("effective depth", _one("effective_depth")),
 )

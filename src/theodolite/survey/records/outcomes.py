@@ -16,8 +16,7 @@ MeasureStatus = Literal[
 NOT_RESOLVED = "not resolved"
 # Quantities that mean nothing if their error bar includes zero.
 _AWAY_FROM_ZERO = frozenset(
-    "loss largest_eigenvalue smallest_eigenvalue trace block_largest_eigenvalue "
-    "block_trace stable_rate rate_over_stable effective_depth".split()
+    "loss largest_eigenvalue smallest_eigenvalue stable_rate rate_over_stable".split()
 )
 # Statuses of numbers that more effort would change.
 _UNFINISHED = ("max_matvecs", "incomplete", "nonfinite", "diverged")

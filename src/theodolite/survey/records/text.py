@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .finding import Advice, Finding
     from .whole_survey import Survey
 
-COLUMNS, LINES = 100, 24
+COLUMNS, LINES = 80, 24
 # Lines for findings and for advice; the numbers take the rest of the screen.
 _FINDINGS, _ADVICE = 9, 4
 _MARKS = {"sick": "✗", "warning": "!", "note": "·", "good": "✓"}
@@ -36,7 +36,7 @@ def short_text(survey: "Survey") -> str:
         *_fitting([_advice(a) for a in survey.advice], _ADVICE, "pieces of advice"),
     ]
     end = [*_unsupported(survey), *_missing(survey), cost_of(survey)]
-    lines = [_wrapped(f"  {name:<{wide}}  {told}", wide + 4) for name, told in numbers]
+    lines = [wrapped(f"  {name:<{wide}}  {told}", wide + 4) for name, told in numbers]
     room = LINES - len(top) - len(end)
     return "\n".join([*top, *_fitting(lines, room, "numbers"), *end])
 
@@ -45,25 +45,25 @@ def full_text(survey: "Survey") -> str:
     """Return all findings with their meaning, all advice with its code, all reasons."""
     lines = _opening(survey)
     for finding in survey.findings:
-        lines += ["", *_finding(finding), *_wrapped(f"  {finding.says}", 2)]
+        lines += ["", *_finding(finding), *wrapped(f"  {finding.says}", 2)]
         facts = f"where: {', '.join(finding.where)}; " if finding.where else ""
         facts += f"source: {finding.source or 'ours'} ({finding.confidence})"
-        lines += _wrapped(f"  {facts}", 2)
+        lines += wrapped(f"  {facts}", 2)
     for advice in survey.advice:
         lines += ["", *_advice(advice), textwrap.indent(advice.code.rstrip(), "    ")]
     lines.append("")
-    for name, told in headlines(survey, full=True):
-        lines += _wrapped(f"  {name}: {told}", 4)
+    for name, told in headlines(survey):
+        lines += wrapped(f"  {name}: {told}", 4)
     for said in survey.unsupported:
-        lines += _wrapped(f"  unsupported: {said}", 4)
+        lines += wrapped(f"  unsupported: {said}", 4)
     for each in survey.measured:
         if each.status != "done":
-            lines += _wrapped(f"  {each.measure} {each.status}: {each.reason}", 4)
-    lines += _wrapped(f"  inputs: {survey.inputs}", 4) if survey.inputs else []
+            lines += wrapped(f"  {each.measure} {each.status}: {each.reason}", 4)
+    lines += wrapped(f"  inputs: {survey.inputs}", 4) if survey.inputs else []
     settings = [
         f"{key.replace('_', ' ')} {v}" for key, v in survey.settings.items() if v
     ]
-    lines += _wrapped(f"  settings: {', '.join(settings)}", 4) if settings else []
+    lines += wrapped(f"  settings: {', '.join(settings)}", 4) if settings else []
     return "\n".join([*lines, cost_of(survey)])
 
 
@@ -131,12 +131,12 @@ def cost_of(survey: "Survey") -> str:
 
 
 def _opening(survey: "Survey") -> list[str]:
-    lines = _wrapped(title_of(survey), 2)
+    lines = wrapped(title_of(survey), 2)
     if survey.incomplete:
         names = ", ".join(survey.incomplete)
-        lines += _wrapped(f"! INCOMPLETE: it was aborted before {names}", 2)
+        lines += wrapped(f"! INCOMPLETE: it was aborted before {names}", 2)
     if verdict := verdict_of(survey):
-        lines += _wrapped(f"✓ {verdict}", 2)
+        lines += wrapped(f"✓ {verdict}", 2)
     return lines
 
 
@@ -145,30 +145,30 @@ def _finding(finding: "Finding") -> list[str]:
     head = f"{_MARKS[finding.severity]} {finding.title} [{finding.rule}]"
     symptoms = "; ".join(one.title for one in finding.symptoms)
     return [
-        *_wrapped(f"{head}: {number}" if number else head, 2),
-        *_wrapped(f"    symptoms: {symptoms}" if symptoms else "", 6),
+        *wrapped(f"{head}: {number}" if number else head, 2),
+        *wrapped(f"    symptoms: {symptoms}" if symptoms else "", 6),
     ]
 
 
 def _advice(advice: "Advice") -> list[str]:
     helped = advice.trial.helped if advice.trial else ""
     tried = f" (tried: {_HELPED.get(helped, helped)})" if helped else ""
-    return _wrapped(f"→ {advice.title}{tried}", 2)
+    return wrapped(f"→ {advice.title}{tried}", 2)
 
 
 def _unsupported(survey: "Survey") -> list[str]:
     first, *more = survey.unsupported or ("",)
     others = f"; and {len(more)} more, see .unsupported" if more else ""
-    return _wrapped(f"  unsupported: {first}{others}", 4) if first else []
+    return wrapped(f"  unsupported: {first}{others}", 4) if first else []
 
 
 def _missing(survey: "Survey") -> list[str]:
     if survey.why_empty:
-        return _wrapped(f"  nothing was measured: {survey.why_empty}", 4)
+        return wrapped(f"  nothing was measured: {survey.why_empty}", 4)
     missing = [
         f"{m.measure} ({m.status})" for m in survey.measured if m.status != "done"
     ]
-    return _wrapped(f"  not measured: {', '.join(missing)}", 4) if missing else []
+    return wrapped(f"  not measured: {', '.join(missing)}", 4) if missing else []
 
 
 def _fitting(items: Sequence[list[str]], room: int, what: str) -> Iterator[str]:
@@ -183,8 +183,8 @@ def _fitting(items: Sequence[list[str]], room: int, what: str) -> Iterator[str]:
         yield f"  … and {len(items) - kept} more {what}: .print(full=True)"
 
 
-def _wrapped(line: str, indent: int) -> list[str]:
-    """Return lines of at most 100 letters; a number stays on the line of its error."""
+def wrapped(line: str, indent: int) -> list[str]:
+    """Return lines that fit a terminal; a number stays on the line of its error."""
     own = line[: len(line) - len(line.lstrip())]
     glued = line.lstrip().replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
     lines = textwrap.wrap(

@@ -1,11 +1,12 @@
 """A survey: what was measured on a network, what it means, what to do."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from theodolite.core import (
     ConfigError,
@@ -19,17 +20,40 @@ from theodolite.core import (
     record_values,
     unknown_name,
 )
+from theodolite.runs import write_text
 
-from .block import Block
-from .files import write_json
 from .finding import Advice, Finding
 from .outcomes import Measured
 from .text import full_text, short_text
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 FORMAT = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """A block of the network.
+
+    Attributes:
+        index: Its position in order of depth, from 0.
+        name: Path of the module that adds, such as ``layer1.0``. If one module adds
+            several times: the path of the branch. If that is the same too: ``path#1``,
+            ``path#2``. Never ``whole``.
+        kind: ``"residual"``, ``"plain"``, ``"stem"`` or ``"head"``.
+        skip: What the skip does (``"identity"``, ``"projection"``, …), or ``""``.
+        norms: Norms as ``kind:placement``, such as ``"batch:pre"``.
+        activations: Names of its nonlinearities.
+        n_parameters: Number of its parameters, including those of submodules.
+        addition: Index among the additions of its anatomy, None if it adds nothing.
+    """
+
+    index: int
+    name: str
+    kind: str
+    skip: str = ""
+    norms: tuple[str, ...] = ()
+    activations: tuple[str, ...] = ()
+    n_parameters: int = 0
+    addition: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -149,15 +173,9 @@ class Survey:
 
     def to_html(self, path: str | Path) -> None:
         """Write the survey as one self-contained page."""
-        from ..page.writing import write_page
+        from ..page.survey_page import write_page
 
         write_page(self, path)
-
-    def plot(self) -> "Figure":
-        """Draw a cross-section of the network by depth."""
-        from ..page.depth import cross_section
-
-        return cross_section(self)
 
     def __repr__(self) -> str:
         counts = Counter(each.severity for each in self.findings)
@@ -184,3 +202,8 @@ class Survey:
     def _repr_html_(self) -> str:
         text = escape(self.text(full=True))
         return f'<pre style="white-space: pre-wrap">{text}</pre>'
+
+
+def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
+    """Write plain values as JSON, atomically; see :func:`runs.write_text`."""
+    write_text(path, json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")

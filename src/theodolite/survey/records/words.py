@@ -49,22 +49,8 @@ WORDS: dict[str, Word] = {
     "batch_per_channel": Word(
         "Batch per channel", "over which a norm averages", "values"
     ),
-    "singular_value": Word(
-        "Singular values", "by how much the block stretches small changes"
-    ),
     "largest_eigenvalue": Word("Largest curvature", "eigenvalue of the loss Hessian"),
     "smallest_eigenvalue": Word("Most negative curvature"),
-    "trace": Word("Trace of the Hessian"),
-    "density": Word("Density of curvatures"),
-    "block_largest_eigenvalue": Word(
-        "Curvature", "largest Hessian eigenvalue within the block"
-    ),
-    "block_trace": Word("Block trace", "sum of the block's curvatures"),
-    "path_energy": Word("Share of energy", "carried by paths of a length"),
-    "effective_depth": Word(
-        "Effective depth", "branches that the mean path takes", "branches"
-    ),
-    "n_branches": Word("Branches"),
     "stable_rate": Word("Stable learning rate", "above it plain steps diverge"),
     "check": Word("First aid", "checks that fired"),
     "trial_gain": Word("Loss removed by trial steps", "share, by rate", "%"),
@@ -72,9 +58,8 @@ WORDS: dict[str, Word] = {
     "learns": Word("Learns in its trial steps"),
     "rate_in_use": Word("Learning rate in use"),
     "rate_over_stable": Word("Rate over stable rate"),
-    "decay_on_invariant_share": Word("Decay on scale-invariant weights", "", "%"),
     "twin_share": Word("Twin units", "share that do what another unit does", "%"),
-    "decays_invariant": Word("Decay on a scale-invariant weight"),
+    "left_out": Word("Weights that the optimiser does not hold"),
     "training_loss": Word("Loss of the training", "as the loop computed it"),
     "gradient_norm": Word("Gradient", "norm over all parameters, before clipping"),
 }
@@ -92,13 +77,8 @@ MEASURES: dict[str, str] = {
     "signal": "Signal by depth",
     "units": "Dead and saturated units",
     "norms": "Norm layers",
-    "jacobian": "Jacobians of blocks",
     "curvature": "Curvature of the loss",
-    "density": "Density of curvatures",
-    "block_curvature": "Curvature by block",
-    "paths": "Path ensemble",
     "rates": "Stable learning rates",
-    "optimizer": "The optimiser",
 }
 
 

@@ -31,9 +31,8 @@ from ..measures.contract import OutOfTimeError, deadline
 from ..planning.effort import gradients_of, seconds_of
 from ..planning.opening import opened_context
 from ..planning.running import Progress, chosen, not_reached, run_measures
-from ..records.block import Block
 from ..records.outcomes import Measured, MeasureStatus
-from ..records.whole_survey import Survey
+from ..records.whole_survey import Block, Survey
 from ..subject.hugging_face import labels_joined, own_loss
 from ..subject.subject import Subject, make_subject
 from .repairing import alarming, tried_out

@@ -51,7 +51,6 @@ def _watching(make: Any, every: int, loss: Any, batches: Any, settings: Any) -> 
     probe = SurveyProbe(every=every, **settings)
     callback = make(
         [probe.probe],
-        trackers=[probe.table],
         on_step=probe.on_step,
         **given(loss, batches),
     )

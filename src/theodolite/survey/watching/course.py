@@ -8,13 +8,13 @@ from typing import Any
 
 from theodolite.core import Cost, Row, Rows, norm_words, printable, to_strict_json
 
-from ..records.files import write_json
 from ..records.outcomes import on_fewest
+from ..records.text import wrapped
+from ..records.whole_survey import write_json
 from .alerts import Alert
 
-_COLUMNS = 100
-# Quantities that a terminal shows; the page and the rows have all.
-SHOWN = (
+# Quantities that a terminal shows; the rows have all.
+_SHOWN = (
     "training_loss",
     "loss",
     "gradient_norm",
@@ -23,17 +23,6 @@ SHOWN = (
     "rate_over_stable",
     "branch_gain",
     "dead_share",
-)
-# Labels that distinguish the numbers of one quantity and step.
-_WHICH = (
-    "block",
-    "module",
-    "parameter",
-    "optimizer",
-    "rank",
-    "share",
-    "node",
-    "length",
 )
 
 
@@ -70,17 +59,6 @@ class Course:
         """Return all that was measured."""
         return self.measured
 
-    def series(self) -> "dict[str, list[Series]]":
-        """Return the numbers of each quantity, one series per label."""
-        series: dict[str, dict[str, list[Row]]] = {}
-        for row in self.measured:
-            mine = series.setdefault(str(row["quantity"]), {})
-            mine.setdefault(which(row), []).append(row)
-        return {
-            quantity: [Series(of=of, rows=Rows(rows)) for of, rows in mine.items()]
-            for quantity, mine in series.items()
-        }
-
     def to_dict(self) -> dict[str, Any]:
         """Return the course as strict JSON values."""
         return to_strict_json(
@@ -104,45 +82,18 @@ class Course:
         """Write the course to a file."""
         write_json(path, self.to_dict())
 
-    def to_html(self, path: str | Path) -> None:
-        """Write the course as one self-contained page."""
-        from ..page.writing import write_page
-
-        write_page(self, path)
-
     def __str__(self) -> str:
-        return printable(
-            "\n".join(
-                line if len(line) <= _COLUMNS else f"{line[: _COLUMNS - 1]}…"
-                for line in _lines(self)
-            )
+        lines = [part for line in _lines(self) for part in wrapped(line, 4)]
+        return printable("\n".join(lines))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Course of {self.title}: {self.steps} steps, {len(self.alerts)} alerts; "
+            "print it>"
         )
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Series:
-    """One number along the steps.
-
-    Attributes:
-        of: Which number of its quantity, such as the block; empty if there is one.
-        rows: One row per step.
-    """
-
-    of: str
-    rows: Rows
-
-
-def which(row: Row) -> str:
-    """Return the labels that tell a row from others of its quantity and step.
-
-    Example:
-        >>> which({"quantity": "branch_gain", "step": 3, "block": "b1", "value": 1.0})
-        'b1'
-    """
-    return ", ".join(str(row[k]) for k in _WHICH if row.get(k) is not None)
 
 
 def _lines(course: Course) -> Iterator[str]:
@@ -152,15 +103,17 @@ def _lines(course: Course) -> Iterator[str]:
     )
     for alert in course.alerts:
         yield f"  ALERT {alert}"
-    everything = course.series()
-    for quantity in (name for name in SHOWN if name in everything):
-        series = everything[quantity]
-        ends = (_largest(one.rows[place] for one in series) for place in (0, -1))
-        among = f" (largest of {len(series)})" if len(series) > 1 else ""
-        on = on_fewest(row for one in series for row in one.rows)
-        yield f"  {quantity}{among}  {' → '.join(ends)}{on}"
-    if more := [name for name in everything if name not in SHOWN]:
-        yield f"  {len(more)} more quantities: see .rows() and .to_html()"
+    measured = set(course.measured.levels("quantity"))
+    for quantity in (name for name in _SHOWN if name in measured):
+        rows = course.measured.where(quantity=quantity)
+        steps = rows.levels("step")
+        ends = [list(rows.where(step=step)) for step in (steps[0], steps[-1])]
+        n = len(ends[0])
+        among = f" (largest of {n})" if n > 1 else ""
+        told = " → ".join(map(_largest, ends))
+        yield f"  {quantity}{among}  {told}{on_fewest(rows)}"
+    if more := measured - set(_SHOWN):
+        yield f"  {len(more)} more quantities: see .rows()"
     for name, reason in course.failures.items():
         yield f"  NOT MEASURED {name}: {reason}"
 

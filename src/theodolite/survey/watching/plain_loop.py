@@ -1,7 +1,6 @@
 """Watch a plain training loop from outside."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 from torch import nn
@@ -29,8 +28,6 @@ def watch(
     on_alert: Callable[[Alert], object] | None = None,
     norm_mode: NormMode | str = "as_is",
     seed: int = 0,
-    live: bool = True,
-    html: str | Path | None = None,
 ) -> "Watch":
     """Watch a plain training loop: the survey's numbers and rules along its steps.
 
@@ -49,7 +46,7 @@ def watch(
         batches: Fixed batches to measure on in place of the step's; numbers of
             different steps are then easier to compare.
         measures: Names of the survey's measures; by default ``map``, ``signal``,
-            ``units``, ``norms``, ``optimizer``, ``curvature`` and ``rates``.
+            ``units``, ``norms``, ``curvature`` and ``rates``.
         effort: How much one look computes; see :func:`theodolite.survey.survey`.
         ignore: Names of rules that raise no alert.
         on_alert: Called with every alert, which is logged as well.
@@ -58,8 +55,6 @@ def watch(
             all except norm layers are measured in eval mode. Other modes set all norm
             layers, and put all other modules into eval mode.
         seed: Seed of all random numbers.
-        live: Whether to draw in a terminal; elsewhere nothing is drawn.
-        html: File to write a page to at the end.
 
     Returns:
         A context; its ``course()`` returns what was measured so far.
@@ -87,8 +82,6 @@ def watch(
         norm_mode=norm_mode,
         seed=seed,
         ignore=ignore,
-        live=live,
-        html=html,
         on_alert=on_alert,
     )
     return Watch(model, optimizer, probe, loss=loss, batches=batches)
@@ -107,7 +100,7 @@ class Watch:
         batches: Batches | None,
     ) -> None:
         self._probe = probe
-        watcher = Watcher([probe.probe], trackers=[probe.table])
+        watcher = Watcher([probe.probe])
         probe.retired = lambda: watcher.retired
         self._attached = Attached(
             watcher, model, optimizer, on_step=probe.on_step, **given(loss, batches)

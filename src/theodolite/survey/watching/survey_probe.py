@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
@@ -20,16 +19,15 @@ from ..records.outcomes import Measured
 from ..records.whole_survey import Survey
 from .alerts import RUN_RULES, Alert, Judge
 from .course import Course
-from .live_table import LiveTable
 
 # Measures of one gradient pass, and those of the learning rate.
-DEFAULT = ("map", "signal", "units", "norms", "optimizer", "curvature", "rates")
+DEFAULT = ("map", "signal", "units", "norms", "curvature", "rates")
 # Outcomes that are no failure: the effort or the model has no more.
 _EXPECTED = ("done", "skipped", "refused")
 
 
 class SurveyProbe:
-    """What watched loops and trainer callbacks share: numbers, alerts and the page.
+    """What watched loops and trainer callbacks share: numbers and alerts.
 
     Args:
         every: Steps between two looks.
@@ -38,13 +36,10 @@ class SurveyProbe:
         norm_mode: Statistics that normalisation layers use while measuring.
         seed: Seed of all random numbers.
         ignore: Names of rules that raise no alert.
-        live: Whether to draw in a terminal.
-        html: File to write a page to at the end.
         on_alert: Called with every alert.
 
     Attributes:
         probe: The probe, for a watcher.
-        table: The tracker that keeps rows and draws them.
     """
 
     def __init__(
@@ -56,8 +51,6 @@ class SurveyProbe:
         norm_mode: NormMode | str = "as_is",
         seed: int = 0,
         ignore: Sequence[str] = (),
-        live: bool = True,
-        html: str | Path | None = None,
         on_alert: Callable[[Alert], object] | None = None,
     ) -> None:
         as_integer("every", every, 1)
@@ -65,9 +58,9 @@ class SurveyProbe:
         names = DEFAULT if measures is None else measures
         self._measures = [each for each in chosen(names) if each.name != "checks"]
         self._effort, self._norm_mode = gradients_of(effort), NormMode(norm_mode)
-        self._seed, self._every, self._html = seed, every, html
+        self._seed, self._every = seed, every
         self.probe = Probe("survey", self._look, Every(every))
-        self.table = LiveTable(live=live, end=self._write)
+        self._rows: list[dict[str, Any]] = []
         self._judge = Judge(ignore, on_alert)
         self._failures: dict[str, str] = {}
         self._settings: dict[str, Any] = {}
@@ -88,7 +81,7 @@ class SurveyProbe:
             title=self._title,
             every=self._every,
             steps=self._steps,
-            measured=Rows(self.table.rows),
+            measured=Rows(self._rows),
             alerts=tuple(self._judge.alerts),
             failures={**self._failures, **self.retired()},
             cost=Cost(wall_s=self._spent_s),
@@ -118,6 +111,7 @@ class SurveyProbe:
                 rows += [dict(row) for row in survey.rows()]
             except FOREIGN as failed:
                 self._failures["survey"] = error_text(failed)
+        self._rows += [{**row, "step": at.step} for row in rows]
         self._spent_s += time.perf_counter() - start
         return rows
 
@@ -138,10 +132,6 @@ class SurveyProbe:
             norm_mode=str(context.norm_mode),
             norm_layers=context.norm_layers,
         )
-
-    def _write(self) -> None:
-        if self._html is not None:
-            self.course().to_html(self._html)
 
 
 def _training_rows(at: Snapshot) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from theodolite.survey.page.writing import page_of
+from theodolite.survey.page.survey_page import survey_page as page_of
 from torch import nn
 from torch.testing import assert_close
 

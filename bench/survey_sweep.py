@@ -29,7 +29,7 @@ import torch
 
 import theodolite
 from theodolite.core import TheodoliteError
-from theodolite.survey import ZOO, make_subject, subject_of
+from theodolite.survey import make_subject
 
 # What small variants of a family are called, the smallest first.
 SMALL = ("atto", "femto", "pico", "nano", "xxs", "xx_small", "tiny", "_t_", "mini",
@@ -49,7 +49,6 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--limit-s", type=float, default=400.0)
-    parser.add_argument("--source", choices=("timm", "zoo"), default="timm")
     parser.add_argument("--most", type=int, default=110, help="networks at most")
     parser.add_argument("--each-s", type=float, default=15.0, help="seconds a network")
     parser.add_argument("--effort", type=float, default=100.0, help="of each survey")
@@ -121,7 +120,6 @@ def sweep(given, start):
     """Yield a row a network, until the time is over."""
     if given.resnet50_s:
         yield surveyed("resnet50", resnet50, given, given.effort, given.resnet50_s)
-    make = made_by_timm if given.source == "timm" else made_by_zoo
     begin, left = time.perf_counter(), given.limit_s - (time.perf_counter() - start)
     names = chosen(given)[given.part :: given.processes]
     for place, name in enumerate(names):
@@ -131,13 +129,11 @@ def sweep(given, start):
         # Behind the pace that reaches enough networks, each gets less.
         late = spent / left > place * given.processes / ENOUGH
         effort = given.effort / (4 if late else 1)
-        yield surveyed(name, partial(make, name), given, effort, given.each_s)
+        yield surveyed(name, partial(made_by_timm, name), given, effort, given.each_s)
 
 
 def chosen(given):
     """Return names of networks: two small ones a family, the first of each first."""
-    if given.source == "zoo":
-        return list(ZOO)[: given.most]
     import timm
 
     firsts, seconds = [], []
@@ -170,18 +166,10 @@ def made_by_timm(name):
     return model, tuple(size), 8
 
 
-def made_by_zoo(name):
-    return subject_of(name, n_batches=1, batch_size=2).model, ZOO[name].shape, 8
-
-
 def resnet50():
-    try:
-        from torchvision.models import resnet50 as make
+    import timm
 
-        model = make()
-    except ImportError:
-        model = subject_of("resnet50", n_batches=1, batch_size=2).model
-    return model, (3, 224, 224), 32
+    return timm.create_model("resnet50", pretrained=False), (3, 224, 224), 32
 
 
 class Passed(Exception):

@@ -39,8 +39,14 @@ ON_RAY = "run hessian_at_zero --scale smoke --executor ray".split()
         ),
         (["run", "all", "--track", "tensorbord:x"], "did you mean 'tensorboard'"),
         (["run", "all", "--track", "wandb"], "use wandb:PROJECT"),
-        (["survey", "mlp", "--batches", "9" * 400], "made-up samples take"),
-        (["survey", "mlp", "--device", "privateuseone"], "cannot live on device"),
+        (
+            ["survey", "torch.nn:Linear(4,2)", "--batches", "9" * 400],
+            "made-up samples take",
+        ),
+        (
+            ["survey", "torch.nn:Linear(4,2)", "--device", "privateuseone"],
+            "cannot live on device",
+        ),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )

@@ -56,7 +56,7 @@ def test_a_reader_that_has_closed_the_pipe_is_no_error():
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [*COMMAND.split(), "survey", "--list"],
+        [*COMMAND.split(), "list"],
         env=environment(),
         stdout=writing,
         stderr=subprocess.PIPE,

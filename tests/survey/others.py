@@ -104,7 +104,7 @@ class Distribution(nn.Module):
 
 SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
          "intermediate_size": 32}  # fmt: skip
-# Settings of a config.json, and the class that is made of them.
+# Settings of a config, and the class that is made of them.
 CONFIGS = {
     "resnet": (
         {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1],
@@ -130,6 +130,14 @@ CONFIGS = {
 def transformers():
     """Return the library, or skip the test."""
     return later("transformers", "pip install 'theodolite[transformers]'")
+
+
+def transformer(kind, **more):
+    """Return a model of transformers, from its config."""
+    library, (settings, name) = transformers(), CONFIGS[kind]
+    config = library.AutoConfig.for_model(kind, **{**settings, **more})
+    torch.manual_seed(0)
+    return getattr(library, name)._from_config(config, attn_implementation="eager")
 
 
 def state(model):

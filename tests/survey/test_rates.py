@@ -5,13 +5,13 @@ import re
 import numpy as np
 import pytest
 import torch
-from theodolite.survey.page.survey_page import survey_page as page_of
 from torch import nn
 from torch.testing import assert_close
 
 from theodolite.instruments import HalfSquareLoss
 from theodolite.survey import survey
 from theodolite.survey.measures.optimizer_in_use import bound
+from theodolite.survey.page.survey_page import survey_page as page_of
 
 CURVATURES = torch.tensor([3.0, 1.0, 0.25], dtype=torch.float64)
 

@@ -1,14 +1,12 @@
 """Surveys of models as people have them; each is left as found, bit for bit."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from tests.survey import others
-from theodolite.survey import make_subject, subject_of, survey
+from theodolite.survey import make_subject, survey
 
 QUICK = {"measures": ("map", "signal"), "progress": False}
 
@@ -42,11 +40,8 @@ ADDITIONS = {"resnet": 2, "convnext": 2, "vit": 4, "bert": 4, "gpt2": 4, "llama"
 
 
 @pytest.mark.parametrize("kind", ADDITIONS)
-def test_models_of_transformers_are_mapped(kind, tmp_path):
-    others.transformers()
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({"model_type": kind, **others.CONFIGS[kind][0]}))
-    subject = subject_of(f"hf:{path}", batch_size=4, n_batches=1)
+def test_models_of_transformers_are_mapped(kind):
+    subject = make_subject(others.transformer(kind), batch_size=4, n_batches=1)
     result = surveyed(subject, norm_mode="eval")
     assert sum(block.kind == "residual" for block in result.blocks) == ADDITIONS[kind]
     assert result.number("loss")["value"] == pytest.approx(loss_of(subject), rel=1e-4)
@@ -162,15 +157,13 @@ def test_an_interrupt_gives_what_is_done_and_leaves_the_model_as_found(
 
 
 @pytest.mark.slow
-def test_a_hundred_million_parameters_fit_a_small_machine(tmp_path):
+def test_a_hundred_million_parameters_fit_a_small_machine():
     """GPT-2 small in size, on the CPU; the process stays below 24 GiB."""
     import resource
 
-    others.transformers()
-    config = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12}
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(config))
-    subject = subject_of(f"hf:{path}", batch_size=4, n_batches=2)
+    sizes = {"n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257}
+    model = others.transformer("gpt2", **sizes)
+    subject = make_subject(model, batch_size=4, n_batches=2)
     count = sum(p.numel() for p in subject.model.parameters())
     assert count > 100_000_000
     before = {name: one.clone() for name, one in subject.model.state_dict().items()}

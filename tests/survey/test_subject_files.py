@@ -17,7 +17,6 @@ from tests.survey import others
 from theodolite.core import TheodoliteError
 from theodolite.survey import subject_of
 from theodolite.survey.subject.weights import load_weights
-from theodolite.survey.subject.zoo import inhabitant
 
 
 def test_a_file_is_run_when_trusted_alone(tmp_path):
@@ -39,8 +38,9 @@ def test_a_file_is_run_when_trusted_alone(tmp_path):
 
 @pytest.fixture
 def trained():
-    """A network of the zoo whose weights are of another seed."""
-    return inhabitant("mnist-res").make(5)
+    """A layer whose weights are of another seed."""
+    torch.manual_seed(5)
+    return nn.LSTM(4, 5)
 
 
 def test_weights_are_read_from_safetensors_and_checkpoints(trained, tmp_path):
@@ -52,7 +52,7 @@ def test_weights_are_read_from_safetensors_and_checkpoints(trained, tmp_path):
     torch.save({"epoch": 3, "state_dict": wrapped}, tmp_path / "wrapped.pt")
     save_file(state, tmp_path / "safe.safetensors")
     for name in ("plain.pt", "wrapped.pt", "safe.safetensors"):
-        subject = subject_of("mnist-res", weights=tmp_path / name, n_batches=1)
+        subject = subject_of("torch.nn:LSTM(4, 5)", weights=tmp_path / name)
         loaded = subject.model.state_dict()
         assert all(torch.equal(loaded[k], state[k]) for k in state)
 
@@ -114,12 +114,11 @@ def test_weights_that_would_run_code_or_do_not_fit_are_refused(
 
 
 def test_data_come_by_name_from_files_and_folders(tmp_path):
-    named = subject_of("mnist-chain", data="mnist5k", batch_size=8, n_batches=2)
-    assert named.inputs == "mnist5k, 5,000 samples, cross-entropy"
+    linear = "torch.nn:Linear(784, 10)"
+    named = subject_of(linear, data="mnist5k", batch_size=8, n_batches=2)
+    assert named.inputs == "mnist5k, 5,000 samples, flattened, cross-entropy"
     assert named.labels_known
-    assert [x.shape for x, _ in named.batches] == [(8, 1, 28, 28)] * 2
-    flat = subject_of("mlp", data="mnist5k", batch_size=4)
-    assert flat.batches[0][0].shape == (4, 1, 28, 28)  # which it flattens itself
+    assert [x.shape for x, _ in named.batches] == [(8, 784)] * 2
     arrays = {
         "inputs": np.random.default_rng(0).normal(size=(9, 6)),
         "labels": [0, 1, 2] * 3,
@@ -137,7 +136,12 @@ def test_data_come_by_name_from_files_and_folders(tmp_path):
         (folder / name).mkdir(parents=True)
         Image.new("RGB", (10, 12), (40, 50, len(name))).save(folder / name / "one.png")
         Image.new("RGB", (9, 9), (200, 10, 80)).save(folder / name / "two.png")
-    images = subject_of("resnet20", data=str(folder), batch_size=4)
+    (tmp_path / "net.py").write_text(
+        "from torch import nn\ndef make(): return nn.Sequential("
+        "nn.Conv2d(3, 2, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())"
+    )
+    made = f"{tmp_path / 'net.py'}:make"
+    images = subject_of(made, data=str(folder), batch_size=4, trust=True)
     assert images.batches[0][0].shape == (4, 3, 32, 32)
     assert "images of" in images.inputs
 

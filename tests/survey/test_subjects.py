@@ -1,8 +1,5 @@
 """Inputs, labels and losses for models that nobody here wrote, named in a line."""
 
-import json
-import socket
-
 import numpy as np
 import pytest
 import torch
@@ -11,12 +8,9 @@ from torch import nn
 from tests.survey import others
 from theodolite.core import TheodoliteError
 from theodolite.instruments import HalfSquareLoss
-from theodolite.survey import ZOO, make_subject, optimizer_of, subject_of
+from theodolite.survey import make_subject, optimizer_of, subject_of
 from theodolite.survey.subject.first_layer import candidates
-from theodolite.survey.subject.hugging_face import _without_code
 from theodolite.survey.subject.specs import parse_spec
-from theodolite.survey.subject.zoo import inhabitant
-from theodolite.survey.subject.zoo_networks import ClassicResnet
 
 
 def loss_of(subject, place=0):
@@ -161,26 +155,9 @@ def test_square_losses_want_a_number_an_output():
 @pytest.mark.parametrize("seed", [-1, 2**70, 0.5, True])
 def test_a_seed_that_cannot_be_drawn_from_is_one_sentence(seed):
     with pytest.raises(TheodoliteError, match="seed is"):
-        subject_of("mlp", seed=seed)
+        subject_of("torch.nn:Linear(4, 3)", seed=seed)
     with pytest.raises(TheodoliteError, match="seed is"):
         make_subject(nn.Linear(2, 2), seed=seed)
-
-
-def test_the_zoo_has_the_networks_that_it_names():
-    counts = {18: 11_689_512, 34: 21_797_672, 50: 25_557_032, 101: 44_549_160}
-    stages = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
-    for depth, count in counts.items():  # of torchvision's networks
-        with torch.device("meta"):
-            model = ClassicResnet(stages[depth], bottleneck=depth > 34)
-        assert sum(p.numel() for p in model.parameters()) == count
-    assert inhabitant("ResNet_20") is ZOO["resnet20"]
-    shapes = {"mnist-chain": (32, 1, 28, 28), "resnet20": (32, 3, 32, 32)}
-    for name, shape in shapes.items():
-        subject = subject_of(name, n_batches=1)
-        assert subject.batches[0][0].shape == shape
-        assert np.isfinite(loss_of(subject))
-    same = [subject_of("gpt-tiny", seed=seed, n_batches=1) for seed in (1, 1, 2)]
-    assert loss_of(same[0]) == loss_of(same[1]) != loss_of(same[2])
 
 
 def test_specs_name_callables_with_plain_arguments():
@@ -197,7 +174,7 @@ def test_specs_name_callables_with_plain_arguments():
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("resnet81", "did you mean 'resnet18'"),
+        ("resnet18", "'resnet18' is not understood: pass package.module"),
         ("", "is not understood"),
         ("torch.nn:Linaer(1, 2)", "did you mean 'Linear'"),
         ("torch.nn:Linear", "could not be called .* missing 2 required"),
@@ -210,9 +187,6 @@ def test_specs_name_callables_with_plain_arguments():
         ("no_such_package.at_all:Net", "cannot be imported"),
         ("nothing.py:Net", "cannot be read"),
         ("nothing.py", "nothing.py:callable"),
-        ("config.json", "hf:config.json"),
-        ("hf:", "came without a file"),
-        ("hf:nothing.json", "cannot be read"),
         ("torch nn:Linear", "names no module"),
     ],
 )
@@ -242,24 +216,10 @@ def test_optimizers_are_written_in_a_line():
             optimizer_of(text, model)
 
 
-@pytest.fixture
-def config(tmp_path):
-    """Write a config.json and return its SPEC."""
-
-    def write(kind, **more):
-        path = tmp_path / f"{kind}.json"
-        settings, _ = others.CONFIGS.get(kind, ({}, ""))
-        path.write_text(json.dumps({"model_type": kind, **settings, **more}))
-        return f"hf:{path}"
-
-    others.transformers()
-    return write
-
-
 @pytest.mark.parametrize("kind", others.CONFIGS)
-def test_models_of_transformers_come_from_a_config(kind, config):
-    subject = subject_of(config(kind), batch_size=2, n_batches=1)
-    assert type(subject.model).__name__ == others.CONFIGS[kind][1]
+def test_models_of_transformers_have_their_own_inputs_and_loss(kind):
+    model = others.transformer(kind)
+    subject = make_subject(model, batch_size=2, n_batches=1)
     assert subject.inputs.startswith("made up: ")
     assert subject.inputs.endswith("the model's own loss")
     assert np.isfinite(loss_of(subject))
@@ -272,78 +232,19 @@ def test_models_of_transformers_come_from_a_config(kind, config):
     assert loss_of(given) == loss_of(subject)
 
 
-def test_the_head_that_a_config_names_is_built(config):
-    spec = config("bert", architectures=["BertModel"])
-    subject = subject_of(spec, batch_size=2, n_batches=1)
-    assert type(subject.model).__name__ == "BertModel"
-    assert subject.inputs.endswith("mean squared error of 'last_hidden_state'")
-    with pytest.raises(TheodoliteError, match="model_type 'nothing'"):
-        subject_of(config("nothing"))
-    with pytest.raises(TheodoliteError, match="cannot build the model"):
-        subject_of(config("bert", hidden_size=7))
-
-
-@pytest.mark.parametrize(
-    ("kind", "settings", "words"),
-    [
-        ("bert", {"model_type": ["bert"]}, r"model_type \['bert'\]"),
-        ("bert", {"model_type": {"a": 1}}, "model_type {'a': 1}"),
-        ("bert", {"vocab_size": 0}, "cannot build the model|allows no input_ids"),
-        ("gpt2", {"vocab_size": 0}, "GPT2LMHeadModel allows no input_ids"),
-        ("bert", {"text_config": 3}, "allows no input_ids"),
-        ("vit", {"image_size": [16, 16, 16]}, "allows no pixel_values"),
-        ("vit", {"image_size": -16}, "cannot build the model|allows no pixel_values"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore")  # as at a terminal
-def test_a_config_that_makes_no_sense_is_one_sentence(kind, settings, words, config):
-    with pytest.raises(TheodoliteError, match=words) as caught:
-        subject_of(config(kind, **settings), batch_size=2, n_batches=1)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_config_names_no_code_of_others(config, tmp_path, monkeypatch):
-    # transformers would look for these in the working directory, or on the network.
-    (tmp_path / "evil.py").write_text("raise SystemExit('ran')")
-    monkeypatch.chdir(tmp_path)
-    kernels = {"_attn_implementation": "others/kernels"}
-    named = {"auto_map": {"AutoModelForMaskedLM": "evil.Net"}, **kernels}
-    model = subject_of(config("bert", **named), batch_size=2, n_batches=1).model
-    assert type(model).__module__.startswith("transformers.models.bert")
-    assert not hasattr(model.config, "auto_map")
-    assert model.config._attn_implementation == "eager"
-
-
-def test_a_config_downloads_nothing_and_names_no_file(config, monkeypatch):
-    asked = []
-
-    def refuse(*address, **more):
-        asked.append(address)
-        raise OSError("no network")
-
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    spec = config("upernet", backbone="others/network", use_timm_backbone=False)
-    with pytest.raises(TheodoliteError, match="cannot build the model"):
-        subject_of(spec)
-    assert not asked
-    named = {"backbone_kwargs": {"checkpoint_path": "evil.pt", "out_indices": [1]}}
-    assert _without_code(named) == {"backbone_kwargs": {"out_indices": [1]}}
-
-
 @pytest.mark.parametrize(
     ("loss", "words"),
     [
         ("torch.nn:Linear", "could not be made .*missing 2 required"),
         ("torch.nn:CrossEntropyLoss(weight=[1, 2])", "could not be made"),
         ("torch.nn.functional:mse_loss(3)", "has arguments and names no class"),
-        ("hf:config.json", "unknown loss"),
         ("mse(3)", "is not understood"),
         ("", "is not understood"),
     ],
 )
 def test_a_wrong_loss_is_one_sentence(loss, words):
     with pytest.raises(TheodoliteError, match=words) as caught:
-        subject_of("mlp", loss=loss)
+        subject_of("torch.nn:Linear(4, 3)", loss=loss)
     assert "\n" not in str(caught.value)
 
 

@@ -74,13 +74,12 @@ Optimizer = Annotated[
 
 def survey(
     spec: Annotated[
-        str | None,
+        str,
         typer.Argument(
             metavar="SPEC",
-            help="A name (--list), package.module:callable(args), file.py:callable, "
-            "hf:CONFIG.json.",
+            help="package.module:callable(args) or file.py:callable(args).",
         ),
-    ] = None,
+    ],
     data: Data = None,
     loss: LossName = None,
     weights: Annotated[
@@ -106,20 +105,8 @@ def survey(
     seed: Seed = 0,
     device: Device = None,
     trust: Trust = False,
-    names: Annotated[
-        bool, typer.Option("--list", help="List the networks that go by a name.")
-    ] = False,
 ) -> None:
     """Survey a network: what its skips and norms do, and what to change."""
-    if names:
-        _list_zoo()
-        return
-    if spec is None:
-        from theodolite.core import ConfigError
-
-        raise ConfigError(
-            "no network was named: pass a SPEC, or --list for those that go by a name"
-        )
     _check_files(html, to_json)
     failing = _severities(fail_on)
     ignored = _names(",".join(ignore), "ignore") if ignore else ()
@@ -240,16 +227,8 @@ def _refuse_empty(result: "Survey") -> None:
         raise SubjectError(f"nothing was measured of {result.title}: {why}")
 
 
-def _list_zoo() -> None:
-    from theodolite.survey import ZOO
-
-    width = max(map(len, ZOO))
-    for name, one in ZOO.items():
-        print_text(f"{name:<{width}}  {one.says}")
-
-
 def _is_saved(spec: str) -> bool:
-    return spec.strip().endswith(".json") and not spec.strip().startswith("hf:")
+    return spec.strip().endswith(".json")
 
 
 def _approved(text: str, *, trust: bool) -> "ApprovedSpec":

@@ -20,7 +20,6 @@ from .subject.optimizers_named import optimizer_of as optimizer_of
 from .subject.specs import ApprovedSpec as ApprovedSpec
 from .subject.subject import Subject as Subject
 from .subject.subject import make_subject as make_subject
-from .subject.zoo import ZOO as ZOO
 from .watching.alerts import Alert as Alert
 from .watching.callbacks import lightning_watch as lightning_watch
 from .watching.callbacks import transformers_watch as transformers_watch

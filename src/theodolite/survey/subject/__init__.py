@@ -2,10 +2,9 @@
 
 - ``subject``: :class:`Subject`, a model with its batches and its loss, and
   :func:`make_subject`, for a live module.
-- ``specs``: parses a SPEC: a zoo name, ``package.module:callable(args)``,
-  ``path.py:callable`` or ``hf:CONFIG.json``.
-- ``zoo``, ``zoo_networks``: named networks.
-- ``imported``: models of packages and files; ``hugging_face``: from local configs.
+- ``specs``: parses a SPEC: ``package.module:callable(args)`` or ``path.py:callable``.
+- ``imported``: models of packages and files.
+- ``hugging_face``: inputs and labels for models of transformers.
 - ``weights``: safetensors and ``weights_only`` checkpoints.
 - ``first_layer``, ``made_up``: inputs of the right shape, found from the model.
 - ``targets``: labels and losses that fit the model's outputs.

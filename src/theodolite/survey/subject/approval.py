@@ -1,8 +1,8 @@
 """Decide whether the code that a SPEC names may run, before any of it is loaded.
 
-Some kinds of SPEC run only code of theodolite and transformers. The two others name a
-callable. A callable of a Python file always needs approval. One of a module needs it
-unless it is a model of a known library and its arguments name no file.
+Names of losses run only code of theodolite. Other SPECs name a callable. One of a
+Python file always needs approval. One of a module needs it unless it is a model of a
+known library and its arguments name no file.
 """
 
 import re

@@ -7,14 +7,13 @@ from typing import Any
 
 from torch import nn
 
-from theodolite.core import ConfigError, SubjectError, unknown_name
+from theodolite.core import ConfigError, SubjectError
 from theodolite.instruments import Loss
 
 from .approval import approve
-from .hugging_face import model_from_config
 from .imported import callable_of, error_text, model_of
 from .read_data import read_data
-from .specs import ApprovedSpec
+from .specs import FORMS, ApprovedSpec
 from .subject import (
     BATCH_SIZE,
     N_BATCHES,
@@ -23,9 +22,7 @@ from .subject import (
     check_sizes,
     make_subject,
 )
-from .targets import LOSSES
 from .weights import load_weights
-from .zoo import inhabitant
 
 
 def subject_of(
@@ -44,8 +41,8 @@ def subject_of(
     """Return the model that a SPEC names, with weights, data and a loss.
 
     Args:
-        spec: A zoo name, ``package.module:callable(args)``, ``path.py:callable(args)``
-            or ``hf:CONFIG.json``; or the result of :func:`approve`.
+        spec: ``package.module:callable(args)`` or ``path.py:callable(args)``; or the
+            result of :func:`approve`.
         data: Name of a dataset, folder of images or ``FILE.npz``; made up by default.
         loss: A loss, its name, ``package.module:function`` or ``path.py:function``;
             by default one that fits outputs and targets.
@@ -62,8 +59,8 @@ def subject_of(
         TheodoliteError: An argument is wrong; the message says what to pass.
 
     Example:
-        >>> subject_of("mnist-chain", data="mnist5k", batch_size=8).inputs
-        'mnist5k, 5,000 samples, cross-entropy'
+        >>> subject_of("torch.nn:Linear(64, 10)", data="digits", batch_size=8).inputs
+        'digits, 1,437 samples, flattened, cross-entropy'
     """
     # All code is approved before any of it runs.
     if isinstance(spec, str):
@@ -72,20 +69,16 @@ def subject_of(
         loss = approve(loss, trust=trust)
     check_sizes(batch_size, n_batches)
     check_seed(seed)
-    model, known, code = _model(spec, seed)
+    model, code = _model(spec, seed)
     if weights is not None:
         load_weights(model, weights)
         code += f"\n# weights: {weights}"
     model = _on(model, device)
     chosen = _loss(loss) if isinstance(loss, ApprovedSpec) else loss
-    understood = spec.spec
-    title = type(model).__name__ if understood.kind == "hf" else understood.text
-    made: Any = {"seed": seed, "title": title, "code": code}
+    made: Any = {"seed": seed, "title": spec.spec.text, "code": code}
     if data is None:
         sizes = {"batch_size": batch_size, "n_batches": n_batches}
-        return make_subject(
-            model, loss=chosen, shape=shape or known or None, **sizes, **made
-        )
+        return make_subject(model, loss=chosen, shape=shape, **sizes, **made)
     if shape is not None:
         raise ConfigError(
             "a shape of made-up samples and data were given: leave one of them out"
@@ -112,35 +105,26 @@ def _on(model: nn.Module, device: str | None) -> nn.Module:
         ) from error
 
 
-def _model(approved: ApprovedSpec, seed: int) -> tuple[nn.Module, tuple[int, ...], str]:
-    """Return the model, the shape of a sample if known, and code that makes it."""
+def _model(approved: ApprovedSpec, seed: int) -> tuple[nn.Module, str]:
+    """Return the model, and code that makes it."""
     spec = approved.spec
-    code = f"model = theodolite.survey.subject_of({spec.text!r}, seed={seed}).model"
-    if spec.kind == "zoo":
-        known = inhabitant(spec.place)
-        return known.make(seed), known.shape, code
-    if spec.kind == "hf":
-        return model_from_config(spec.place, seed=seed), (), code
+    if spec.kind == "name":
+        raise ConfigError(f"SPEC {spec.text!r} is not understood: pass {FORMS}")
     model = model_of(approved, seed=seed)
     parts = [repr(one) for one in spec.args]
     parts += [f"{name}={value!r}" for name, value in spec.kwargs.items()]
-    called = f"{spec.name}({', '.join(parts)})"
+    called = f"model = {spec.name}({', '.join(parts)})"
     if spec.kind == "module":
-        return (
-            model,
-            (),
-            f"from {spec.place} import {spec.name.split('.')[0]}\nmodel = {called}",
-        )
-    return model, (), f"# in {shlex.quote(spec.place)}\nmodel = {called}"
+        first = spec.name.split(".")[0]
+        return model, f"from {spec.place} import {first}\n{called}"
+    return model, f"# in {shlex.quote(spec.place)}\n{called}"
 
 
 def _loss(approved: ApprovedSpec) -> str | Loss:
     """Return a loss, or the name of a built-in one; a class is instantiated."""
     spec = approved.spec
-    if spec.kind == "zoo":
+    if spec.kind == "name":
         return spec.place
-    if spec.kind == "hf":
-        raise unknown_name("loss", spec.text, LOSSES)
     loss: Any = callable_of(approved)
     if isinstance(loss, type):
         try:

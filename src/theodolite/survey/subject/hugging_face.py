@@ -1,9 +1,6 @@
-"""Transformers models from a local config, and inputs for them."""
+"""Inputs and labels for models of transformers."""
 
-import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,124 +8,11 @@ from torch import Tensor, nn
 
 from theodolite.core import SubjectError
 
-from .imported import error_text, seeded
+from .imported import error_text
 from .made_up import place_of
 
 # Length of a made-up text in tokens, and of a made-up sound in samples.
 _LENGTH, _SOUND = 16, 4000
-# Settings that make transformers download code or kernels, or make timm read files.
-_OF_OTHERS = (
-    "auto_map",
-    "attn_implementation",
-    "_attn_implementation",
-    "model_args",
-    "checkpoint_path",
-)
-_OFF = {"use_cache": False, "use_pretrained_backbone": False}
-# Heads, most likely first; transformers knows which of them a config allows.
-_HEADS = (
-    "ImageClassification",
-    "Seq2SeqLM",
-    "MaskedLM",
-    "CausalLM",
-    "SequenceClassification",
-    "AudioClassification",
-    "TokenClassification",
-)
-
-
-def model_from_config(path: Path | str, *, seed: int) -> nn.Module:
-    """Make a transformers model with random weights from a ``config.json``.
-
-    Nothing is downloaded, and only code of transformers is run. The head is the one
-    that ``architectures`` names, or the most likely one for its kind.
-    """
-    settings = _settings(Path(path))
-    transformers = _library()
-    kind = settings.get("model_type")
-    known = transformers.CONFIG_MAPPING
-    if not isinstance(kind, str) or kind not in known:
-        raise SubjectError(
-            f"{path} is of model_type {kind!r}, which transformers "
-            f"{transformers.__version__} does not have: pass a config of one it has"
-        )
-    try:
-        plain = {**_without_code(settings), **_OFF}
-        with seeded(seed), _offline():
-            return _built(transformers, known[kind].from_dict(plain))
-    except Exception as error:
-        raise SubjectError(
-            f"transformers cannot build the model of {path} "
-            f"({error_text(error)[:300]}): check the config"
-        ) from error
-
-
-def _without_code(value: Any) -> Any:
-    """Return settings without those that name foreign code, kernels or files."""
-    if isinstance(value, list):
-        return [_without_code(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    kept = {k: _without_code(v) for k, v in value.items() if k not in _OF_OTHERS}
-    return {k: _OFF.get(k, v) for k, v in kept.items()}
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SubjectError(
-            f"the config {path} cannot be read ({error.strerror or error}): pass the "
-            "path of a config.json"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise SubjectError(
-            f"the config {path} is no JSON ({str(error).splitlines()[0]}): pass a "
-            "config.json"
-        ) from error
-    if not isinstance(settings, dict):
-        raise SubjectError(
-            f"the config {path} holds a {type(settings).__name__} and not settings by "
-            "name: pass a config.json of transformers"
-        )
-    return settings
-
-
-def _library() -> Any:
-    try:
-        import transformers
-    except ImportError as error:
-        raise SubjectError(
-            f"hf: needs transformers, which cannot be imported ({error}): pip install "
-            "'theodolite[transformers]'"
-        ) from error
-    return transformers
-
-
-@contextmanager
-def _offline() -> Iterator[None]:
-    """Keep transformers and timm offline: configs may name backbones on the hub."""
-    from huggingface_hub import constants
-
-    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-
-
-def _built(transformers: Any, config: Any) -> nn.Module:
-    # Attention written out can be differentiated twice by every build of torch.
-    plain = {"attn_implementation": "eager"}
-    for name in getattr(config, "architectures", None) or ():
-        made = getattr(transformers, str(name), None)
-        if isinstance(made, type) and issubclass(made, transformers.PreTrainedModel):
-            return made._from_config(config, **plain)
-    for head in _HEADS:
-        auto = getattr(transformers, f"AutoModelFor{head}")
-        if type(config) in auto._model_mapping:
-            return auto.from_config(config, trust_remote_code=False, **plain)
-    return transformers.AutoModel.from_config(config, trust_remote_code=False, **plain)
 
 
 def is_hugging_face(model: nn.Module) -> bool:

@@ -8,10 +8,7 @@ from typing import Any, Literal
 from theodolite.core import ConfigError
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-FORMS = (
-    "a name that `theodolite survey --list` prints, package.module:callable(args), "
-    "path.py:callable(args) or hf:CONFIG.json"
-)
+FORMS = "package.module:callable(args) or path.py:callable(args)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,14 +18,14 @@ class Spec:
     Attributes:
         text: The original text, without spaces around it.
         kind: Kind of what it names.
-        place: Zoo name, module, path of a file or of a config.
+        place: Name of a loss, module, or path of a file.
         name: The callable of a module or file, dotted where it is nested.
         args: Positional arguments.
         kwargs: Keyword arguments.
     """
 
     text: str
-    kind: Literal["zoo", "module", "file", "hf"]
+    kind: Literal["name", "module", "file"]
     place: str
     name: str = ""
     args: tuple[Any, ...] = ()
@@ -58,17 +55,10 @@ def parse_spec(text: str) -> Spec:
         {'num_classes': 10}
         >>> parse_spec("models/net.py:Net(3, 'relu')").args
         (3, 'relu')
-        >>> parse_spec("hf:tiny/config.json").place, parse_spec("resnet18").kind
-        ('tiny/config.json', 'zoo')
+        >>> parse_spec("cross-entropy").kind
+        'name'
     """
     text = text.strip()
-    if text.startswith("hf:"):
-        if not text[3:].strip():
-            raise ConfigError(
-                "hf: came without a file: pass hf:CONFIG.json, the config.json of a "
-                "transformers model"
-            )
-        return Spec(text=text, kind="hf", place=text[3:].strip())
     head, opened, inside = text.partition("(")
     place, colon, name = head.strip().rpartition(":")
     if not colon:
@@ -97,14 +87,9 @@ def _plain(text: str, called: bool) -> Spec:
             f"SPEC {text!r} does not say what in the file makes the model: pass "
             f"{text}:callable"
         )
-    if text.endswith(".json"):
-        raise ConfigError(
-            f"SPEC {text!r} is a JSON file: pass hf:{text} if it is the config of a "
-            "transformers model"
-        )
     if called or not text:
         raise ConfigError(f"SPEC {text!r} is not understood: pass {FORMS}")
-    return Spec(text=text, kind="zoo", place=text)
+    return Spec(text=text, kind="name", place=text)
 
 
 def _arguments(text: str, inside: str) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -24,9 +24,7 @@ from theodolite.core import (
 )
 
 from .claims_tests import (
-    FOLDED as FOLDED_RHO,
-)
-from .claims_tests import (
+    FOLDED,
     INTERPOLATED,
     LAST,
     NO_DECAY,
@@ -48,7 +46,7 @@ from .claims_tests import (
 )
 
 DIGITS = ("airplanes and automobiles, and widths, are ours: the captions name neither",)
-FOLDED = Choice(
+UNIT_LAYERS = Choice(
     what="$\\rho$ is the product of the norms with batch normalisation folded in",
     why="only then are the layers of $f$ of norm 1, and its outputs bounded by 1",
 )
@@ -117,7 +115,7 @@ CLAIMS = (
                     "equations 5 and 7",
                     large_shrink(rho, above_rest=True),
                 )
-                for rho in (PRODUCT, LAST, FOLDED_RHO)
+                for rho in (PRODUCT, LAST, FOLDED)
             ),
         ),
         rival="norms that grow from large starts as well",
@@ -329,7 +327,7 @@ CLAIMS = (
             ),
         ),
         rival="outputs near the bound of 1",
-        choices=(FOLDED, ENDS),
+        choices=(UNIT_LAYERS, ENDS),
         departures=DIGITS,
     ),
     beyond(

@@ -59,9 +59,30 @@ Piece = tuple[str, Callable[[Select], Read], Region]  # quantity, how to read it
 Make = Callable[[str, str, list[float]], Sequence[Test]]
 
 
+WORDS = {
+    "early_spread": "spread of margins after ten epochs",
+    "first_margin": "mean margin after one epoch",
+    "folded_rho": "norm with batch norms folded in",
+    "largest_f": "largest output of unit layers",
+    "late_spread": "spread of margins at the end",
+    "mean_abs_f": "mean size of outputs of unit layers",
+    "output_margin": "mean margin times the norm",
+    "ratio_gap": "distance of the ratio from its limit",
+    "rho_end": "norm at the end",
+    "rho_start": "norm at the start",
+    "test_error": "error on new samples",
+    "train_loss": "training loss",
+}
+
+
+def named(quantity: str, **labels: Any) -> Select:
+    """Select rows of a quantity under a name that says what it is."""
+    return measured(quantity, **labels).called(WORDS.get(quantity, ""))
+
+
 def of(quantity: str, family: str, condition: str, start: float) -> Select:
     """Select rows of one condition and start."""
-    return measured(quantity, family=family, condition=condition, start=start)
+    return named(quantity, family=family, condition=condition, start=start)
 
 
 def in_families(conditions: Sequence[str], make: Make) -> Test:
@@ -217,7 +238,7 @@ def interpolating(conditions: Sequence[str], pieces: Sequence[Piece]) -> Test:
     def make(family: str, condition: str, starts: list[float]) -> list[Test]:
         labels: dict[str, Any] = {"family": family, "condition": condition}
         return [
-            inside(read(measured(quantity, **labels).out_of(fitted)), region)
+            inside(read(named(quantity, **labels).out_of(fitted)), region)
             for quantity, read, region in pieces
             if starts
         ]

@@ -182,7 +182,21 @@ def test_the_committed_run_has_twenty_trials_of_each_network():
     for kind in ORDER:
         rows = run.rows().where(part="figure", kind=kind, quantity="share")
         assert len(rows.levels("trial")) == 20
-        assert len(rows) == 20 * 3 * 10
+        whole = rows.where(metric="parameters")
+        assert (len(whole.levels("trial")), len(whole)) == (10, 10 * 8 * 10)
+        assert len(rows) - len(whole) == 20 * 2 * 10
+
+
+def test_one_part_of_the_training_turns_what_is_said_of_all(smoke_root):
+    """Spectra by the parameters that rise at first, and fall later on."""
+    study, both = rows_of(smoke_root, STUDY)
+    risen = with_change(both, "m", "share", by_kind(10), **DF)
+    late = [{**r, "step": 25, "value": by_kind(-20)(r)}
+            for r in risen.measured.where(quantity="share", **DF)]  # fmt: skip
+    there = PredictedAndMeasured(both.predicted, risen.measured + late)
+    ruling = claim_of(study, "skips-shift-parameters").rule(there)
+    assert said(ruling) == ("UNDECIDED", None)
+    assert 'but FAILS under "30 steps"' in ruling.judged.because
 
 
 def test_rows_that_are_missing_decide_nothing(smoke_root):

@@ -86,11 +86,13 @@ class Descent:
         losses: Losses.
         slopes: Squared norms of the gradient before each step.
         spectra: Spectra by metric.
+        parameters: Spectra of all scores by the parameters, by step.
     """
 
     losses: np.ndarray
     slopes: np.ndarray
     spectra: dict[str, list[Spectrum]]
+    parameters: dict[int, Spectrum]
 
 
 def descend(
@@ -119,17 +121,14 @@ def descend(
     wanted, of_parameters = set(spectra_at), set(parameters_at)
     losses: list[float] = []
     squares: list[float] = []
-    spectra: dict[str, list[Spectrum]] = {
-        "composite": [],
-        "blocks": [],
-        "parameters": [],
-    }
+    spectra: dict[str, list[Spectrum]] = {"composite": [], "blocks": []}
+    by_parameters: dict[int, Spectrum] = {}
     for step in range(steps + 1):
         if step in wanted:
             for metric, spectrum in read_spectra(network, x, samples=samples).items():
                 spectra[metric].append(spectrum)
         if step in of_parameters:
-            spectra["parameters"].append(_by_parameters(network, x))
+            by_parameters[step] = _by_parameters(network, x)
         loss = functional.cross_entropy(network(x), y)
         losses.append(float(loss.detach()))
         if step < steps:
@@ -139,7 +138,12 @@ def descend(
             with torch.no_grad():
                 for parameter, slope in zip(parameters, slopes, strict=True):
                     parameter.add_(slope, alpha=-rate)
-    return Descent(losses=np.array(losses), slopes=np.array(squares), spectra=spectra)
+    return Descent(
+        losses=np.array(losses),
+        slopes=np.array(squares),
+        spectra=spectra,
+        parameters=by_parameters,
+    )
 
 
 def _by_parameters(network: Any, images: "Tensor") -> Spectrum:
@@ -191,11 +195,21 @@ def _spectrum(matrices: "Tensor") -> Spectrum:
 
 
 def spectrum_rows(descent: Descent) -> list[Row]:
-    """Return rows of the spectra averaged over the steps at which they were read."""
+    """Return rows of the spectra averaged over the steps at which they were read.
+
+    Those by the parameters are rows of each step.
+    """
     rows: list[Row] = []
-    for metric, spectra in descent.spectra.items():
-        if not spectra:
-            continue
+    listed: list[tuple[list[Spectrum], dict[str, Any]]] = [
+        (spectra, {"metric": metric})
+        for metric, spectra in descent.spectra.items()
+        if spectra
+    ]
+    listed += [
+        ([one], {"metric": "parameters", "step": step})
+        for step, one in descent.parameters.items()
+    ]
+    for spectra, labels in listed:
         error = max(spectrum.error for spectrum in spectra)
         shares = np.mean([spectrum.shares() for spectrum in spectra], axis=0)
         ends = {
@@ -203,7 +217,7 @@ def spectrum_rows(descent: Descent) -> list[Row]:
             "largest": np.mean([spectrum.values[-1] for spectrum in spectra]),
             "mean": np.mean([spectrum.values.mean() for spectrum in spectra]),
         }
-        of = {"metric": metric, "norm_mode": "batch"}
+        of = {**labels, "norm_mode": "batch"}
         for i, value in enumerate(shares, start=1):
             rows += named_rows({"share": value}, error, share=i, **of)
         rows += named_rows(ends, error, **of)

@@ -6,11 +6,13 @@ matrix, whose law we know in the limit. Figure 2 has three networks that start a
 same weights: a chain, one with skips, and one whose projection $A$ is replaced by $I +
 A$. All 320 singular values of the Jacobian from behind the stem to the scores are taken
 in train mode over the first ten steps, and those of the two blocks without the readout
-beside them, paired over trials; then from other initialisations.
+beside them, paired over trials; then from other initialisations. Along the training
+those of $DF$, the derivative of the scores by all parameters, and the ratio of the
+squared gradient to the loss are read.
 
 MacDonald et al. (2023), On skip connections and normalisation layers in deep
 optimisation, sections 6.1 and 6.2. Cost: half a minute of processor time at QUICK and
-ten minutes at PAPER; ten trials of figure 2 take one and a half on two cores.
+twenty minutes at PAPER.
 """
 
 from theodolite.studies import Committed, CommittedRun, Drawing, gather_study
@@ -19,6 +21,7 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
+    revision=2,
     datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(
@@ -67,6 +70,7 @@ STUDY = gather_study(
         "Jacobians of the two blocks are taken a sample, with statistics held at those "
         "of the batch, for four samples of the 32.",
         "At the quick scale verdicts rest on a committed run of 20 trials with spectra "
-        "at ten steps; the run itself has 2 trials of 16 images, with spectra at two.",
+        "at ten steps, of $DF$ of 10 trials at eight; the run itself has 2 trials of "
+        "16 images, with spectra at two.",
     ),
 )

@@ -33,7 +33,7 @@ class Config(StudyConfig):
     # Steps before which spectra are read, for figure 2.
     spectra_at: tuple[int, ...] = tuple(range(10))
     # Those before which spectra of the scores by the parameters are read.
-    parameters_at: tuple[int, ...] = (0, 9)
+    parameters_at: tuple[int, ...] = (0, 3, 6, 9, 14, 19, 24, 29)
     # The same on pixels between 0 and 1; none to leave that out.
     script_at: tuple[int, ...] = (0, 9)
     script_trials: int = 8  # trials of that

@@ -51,7 +51,7 @@ CHANCE |= {"mean_abs_f": 1e-5, "largest_f": 1e-5}
 # Claim, quantity, labels, change: a counterfactual that turns the verdict.
 COUNTERFACTUALS = [
     ("separable-early", "first_margin", {"condition": "bn", "start": 0.1}, const(-0.1)),
-    ("norm-grows-from-small-starts", "rho_fall", {"start": 0.1}, const(0.3)),
+    ("norm-grows-from-small-starts", "rho_fall", {"start": 0.1}, const(0.9)),
     ("large-norms-shrink", "rho_end", {"condition": "bn", "start": 5.0}, const(700.0)),
     (
         "decay-forgets-the-start",
@@ -113,6 +113,7 @@ def as_printed():
             }
             last = 1.0 if condition == "bn_wd" else 0.5 * (1 + start)
             paths = {
+                "rho_stage": (start**4, end),
                 "last_norm_stage": (start, last),
                 "folded_rho_stage": (10 * start**4, 10 * end),
             }

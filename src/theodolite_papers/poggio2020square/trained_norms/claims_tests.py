@@ -181,10 +181,12 @@ def norm(reading: str, *kind: Any, last: bool) -> Select:
     return rows.called(f"norm ({reading}) at the {'end' if last else 'start'}")
 
 
-def fall(reading: str, *kind: Any) -> Read:
-    """Read the largest fall of a norm from its highest reading before."""
-    plain = CONDITIONS[kind[1]].norm == "none"
-    if plain or reading == PRODUCT:
+def fall(reading: str, *kind: Any, early: bool = False) -> Read:
+    """Read the largest fall of a norm from its highest reading before.
+
+    Readings are spread evenly over training; ``early`` has the first epochs too.
+    """
+    if early or CONDITIONS[kind[1]].norm == "none":
         return mean(of("rho_fall", *kind).called("largest fall of the norm"))
     name = f"largest fall of the norm ({reading}, from {kind[2]:g})"
 
@@ -246,14 +248,31 @@ def interpolating(conditions: Sequence[str], pieces: Sequence[Piece]) -> Test:
     return in_families(conditions, make)
 
 
-def fall_of_small(reading: str, region: Region) -> Test:
+def fall_of_small(region: Region) -> Test:
     """Judge the largest fall of the norm from the smallest start of each condition."""
-    return in_families(
-        SHOWN,
-        lambda family, condition, starts: [
-            inside(fall(reading, family, condition, start), region)
-            for start in starts[:1]
-        ],
+
+    def judged(reading: str, early: bool = False) -> Test:
+        return in_families(
+            SHOWN,
+            lambda family, condition, starts: [
+                inside(fall(reading, family, condition, start, early=early), region)
+                for start in starts[:1]
+            ],
+        )
+
+    return readings(
+        ReadAs(
+            "all layers, from the first epoch",
+            "ρ is the product over all layers; the first epochs count.",
+            "figure 2, whose inner panels show them",
+            judged(PRODUCT, early=True),
+        ),
+        ReadAs(
+            "spread evenly",
+            "ρ is read at eighths of the training, in all its three meanings.",
+            "figure 2, whose outer panels show 1,000 epochs",
+            rho_readings(judged),
+        ),
     )
 
 

@@ -10,7 +10,7 @@ from .contract import Found, Measure, number
 
 
 class MapMeasure(Measure):
-    """Counts of the network's parts, and the gain of each branch.
+    """Whether blocks keep the shape of their input, and the gain of each branch.
 
     The gain is the root mean square of the branch output over that of its skip; for
     several branches their squares are summed.
@@ -19,11 +19,8 @@ class MapMeasure(Measure):
     name: ClassVar = "map"
 
     def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
-        """Yield counts, then gains by depth."""
+        """Yield both by depth."""
         block_map = context.block_map
-        yield number("n_additions", len(block_map.anatomy.additions), 0.0)
-        yield number("n_norms", len(block_map.anatomy.norms), 0.0)
-        yield number("n_unplaced", len(block_map.anatomy.unplaced), 0.0)
         for each in block_map.anatomy.unplaced:
             if "loss" in each.reason:  # that of a model that computes its own
                 continue

@@ -23,7 +23,7 @@ from ..records.words import OPTIMIZERS, word
 from .tables import error_of, value_of
 
 # What blocks have, in the order in which the page shows it.
-BY_DEPTH = ("forward_rms", "backward_rms", "branch_gain", "weight_rms")
+BY_DEPTH = ("forward_rms", "backward_rms", "branch_gain")
 # This many modules are drawn, worst first; the table has the others.
 _MOST_MODULES = 16
 
@@ -74,15 +74,12 @@ def place_of(module: Any, places: Mapping[str, int]) -> int | None:
 
 
 def by_place(rows: Rows, quantity: str, places: Mapping[str, int]) -> dict[int, Row]:
-    """Return the row of each block; of several, as of its layers, the largest."""
-    found: dict[int, Row] = {}
-    for row in rows.where(quantity=quantity):
-        place = place_of(row.get("block") or row.get("module"), places)
-        value = value_of(row)
-        if place is not None and value is not None:
-            if place not in found or value > found[place]["value"]:
-                found[place] = row
-    return found
+    """Return the row of each block that has a number."""
+    return {
+        places[row["block"]]: row
+        for row in rows.where(quantity=quantity)
+        if row.get("block") in places and value_of(row) is not None
+    }
 
 
 def _captioned(title: str, svg: Markup | None, caption: str) -> dict[str, Any] | None:

@@ -28,9 +28,6 @@ WORDS: dict[str, Word] = {
         "Branch gain", "size of the branch over that of the skip it joins"
     ),
     "keeps_shape": Word("Keeps the shape", "1 where output and input have one shape"),
-    "n_additions": Word("Residual additions"),
-    "n_norms": Word("Norm layers"),
-    "n_unplaced": Word("Additions not placed"),
     "forward_rms": Word("Forward signal", "root mean square of a block's output"),
     "forward_correlation": Word(
         "Sample correlation", "mean cosine between the signals of two samples"

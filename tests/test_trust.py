@@ -111,7 +111,7 @@ def test_brackets_hold_arguments_alone(inside):
 
 def test_an_attribute_that_raises_is_one_sentence():
     with pytest.raises(TheodoliteError, match=r"has no 'functional\.torch\.classes"):
-        subject_of("torch.nn:functional.torch.classes.a.b")
+        subject_of("torch.nn:functional.torch.classes.a.b", trust=True)
 
 
 def test_code_of_others_runs_when_trusted(ran):
@@ -124,51 +124,8 @@ def test_code_of_others_runs_when_trusted(ran):
     "loss", ["torch.nn:CrossEntropyLoss(label_smoothing=0.1)", "cross-entropy",
              "torch.nn.functional:cross_entropy"],
 )  # fmt: skip
-def test_known_libraries_are_not_asked_about(loss):
+def test_layers_and_losses_of_torch_are_not_asked_about(loss):
     assert subject_of("torch.nn:Linear(6, 3)", loss=loss).model.in_features == 6
-
-
-LIBRARY = """
-from torch import nn
-class Net(nn.Linear): pass
-def resnet18(n=2, **more): return Net(n, n)
-def get_model(name): return resnet18()
-def get_model_builder(name): return {"resnet18": resnet18}[name]
-def load(path): open(path, "w").close()
-"""
-
-
-@pytest.fixture
-def library(tmp_path, monkeypatch):
-    """An installed library of models, seen from another folder."""
-    installed, here = tmp_path / "installed", tmp_path / "here"
-    (installed / "torchvision").mkdir(parents=True)
-    (installed / "torchvision" / "__init__.py").touch()
-    (installed / "torchvision" / "models.py").write_text(LIBRARY)
-    here.mkdir()
-    monkeypatch.chdir(here)
-    monkeypatch.syspath_prepend(installed)
-    for name in ("torchvision", "torchvision.models"):
-        monkeypatch.setitem(sys.modules, name, None)  # so that it is put back
-        del sys.modules[name]
-
-
-@pytest.mark.usefixtures("library")
-@pytest.mark.parametrize("call", ["resnet18(3)", "Net(3, 2)", "get_model('resnet18')"])
-def test_models_of_libraries_are_not_asked_about(call):
-    assert type(subject_of(f"torchvision.models:{call}").model).__name__ == "Net"
-
-
-@pytest.mark.usefixtures("library")
-@pytest.mark.parametrize(
-    "call",
-    ["load('ran')", "resnet18(3, 'net.pt')", "resnet18(path='x')",
-     "get_model('local/net')", "get_model_builder.__call__('x')"],
-)  # fmt: skip
-def test_other_callables_of_libraries_are_asked_about(call):
-    with pytest.raises(TheodoliteError, match="would run"):
-        subject_of(f"torchvision.models:{call}")
-    assert not Path("ran").exists()
 
 
 def test_python_m_neither_imports_nor_finds_plugins_in_the_working_directory(ran):

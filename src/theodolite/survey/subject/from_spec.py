@@ -50,8 +50,8 @@ def subject_of(
         shape: Shape of one made-up sample, if the model does not define it.
         batch_size: Samples per batch; 32 by default, or 8 if made up for a large model.
         n_batches: Number of batches.
-        trust: Whether foreign code may run, which is no model of a known library:
-            Python files, and callables of other modules.
+        trust: Whether foreign code may run: Python files, and callables of modules
+            other than ``torch.nn``.
         seed: Seed of the weights, and of made-up or chosen samples.
         device: Device of the model; by default the one it was made on.
 

@@ -149,6 +149,11 @@ def certified(model, mode):
         random.setstate(drawn)
 
 
+def guaranteed(model, mode):
+    problem = instruments.Problem(model, **given(mode))
+    return certificates.guaranteed_step(problem, evaluations=2)
+
+
 def surveyed(model, mode):
     return survey.survey(
         model, (X, Y), loss=LOSS, norm_mode=mode, effort="thorough", progress=False,
@@ -251,6 +256,7 @@ OTHERS = {
     surgery.add_identity: (Projected, partial(operation, "add_identity")),
     surgery.fixup: (Projected, partial(operation, "fixup", seed=0)),
     certificates.certificate: (chain, certified),
+    certificates.guaranteed_step: (Net, guaranteed),
     certificates.recognise: (chain, lambda m, mode: certificates.recognise(
         m, (3,), norm_mode=mode
     )),

@@ -24,4 +24,5 @@ ORDER = (
     "lesion",
     "unravel",
     "certificate",
+    "guaranteed_step",
 )

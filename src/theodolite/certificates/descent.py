@@ -1,0 +1,105 @@
+"""Gradient descent whose every step is certain not to raise the loss of its batch."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from theodolite.core import MeasurementError
+from theodolite.instruments import Batch, Problem, measuring, preserve
+
+from .enclosure import Prepared, prepare
+from .guaranteed import GuaranteedStep, certain_fall, guaranteed_step
+from .intervals import ROUNDOFF, Interval
+
+# How often a step is halved if rounded weights do not lower the loss for certain.
+_HALVINGS = 4
+
+
+class CertifiedDescent(torch.optim.Optimizer):
+    """Gradient descent that never raises the loss of the batch it steps on.
+
+    Each step is the ``best_step`` of :func:`guaranteed_step`. The new weights are
+    rounded to the type of the parameters, so the way there is enclosed once more; the
+    parameters stay as they are where the loss is not certain to fall. That is
+    the loss in exact arithmetic; the one that torch computes has its rounding. Buffers,
+    such as running statistics, stay as they are.
+
+    Args:
+        problem: A model and a loss; its batches are not read.
+        evaluations: Number of segments that a step tries.
+
+    Example:
+        >>> from torch import nn
+        >>> _ = torch.manual_seed(0)
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        >>> batch = torch.randn(16, 4), torch.arange(16) % 3
+        >>> problem = Problem(model, batch, loss=nn.CrossEntropyLoss())
+        >>> optimizer = CertifiedDescent(problem)
+        >>> falls = [optimizer.step(batch).decrease for _ in range(3)]
+        >>> all(fall > 0 for fall in falls)
+        True
+    """
+
+    def __init__(self, problem: Problem, *, evaluations: int = 5) -> None:
+        self._problem, self._evaluations = problem, evaluations
+        chosen = problem.params
+        parameters: Iterable[Any] = [
+            one
+            for name, one in problem.model.named_parameters()
+            if (one.requires_grad if chosen is None else name in chosen)
+        ]
+        super().__init__(parameters, {})
+
+    @measuring()
+    def step(self, batch: Batch) -> GuaranteedStep:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Move the parameters, and return what is guaranteed of that.
+
+        Args:
+            batch: The batch.
+
+        Returns:
+            The guarantees. ``best_step`` and ``decrease`` are those of the weights as
+            rounded: both 0 where none was found and the weights stayed.
+        """
+        problem = replace(self._problem, batches=[batch])
+        found = guaranteed_step(problem, evaluations=self._evaluations, measure=False)
+        ready = prepare(problem)
+        with preserve(ready.model):
+            step, fall, values = _lowered(ready, found, self._own())
+        with torch.no_grad():
+            for one, value in zip(self._own(), values, strict=True):
+                one.copy_(value)
+        return replace(found, best_step=step, decrease=fall)
+
+    def _own(self) -> list[Tensor]:
+        return [one for group in self.param_groups for one in group["params"]]
+
+
+def _lowered(
+    ready: Prepared, found: GuaranteedStep, own: list[Tensor]
+) -> tuple[float, float, list[Tensor]]:
+    """Return a step, its certain decrease and the rounded weights."""
+    present = [one.detach().clone() for one in own]
+    if len(own) != len(ready.parameters):
+        raise MeasurementError(
+            "the parameters of the model changed since the optimizer was made: make "
+            "another"
+        )
+    step = found.best_step
+    gradient = ready.gradient() if found.decrease > 0 else []
+    for _ in range(_HALVINGS if gradient else 0):
+        values, change = [], []
+        for one, at, by in zip(own, ready.parameters, gradient, strict=True):
+            value = (at.detach() - step * by).to(one)
+            moved = value.double().cpu() - at.detach()
+            # The difference of two numbers is rounded once, if at all.
+            change.append(Interval(moved, 2 * ROUNDOFF * moved.abs()))
+            values.append(value)
+        fall = certain_fall(ready, change)
+        if fall > 0:
+            return step, fall, values
+        step /= 2
+    return 0.0, 0.0, present

@@ -1,0 +1,304 @@
+"""Enclose the loss of a model along a segment of its parameters.
+
+The model runs once on its batch, in float64. Beside each tensor that depends on the
+parameters a series is kept, which each operator carries on: any model whose operators
+are known, whatever its modules.
+"""
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
+
+from theodolite.core import Exclusive, MeasurementError, NormMode
+from theodolite.instruments import (
+    Listener,
+    Problem,
+    apply_norm_mode,
+    read_batches,
+)
+
+from .intervals import Interval
+from .operators import Operators
+from .series import Series
+
+# One tensor per parameter.
+Parts = list[Tensor]
+# Operators that read no numbers of a tensor, or whose results are used as constants.
+_SHAPES = frozenset("empty_like zeros_like ones_like full_like new_empty new_zeros "
+    "new_ones new_full sym_size sym_numel is_same_size".split())  # fmt: skip
+_RANDOM = frozenset("native_dropout bernoulli rand randn rand_like randn_like normal "
+    "uniform randperm randint multinomial".split())  # fmt: skip
+
+
+class Enclosing(Listener):
+    """Carries series along with the operators that run inside.
+
+    Args:
+        series: Series of parameters, with the tensors that hold their values.
+        paths: Names of modules by their identity.
+
+    Attributes:
+        layers: Series of the outputs of the layers that ran, by name.
+    """
+
+    def __init__(
+        self, series: list[tuple[Tensor, Series]], paths: Mapping[int, str]
+    ) -> None:
+        # A series, or why there is none; tensors are kept, so that no identity repeats.
+        self._series: dict[int, tuple[Tensor, Series | str]] = {}
+        self._memory: set[int] = set()
+        self._paths = paths
+        self._operators = Operators(series[0][1])
+        self.layers: dict[str, Series] = {}
+        for tensor, one in series:
+            self._keep(tensor, one)
+
+    def of(self, tensor: Tensor) -> Series | None:
+        """Return the series of a tensor, None if it does not move."""
+        known = self._series.get(id(tensor), (tensor, None))[1]
+        if known is None and tensor.numel() and _memory(tensor) in self._memory:
+            known = "memory of the parameters or their results through another tensor"
+        if isinstance(known, str):
+            raise MeasurementError(
+                f"{self._where()} reads {known}, of which no bounds are known: compute "
+                "it from the tensor itself, as in x = f(x)"
+            )
+        return known
+
+    def _keep(self, tensor: Tensor, series: Series | str) -> None:
+        self._series[id(tensor)] = (tensor, series)
+        self._memory.add(_memory(tensor))
+
+    def on_enter(self, module: nn.Module, args: Any) -> None:
+        """Nothing to do; ``running`` names layers."""
+
+    def on_leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """Keep the series of a layer's output."""
+        path = self._paths.get(id(module), "")
+        if isinstance(output, Tensor) and path and not list(module.children()):
+            series = self.of(output)
+            if series is not None:
+                self.layers[path] = series
+
+    def on_operator(self, operator: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator, and carry the series of its arguments on."""
+        name = str(operator).split(".")[1]
+        name = name if name.startswith("__") else name.rstrip("_")
+        if name in _RANDOM:
+            raise MeasurementError(
+                f"{self._where()} draws random numbers ({name}): call model.eval(), or "
+                "set norm_mode='eval', so that dropout is off"
+            )
+        given = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
+        moving = name not in _SHAPES and any(
+            [self.of(one) is not None for one in given]
+        )
+        written = _written(operator, args)
+        if not moving:
+            result = operator(*args, **kwargs)
+            self._note_writes(written)
+            return result
+        bounds = self._carried(operator, name, args, kwargs)
+        result = operator(*args, **kwargs)
+        results = result if isinstance(result, tuple | list) else (result,)
+        bounds = bounds if isinstance(bounds, tuple | list) else (bounds,)
+        self._note_writes(written)
+        for tensor, one in zip(results, bounds, strict=False):
+            if isinstance(tensor, Tensor) and one is None:
+                self._keep(tensor, f"a second result of {name}")
+            elif isinstance(tensor, Tensor):
+                _check(tensor, one)
+                self._keep(tensor, one)
+        return result
+
+    def _carried(self, operator: Any, name: str, args: Any, kwargs: Any) -> Any:
+        def replaced(leaf: Any) -> Any:
+            series = self.of(leaf) if isinstance(leaf, Tensor) else None
+            return leaf if series is None else series
+
+        try:
+            if not self._operators.known(name):
+                raise KeyError(f"the operator {name}")
+            if kwargs.get("dtype") not in (None, torch.float64):
+                raise KeyError(f"a cast to {kwargs['dtype']}")
+            plain = _out_of_place(operator)
+            return self._operators(
+                plain, name, tree_map(replaced, args), tree_map(replaced, kwargs)
+            )
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            what = error.args[0] if isinstance(error, KeyError) else str(operator)
+            raise MeasurementError(
+                f"{self._where()} uses {what}, of which no bounds are known: use "
+                "another layer there"
+            ) from error
+
+    def _note_writes(self, written: list[Tensor]) -> None:
+        """Forget series of tensors that share the memory written to."""
+        places = {_memory(one) for one in written} & self._memory
+        for key, (tensor, _) in list(self._series.items()) if places else ():
+            if _memory(tensor) in places:
+                self._series[key] = tensor, "memory that was written to"
+
+    def _where(self) -> str:
+        for module in reversed(self.running):
+            if path := self._paths.get(id(module), ""):
+                return f"layer {path} ({type(module).__name__})"
+        return "the model or its loss"
+
+
+def _memory(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _written(operator: Any, args: Any) -> list[Tensor]:
+    """List the tensors that an operator writes to, as its schema says."""
+    return [
+        given
+        for given, argument in zip(args, operator._schema.arguments, strict=False)
+        if isinstance(given, Tensor)
+        and argument.alias_info is not None
+        and argument.alias_info.is_write
+    ]
+
+
+def _check(tensor: Tensor, series: Series) -> None:
+    if tensor.shape != series.first.mid.shape or tensor.dtype != torch.float64:
+        raise KeyError(f"a result of type {tensor.dtype}")
+
+
+def _real(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor) and leaf.is_floating_point()
+
+
+def _out_of_place(operator: Any) -> Any:
+    """Return the operator that writes nowhere."""
+    name, overload = str(operator).split(".")[1:3]
+    if name.endswith("_") and not name.startswith("__"):
+        return getattr(getattr(torch.ops.aten, name.rstrip("_")), overload)
+    return operator
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A copy in float64 of a problem of one batch.
+
+    Attributes:
+        model: The copy, in which norms and dropout are set.
+        batch: The batch, in float64.
+        loss: A function of both.
+        names: Names of the parameters that move.
+    """
+
+    model: nn.Module
+    batch: Any
+    loss: Callable[[nn.Module, Any], Tensor]
+    names: tuple[str, ...]
+    paths: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> Parts:
+        """The parameters that move."""
+        named = dict(self.model.named_parameters())
+        return [named[name] for name in self.names]
+
+    @contextmanager
+    def moved(self, change: Parts, t: float = 1.0) -> Iterator[None]:
+        """Move the parameters while inside."""
+        before = [one.detach().clone() for one in self.parameters]
+        try:
+            with torch.no_grad():
+                for one, by in zip(self.parameters, change, strict=True):
+                    one.add_(by, alpha=t)
+            yield
+        finally:
+            with torch.no_grad():
+                for one, old in zip(self.parameters, before, strict=True):
+                    one.copy_(old)
+
+    def run(self, change: Parts, t: float) -> tuple[float, dict[str, Tensor]]:
+        """Return the loss and the layers' outputs after a step, as computed."""
+        outputs = LayerOutputs(self.paths)
+        with torch.no_grad(), self.moved(change, t), outputs:
+            return float(self.loss(self.model, self.batch)), outputs.layers
+
+    def gradient(self) -> Parts:
+        """Return the gradient of the loss."""
+        with torch.enable_grad():
+            loss = self.loss(self.model, self.batch)
+            parts = torch.autograd.grad(loss, self.parameters, allow_unused=True)
+        return [
+            torch.zeros_like(one) if part is None else part.detach()
+            for one, part in zip(self.parameters, parts, strict=True)
+        ]
+
+    def enclose(
+        self, direction: Sequence[Interval], length: float
+    ) -> tuple[Series, dict[str, Series]]:
+        """Return series of the loss and of each layer's output, along a direction."""
+        series = []
+        for one, move in zip(self.parameters, direction, strict=True):
+            series.append((one, Series((Interval(one.detach()), move, None), length)))
+        enclosing = Enclosing(series, self.paths)
+        with torch.no_grad(), enclosing:
+            loss = self.loss(self.model, self.batch)
+        bounds = enclosing.of(loss)
+        if bounds is None:
+            raise MeasurementError(
+                "the loss does not depend on the parameters: pass those of the model"
+            )
+        return bounds, enclosing.layers
+
+
+class LayerOutputs(Listener):
+    """Keeps the outputs of layers, by name."""
+
+    def __init__(self, paths: Mapping[int, str]) -> None:
+        self._paths = paths
+        self.layers: dict[str, Tensor] = {}
+
+    def on_leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """Keep a layer's output."""
+        path = self._paths.get(id(module), "")
+        if isinstance(output, Tensor) and path and not list(module.children()):
+            self.layers[path] = output.detach().clone()
+
+
+def prepare(problem: Problem) -> Prepared:
+    """Return a copy in float64 of a problem of one batch."""
+    batches = read_batches(problem.batches)
+    if len(batches) != 1:
+        raise MeasurementError(
+            f"{len(batches)} batches came, and a certificate is of one: join them"
+        )
+    mode = problem.mode
+    if mode is NormMode.FROZEN:
+        raise MeasurementError(
+            "norm mode 'frozen' holds statistics of the data, which bounds do not: use "
+            "'batch', or 'eval' for statistics that the layers hold"
+        )
+    with Exclusive():
+        model, criterion = copy.deepcopy((problem.model, problem.loss))
+    model = model.double().cpu()
+    if isinstance(criterion, nn.Module):
+        criterion = criterion.double().cpu()
+    loss = replace(problem, model=model, loss=criterion).measured_loss()
+    for parameter in model.parameters():
+        parameter.grad = None
+    batch = tree_map(
+        lambda leaf: leaf.detach().double().cpu() if _real(leaf) else leaf, batches[0]
+    )
+    apply_norm_mode(model, mode, lambda: None)
+    chosen = problem.params
+    names = tuple(
+        name
+        for name, one in model.named_parameters()
+        if (one.requires_grad if chosen is None else name in chosen)
+    )
+    paths = {id(module): name for name, module in model.named_modules()}
+    return Prepared(model=model, batch=batch, loss=loss, names=names, paths=paths)

@@ -1,0 +1,203 @@
+"""Steps that are guaranteed lower the loss, and what is not known is named."""
+
+import copy
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional
+
+from theodolite.certificates import CertifiedDescent, guaranteed_step
+from theodolite.certificates.enclosure import prepare
+from theodolite.core import MeasurementError
+from theodolite.instruments import Problem
+
+from .networks import CLASSES, FEATURES, NETWORKS, problem
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@settings(max_examples=3, deadline=None)
+@given(data=st.data())
+def test_each_step_up_to_the_guaranteed_one_lowers_the_loss(network, data):
+    dtype = data.draw(st.sampled_from([torch.float32, torch.float64]))
+    seed = data.draw(st.integers(0, 10**6))
+    given = problem(network, seed=seed, dtype=dtype)
+    found = guaranteed_step(given)
+    assert 0 < found.best_step <= found.step
+    ready = prepare(given)
+    along = [-part for part in ready.gradient()]
+    before = ready.run(along, 0.0)[0]
+    for share in (0.01, 0.1, 0.3, 0.5, 0.8, 1.0):
+        assert ready.run(along, share * found.step)[0] < before
+    fall = before - ready.run(along, found.best_step)[0]
+    assert 0 < found.decrease <= fall + 1e-13
+    assert found.looseness >= 1
+    known = found.layer_looseness[np.isfinite(found.layer_looseness)]
+    assert (known >= 1 - 1e-9).all()
+
+
+def test_a_parabola_gives_the_known_numbers():
+    """Of ‖θ‖²/2 along −θ: the loss falls until 2, most at 1, by all of it."""
+    model = nn.Linear(1, 1, bias=False).double()
+    with torch.no_grad():
+        model.weight.fill_(3.0)
+
+    def loss(model, batch):
+        return model.weight.square().sum() / 2 + 0 * batch[0].sum()
+
+    found = guaranteed_step(Problem(model, (torch.ones(1, 1),) * 2, loss=loss))
+    assert found.slope == pytest.approx(-9.0)
+    assert 1.99 < found.step < 2
+    assert found.stable_step == pytest.approx(2.0)
+    assert found.ratio == pytest.approx(found.step / 2)
+    assert found.decrease == pytest.approx(4.5, rel=1e-6)
+    assert found.looseness == pytest.approx(1.0)
+
+
+def test_one_hidden_layer_is_bounded_within_ten_times():
+    for network in ("tanh", "relu", "gelu"):
+        found = guaranteed_step(problem(network))
+        assert 1 <= found.looseness < 10
+
+
+def test_a_direction_is_that_of_its_numbers():
+    given = problem("tanh")
+    ready = prepare(given)
+    flat = torch.cat([-part.reshape(-1) for part in ready.gradient()])
+    one, double = (guaranteed_step(given, direction=k * flat) for k in (1, 2))
+    own = guaranteed_step(given)
+    assert one.step == own.step
+    assert double.step == pytest.approx(one.step / 2, rel=1e-6)
+    assert double.ratio == pytest.approx(one.ratio, rel=1e-3)
+    upward = guaranteed_step(given, direction=-flat)
+    assert upward.step == upward.decrease == 0
+
+
+def test_parameters_that_are_left_out_stay():
+    given = problem("tanh")
+    alone = Problem(given.model, given.batches, loss=given.loss, params=["4.weight"])
+    assert prepare(alone).names == ("4.weight",)
+    assert guaranteed_step(alone).step > 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("network", ["relu", "batch_norm", "residual", "max_pool"])
+def test_certified_descent_never_raises_the_loss(network, dtype):
+    given = problem(network, dtype=dtype)
+    optimizer = CertifiedDescent(given)
+    for _ in range(6):
+        before = _exact(given.model, given)
+        found = optimizer.step(given.batches)
+        after = _exact(given.model, given)
+        assert after <= before - found.decrease * (1 - 1e-6)
+        assert found.decrease >= 0
+    assert found.loss < guaranteed_step(problem(network, dtype=dtype)).loss
+
+
+def _exact(model, given):
+    model = copy.deepcopy(model).double()
+    x, y = given.batches
+    with torch.no_grad():
+        return float(functional.cross_entropy(model(x.double()), y))
+
+
+def test_weights_that_cannot_move_stay():
+    """A decrease smaller than the spacing of float32 is taken, or nothing is."""
+    given = problem("relu", dtype=torch.float32)
+    with torch.no_grad():
+        given.model[4].bias.add_(2**30)
+    before = copy.deepcopy(given.model.state_dict())
+    old = _exact(given.model, given)
+    found = CertifiedDescent(given).step(given.batches)
+    moved = any(
+        not torch.equal(before[name], one)
+        for name, one in given.model.state_dict().items()
+    )
+    assert moved == (found.decrease > 0)
+    assert Fraction(_exact(given.model, given)) <= Fraction(old)
+
+
+class Twice(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.stem, self.odd = nn.Linear(FEATURES, CLASSES), Odd(function)
+
+    def forward(self, x):
+        return self.odd(self.stem(x))
+
+
+class Odd(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def _written(x):
+    part = x[:, :1]
+    part *= 2
+    return x + 1
+
+
+def _hidden(x):
+    return x * torch.from_numpy(x.detach().numpy())
+
+
+def _indices(x):
+    pooled, index = functional.max_pool2d(x[None, None], 1, return_indices=True)
+    return pooled[0, 0] + index[0, 0]
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (torch.sin, r"layer odd \(Odd\) uses the operator sin, of which no bounds"),
+        (lambda x: x**1.5, "pow with exponent 1.5"),
+        (lambda x: x.float().double(), "a cast to torch.float32"),
+        (lambda x: functional.pad(x, (0, 1), value=2.0)[:, 1:], "not of zeros"),
+        (lambda x: functional.elu(x, 0.5), "ELU with an alpha"),
+        (lambda x: functional.dropout(x, 0.5), "draws random numbers"),
+        (_written, "reads memory that was written to"),
+        (_hidden, "through another tensor"),
+        (_indices, "a second result of max_pool2d_with_indices"),
+    ],
+)
+def test_what_is_not_known_is_named(function, words):
+    data = torch.randn(5, FEATURES).double(), torch.arange(5) % CLASSES
+    model = Twice(function).double()
+    with pytest.raises(MeasurementError, match=words):
+        guaranteed_step(Problem(model, data, loss=nn.CrossEntropyLoss()))
+
+
+def test_what_cannot_be_certified_is_refused():
+    given = problem("batch_norm")
+    x, y = given.batches
+    settings = {"loss": given.loss, "norm_mode": "batch"}
+    with pytest.raises(MeasurementError, match="2 batches came"):
+        guaranteed_step(Problem(given.model, [(x, y), (x, y)], **settings))
+    with pytest.raises(MeasurementError, match="frozen"):
+        guaranteed_step(
+            Problem(given.model, (x, y), loss=given.loss, norm_mode="frozen")
+        )
+    with pytest.raises(MeasurementError, match="one number for each"):
+        guaranteed_step(given, direction=torch.ones(3))
+    with pytest.raises(MeasurementError, match="not finite"):
+        guaranteed_step(Problem(given.model, (x * torch.inf, y), **settings))
+    with pytest.raises(MeasurementError, match="at least 2"):
+        guaranteed_step(given, evaluations=1)
+
+
+def test_model_and_process_stay_as_they_are():
+    given = problem("batch_norm", dtype=torch.float32)
+    before = copy.deepcopy(given.model.state_dict())
+    state = torch.get_rng_state()
+    guaranteed_step(given)
+    assert torch.equal(state, torch.get_rng_state())
+    for name, one in given.model.state_dict().items():
+        assert torch.equal(before[name], one)

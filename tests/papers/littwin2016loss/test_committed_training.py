@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,7 @@ SAID = {
 }
 
 
+@cache
 def committed(name):
     """Return the claims of a study by name, and the evidence of its committed rows."""
     study = find(name).study

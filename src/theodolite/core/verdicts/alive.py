@@ -69,6 +69,18 @@ class Alive:
             both: All rows.
             keep: Whether rows of dead runs stay.
         """
+        kept: list[Any] = vars(both).setdefault("_split", [])  # claims share a rule
+        for rule, kept_all, result in kept:
+            if kept_all is keep and rule == self:
+                return result
+        result = self._split(both, keep=keep)
+        kept.append((self, keep, result))
+        return result
+
+    def _split(
+        self, both: PredictedAndMeasured, *, keep: bool
+    ) -> tuple[PredictedAndMeasured, str]:
+        """Return what ``split`` does."""
         runs: dict[tuple[Any, ...], list[Row]] = {}
         named = {self.loss, *self.bounds}
         for row in both.measured:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from ..rows import Row, Rows
 
 # Tables of rows that a pair of both sides keeps for later selections.
-_KEPT = 8
+_KEPT = 64
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Tests of what drives depth: gradients by length of path, and losses on the way."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -91,7 +92,7 @@ def loss_before_depth(both: PredictedAndMeasured) -> Judgement:
     """Judge the loss at half of the rise in depth, of networks that become deeper."""
     listed = []
     for part in BOTH:
-        rows = measured(f"loss_at_{part}").out_of(losses_at_depth(part, CLASSES))
+        rows = measured(f"loss_at_{part}").out_of(losses_at_depth(part))
         for group in groups(both.measured):
             here = rows.at(**group).called("loss over that of a guess")
             if group["family"] not in LAYERS or len(here(both)) < 2:
@@ -118,7 +119,8 @@ LOW = {
 RISE = 0.02
 
 
-def losses_at_depth(part: str, classes: Mapping[str, int]) -> Callable[[Rows], Rows]:
+@cache
+def losses_at_depth(part: str) -> Callable[[Rows], Rows]:
     """Return the loss over that of a guess once half of the rise in depth is made.
 
     Networks whose ensemble does not become deeper by ``RISE`` have no such row.
@@ -135,8 +137,8 @@ def losses_at_depth(part: str, classes: Mapping[str, int]) -> Callable[[Rows], R
             start, top = curve[0]["value"], max(row["value"] for row in curve)
             half = next(r for r in curve if r["value"] >= (start + top) / 2)
             loss = losses.get((key_of(half), half["step"]))
-            if top - start > RISE and loss is not None and half["task"] in classes:
-                value = loss["value"] / math.log(classes[half["task"]])
+            if top - start > RISE and loss is not None and half["task"] in CLASSES:
+                value = loss["value"] / math.log(CLASSES[half["task"]])
                 labels = {"quantity": f"loss_at_{part}", "value": value}
                 table.append({**half, **labels, "error": 1e-9})
         return Rows(table)
@@ -144,6 +146,7 @@ def losses_at_depth(part: str, classes: Mapping[str, int]) -> Callable[[Rows], R
     return among
 
 
+@cache
 def growth_under_deep_gradients(split: Callable[[int], int]) -> Callable[[Rows], Rows]:
     """Return the mean change of the scale between readings where deep paths dominate.
 

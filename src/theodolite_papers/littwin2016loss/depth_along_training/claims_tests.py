@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -162,6 +163,7 @@ def mediated(rows: Select) -> Test:
     return inside(mean(named), above(0))
 
 
+@cache
 def _mediated(part: str) -> Callable[[Rows], Rows]:
     """Return how much more of a change the scales explain than everything else."""
 
@@ -243,7 +245,7 @@ def exponents(both: PredictedAndMeasured, part: str) -> Rows:
     """
     known = laws(both.predicted)
     networks: dict[tuple, dict[float, Mapping[str, Any]]] = {}
-    for row in whole(both.measured).where(quantity=f"scaled_{part}"):
+    for row in both.among("measured", whole).where(quantity=f"scaled_{part}"):
         networks.setdefault(key_of(row), {})[row["factor"]] = row
     return Rows(
         {

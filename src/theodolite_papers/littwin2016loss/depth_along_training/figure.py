@@ -80,7 +80,7 @@ def laws(predicted: Rows) -> dict[int, tuple[np.ndarray, np.ndarray]]:
 def foretold(both: PredictedAndMeasured, quantity: str) -> Rows:
     """Return the share of branches that the law gives at a measured scale."""
     known, rows = laws(both.predicted), []
-    for row in whole(both.measured).where(quantity=quantity):
+    for row in both.among("measured", whole).where(quantity=quantity):
         if units_of(row) not in known or not row["value"]:
             continue
         law = known[units_of(row)]
@@ -96,7 +96,7 @@ def foretold(both: PredictedAndMeasured, quantity: str) -> Rows:
 
 def table(family: str, horizon: str, both: PredictedAndMeasured) -> Rows:
     """Return mean depths of a family by kind of network and step."""
-    rows = whole(both.measured).where(family=family, horizon=horizon)
+    rows = both.among("measured", whole).where(family=family, horizon=horizon)
     return Rows.joined(
         group_means(rows.where(quantity=quantity), (*GROUP, "step"))
         for quantity in ("output_depth", "gradient_depth")
@@ -107,7 +107,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     """Return depths predicted from gains beside the output's, at start and end."""
     rows: list[Row] = []
     law = foretold(both, "gain_beta")
-    measured = whole(both.measured).where(quantity="output_depth")
+    measured = both.among("measured", whole).where(quantity="output_depth")
     for group in groups(both.measured):
         steps = measured.where(**group).levels("step")
         for step in (steps[0], steps[-1]) if steps else ():
@@ -130,7 +130,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
 
 def exhibit(both: PredictedAndMeasured) -> Rows:
     """Return effective depth, spread and fitted scale by kind of network and step."""
-    rows = whole(both.measured)
+    rows = both.among("measured", whole)
     return Rows(row for part in ("output", "gradient") for row in _part(rows, part))
 
 

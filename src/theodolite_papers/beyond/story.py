@@ -15,6 +15,7 @@ STORY = (
         (
             Finding("phase_diagram/phases-foretold", ("share right",)),
             Finding("phase_diagram/most-foretold", ("share right",)),
+            Finding("phase_diagram/errors-are-late-divergence"),
             Finding("phase_diagram/two-shortcut-trains-widest"),
         ),
     ),

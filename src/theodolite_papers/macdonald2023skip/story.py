@@ -140,10 +140,15 @@ STORY = (
     Chapter(
         "And is training faster for it?",
         "The shift is to be the cause of speed, at least initially and at least for "
-        "some common initialisation schemes. We follow the losses of the three "
-        "networks from equal weights, and then vary what the paper leaves as an open "
-        "problem: the scheme, and the variance of the weights.",
+        "some common initialisation schemes. Between the two the paper has the "
+        "spectrum of $DF$ and the ratio of the squared gradient to the loss. We follow "
+        "both and the losses of the three networks from equal weights, and then vary "
+        "what the paper leaves as an open problem: the scheme, and the variance of the "
+        "weights.",
         (
+            Finding("shifted_spectra/skips-shift-parameters"),
+            Finding("shifted_spectra/average-shifts-parameters"),
+            Finding("shifted_spectra/additions-raise-the-ratio"),
             Finding("shifted_spectra/skips-train-faster"),
             Finding("shifted_spectra/average-trains-faster"),
             Finding("shifted_spectra/skips-faster-initially"),
@@ -170,6 +175,9 @@ STORY = (
             Finding("image_tables/best-rate"),
             Finding("image_tables/original-diverges"),
             Finding("image_tables/modified-never-diverges"),
+            Finding("image_tables/modified-less-stable"),
+            Finding("image_tables/faster-in-tf32"),
+            Finding("image_tables/bf16-costs-nothing"),
             Finding("image_tables/losses-as-printed"),
             Finding("image_tables/accuracies-as-printed"),
         ),

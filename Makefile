@@ -126,7 +126,7 @@ smoke-%:
 	@if ! $(INTERPRETER) -c '' 2>/dev/null; then echo "$*: not installed, so not tried"; exit; fi; \
 	set -e; $(INTERPRETER) -m venv .venv-$*; grep $(PINS) constraints.txt >.venv-$*/pins.txt; \
 	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --no-compile -c .venv-$*/pins.txt torch uv; \
-	$(TRIED) $(RESOLUTION) --editable '.[tables,fast,ray,lightning,transformers,safetensors,tensorboard,mlflow,wandb]'; \
+	$(TRIED) $(RESOLUTION) --editable '.[tables,fast,ray,lightning,transformers,tensorboard,mlflow,wandb]'; \
 	$(TRIED) pytest pytest-timeout hypothesis jaxtyping; \
 	echo "$*: $$(.venv-$*/bin/python --version)"; \
 	OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest -q -W ignore::DeprecationWarning \

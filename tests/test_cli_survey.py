@@ -122,7 +122,7 @@ def test_a_file_asks_at_a_terminal_and_is_refused_without_one(net, tmp_path):
         ([LINEAR, "--data", "mnist5k", "--shape", "784"], "leave one of them out"),
         ([LINEAR, "--loss", "mes"], "did you mean 'mse'"),
         ([LINEAR, "--loss", "torch.nn:Linaer"], "did you mean 'Linear'"),
-        ([LINEAR, "--weights", "nowhere.pt"], "cannot be read"),
+        ([LINEAR, "--weights", "nowhere.pt"], "nowhere.pt cannot be loaded"),
         ([LINEAR, "--optimizer", "sgd:0.1"], "NAME=VALUE"),
         ([LINEAR, "--norm-mode", "train"], "norm mode 'train'"),
         ([LINEAR, "--measures", "sharpnes"], "unknown measure 'sharpnes'"),

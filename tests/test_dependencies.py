@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from theodolite.core import SubjectError
-from theodolite.survey.subject.weights import load_weights
+from theodolite.core import Rows, TheodoliteError
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -60,8 +59,8 @@ def test_all_imports_are_declared():
     assert not missing
 
 
-def test_an_extra_that_is_not_there_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(SubjectError, match=r"pip install 'theodolite\[safetensors\]'"):
-        load_weights(None, tmp_path / "net.safetensors")
-    assert "safetensors" in PROJECT["optional-dependencies"]
+def test_an_extra_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(TheodoliteError, match=r"pip install 'theodolite\[tables\]'"):
+        Rows([{"quantity": "loss", "value": 1.0}]).to_pandas()
+    assert "tables" in PROJECT["optional-dependencies"]

@@ -83,7 +83,7 @@ def survey(
     data: Data = None,
     loss: LossName = None,
     weights: Annotated[
-        Path | None, typer.Option(help="safetensors, or a checkpoint of tensors.")
+        Path | None, typer.Option(help="A state dict, saved by torch.save.")
     ] = None,
     effort: Effort = "normal",
     time_limit: TimeLimit = None,

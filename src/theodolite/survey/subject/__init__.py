@@ -5,7 +5,6 @@
 - ``specs``: parses a SPEC: ``package.module:callable(args)`` or ``path.py:callable``.
 - ``imported``: models of packages and files.
 - ``hugging_face``: inputs and labels for models of transformers.
-- ``weights``: safetensors and ``weights_only`` checkpoints.
 - ``first_layer``, ``made_up``: inputs of the right shape, found from the model.
 - ``targets``: labels and losses that fit the model's outputs.
 - ``read_data``: named datasets, image folders, ``.npz`` files.

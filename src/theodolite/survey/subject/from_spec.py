@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from theodolite.core import ConfigError, SubjectError
@@ -22,7 +23,6 @@ from .subject import (
     check_sizes,
     make_subject,
 )
-from .weights import load_weights
 
 
 def subject_of(
@@ -46,7 +46,7 @@ def subject_of(
         data: Name of a dataset, folder of images or ``FILE.npz``; made up by default.
         loss: A loss, its name, ``package.module:function`` or ``path.py:function``;
             by default one that fits outputs and targets.
-        weights: A safetensors file, or a checkpoint that holds only tensors.
+        weights: A file of ``torch.save(model.state_dict(), path)``.
         shape: Shape of one made-up sample, if the model does not define it.
         batch_size: Samples per batch; 32 by default, or 8 if made up for a large model.
         n_batches: Number of batches.
@@ -71,7 +71,7 @@ def subject_of(
     check_seed(seed)
     model, code = _model(spec, seed)
     if weights is not None:
-        load_weights(model, weights)
+        _load(model, weights)
         code += f"\n# weights: {weights}"
     model = _on(model, device)
     chosen = _loss(loss) if isinstance(loss, ApprovedSpec) else loss
@@ -91,6 +91,19 @@ def subject_of(
         seed=seed,
     )
     return make_subject(model, batches, chosen, inputs=said, **made)
+
+
+def _load(model: nn.Module, path: Path | str) -> None:
+    """Load a state dict into a model; no code in the file is run."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        model.load_state_dict(state)
+    except Exception as error:  # a file that holds something else may raise anything
+        first = "; ".join(line.strip() for line in str(error).splitlines()[:2])
+        raise SubjectError(
+            f"the weights {path} cannot be loaded ({first[:200].rstrip('. ')}): pass a "
+            "file of torch.save(model.state_dict(), path), of this model"
+        ) from error
 
 
 def _on(model: nn.Module, device: str | None) -> nn.Module:

@@ -6,6 +6,7 @@ change.
 """
 
 import re
+from math import prod
 
 from ..records.finding import Finding
 from ..records.whole_survey import Survey
@@ -21,6 +22,116 @@ class Replaced(Listener):
             return {right}
         return made
 calls = Replaced()
+model.register_forward_pre_hook(lambda module, args: calls.__enter__() and None)
+model.register_forward_hook(
+    lambda module, args, outputs: calls.__exit__(None, None, None), always_call=True
+)
+"""
+# What was cut off is found again by its values.
+_CONNECTED = """\
+# Better: remove detach(), .data, numpy() and no_grad(), and use rsample(). The same:
+import torch
+from torch.utils._pytree import tree_map
+from theodolite.instruments import Listener
+class Connected(Listener):
+    def on_function(self, function, args, kwargs):
+        owner = getattr(function, "__self__", None)
+        names = {function.__name__, getattr(owner, "__name__", "")}
+        with torch.set_grad_enabled(self.wanted):
+            if names & {"detach", "data", "numpy", "tolist", "item"}:
+                self.cut += [args[0]] * args[0].requires_grad
+            elif function.__name__ != "__get__":
+                args = tree_map(self.whole, args)
+            if names & {"normal"} and len(args) > 1:
+                return args[0] + args[1] * torch.randn_like(args[0])
+            return function(*args, **kwargs)
+    def whole(self, part):
+        if not torch.is_tensor(part) or part.requires_grad:
+            return part
+        same = [t for t in self.cut if t.shape == part.shape and torch.equal(t, part)]
+        return same[-1] if same else part
+calls = Connected()
+def enter(module, args):
+    calls.cut, calls.wanted = [], torch.is_grad_enabled()
+    calls.__enter__()
+model.register_forward_pre_hook(enter)
+model.register_forward_hook(
+    lambda module, args, outputs: calls.__exit__(None, None, None), always_call=True
+)
+"""
+# In place of the second copy, the last tensor of its shape that is not the first.
+_JOINED = """\
+# Better: hand the other branch to cat() or to the addition. The same:
+from theodolite.instruments import Listener
+class Joined(Listener):
+    def on_function(self, function, args, kwargs):
+        name = function.__name__
+        parts = args[0] if "cat" in name else args[:2]
+        if "cat" in name or name in ("add", "__add__"):
+            if len(parts) == 2 and parts[0] is parts[1]:
+                other = [t for t in self.made if t.shape == parts[0].shape]
+                other = [t for t in other if t.data_ptr() != parts[0].data_ptr()]
+                pair = [*other[-1:], parts[0]][:2]
+                pair = pair[::-1] if len(pair) > 1 else parts
+                args = (pair, *args[1:]) if "cat" in name else (*pair, *args[2:])
+        made = function(*args, **kwargs)
+        self.made += [made] if hasattr(made, "data_ptr") else []
+        return made
+calls = Joined()
+def enter(module, args):
+    calls.made = []
+    calls.__enter__()
+model.register_forward_pre_hook(enter)
+model.register_forward_hook(
+    lambda module, args, outputs: calls.__exit__(None, None, None), always_call=True
+)
+"""
+_CAUSAL = """\
+# Better: give attention a causal mask of -inf (or is_causal=True). The same:
+import torch
+from theodolite.instruments import Listener
+def later(n, like):
+    return torch.ones(n, n, dtype=torch.bool, device=like.device).triu(1)
+class Causal(Listener):
+    def on_function(self, function, args, kwargs):
+        name = function.__name__
+        if name == "softmax" and args[0].ndim > 2 and len(set(args[0].shape[-2:])) == 1:
+            hidden = later(args[0].shape[-1], args[0])
+            args = (args[0].masked_fill(hidden, float("-inf")), *args[1:])
+        if name == "scaled_dot_product_attention":
+            args = args[:3]
+            kwargs = {"is_causal": True, "scale": kwargs.get("scale")}
+        if name == "multi_head_attention_forward":
+            hidden = later(len(args[0]), args[0])
+            kwargs = {**kwargs, "attn_mask": hidden, "is_causal": False}
+        return function(*args, **kwargs)
+calls = Causal()
+model.register_forward_pre_hook(lambda module, args: calls.__enter__() and None)
+model.register_forward_hook(
+    lambda module, args, outputs: calls.__exit__(None, None, None), always_call=True
+)
+"""
+_INVERTED = """\
+# Better: invert the mask, ~mask. The same:
+import torch
+from theodolite.instruments import Listener
+def inverted(mask):
+    if mask is None or mask.dtype == torch.bool:
+        return mask if mask is None else ~mask
+    return torch.zeros_like(mask).masked_fill(mask > -1e3, float("-inf"))
+class Inverted(Listener):
+    def on_function(self, function, args, kwargs):
+        name = function.__name__
+        if name == "masked_fill" and args[1].dtype == torch.bool:
+            args = (args[0], ~args[1], *args[2:])
+        if name == "scaled_dot_product_attention":
+            args, mask = args[:3], kwargs.get("attn_mask", (*args, None)[3])
+            kwargs = {**kwargs, "attn_mask": inverted(mask)}
+        if name == "multi_head_attention_forward":
+            mask = inverted(kwargs.get("key_padding_mask"))
+            kwargs = {**kwargs, "key_padding_mask": mask}
+        return function(*args, **kwargs)
+calls = Inverted()
 model.register_forward_pre_hook(lambda module, args: calls.__enter__() and None)
 model.register_forward_hook(
     lambda module, args, outputs: calls.__exit__(None, None, None), always_call=True
@@ -67,6 +178,7 @@ def _over_positions(survey: Survey, finding: Finding) -> str | None:
     "surgery",
     "Exchange axes by permute or transpose, not by view",
     "axes-mixed-by-view",
+    "samples-mixed",
 )
 def _permuted(survey: Survey, finding: Finding) -> str | None:
     """Exchange axes where a view cuts the numbers into other rows."""
@@ -74,21 +186,99 @@ def _permuted(survey: Survey, finding: Finding) -> str | None:
     if len(shapes) != 2:
         return None
     before, after = (tuple(map(int, shape.split(", "))) for shape in shapes)
-    wrong = f"(args[0].ndim, made.ndim) == ({len(before)}, {len(after)})"
-    if len(before) == len(after):
-        left = list(range(len(before)))
-        order = [left.pop(next(i for i, n in enumerate(left) if before[n] == size))
-                 for size in after]  # fmt: skip
-        right = f"permute{tuple(order)}"
-        wrong += " and args[0].shape != made.shape"
-        wrong += " and sorted(args[0].shape) == sorted(made.shape)"
-    elif len(before) < len(after):
+    wrong = f"(tuple(args[0].shape[:1]), made.ndim) == (({before[0]},), {len(after)})"
+    wrong = wrong if finding.rule == "samples-mixed" else (
+        f"(args[0].ndim, made.ndim) == ({len(before)}, {len(after)})"
+    )  # fmt: skip
+    if len(before) < len(after):
         right = f"unflatten(-1, ({after[1]}, {after[3]})).transpose(1, 2)"
     else:
-        right = "transpose(1, 2).flatten(2)"
+        right = f"permute{_order(before, after)}"
+    if len(before) == len(after):
+        wrong += " and args[0].shape != made.shape"
+        wrong += " and sorted(args[0].shape) == sorted(made.shape)"
     return _REPLACED.format(
         better=f"x.{right} in place of the view to {after}",
         names=("view", "reshape"),
         wrong=wrong,
-        right=f"args[0].{right}.contiguous()",
+        right=f"args[0].{right}.reshape(made.shape)",
     )
+
+
+def _order(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
+    """Return axes so that those of one size stand where that size is wanted."""
+    left, order = list(range(len(before))), list[int]()
+    for size in after:
+        same = [axis for axis in left if before[axis] == size]
+        made, taken = 1, same[:1]
+        while not same and made < size and len(taken) < len(left):
+            taken = left[: len(taken) + 1]
+            made = prod(before[axis] for axis in taken)
+        order += taken
+        left = [axis for axis in left if axis not in taken]
+    return (*order, *left)
+
+
+@remedy(
+    "surgery",
+    "Keep the gradient: remove detach(), numpy(), sample() and no_grad()",
+    "no-gradient",
+    "loss-without-gradient",
+    "sampled-without-gradient",
+)
+def _connected(survey: Survey, finding: Finding) -> str | None:
+    """Hand on what was cut off, and run the model with gradients."""
+    cut = any(word in finding.says for word in ("gradient stops", "under no_grad"))
+    if finding.rule != "sampled-without-gradient" and not cut:
+        return None
+    return None if "in the loss" in finding.says else _CONNECTED
+
+
+@remedy(
+    "surgery",
+    "Pass the gradient straight through the rounding",
+    "every-gradient-zero",
+    "no-gradient",
+)
+def _straight(survey: Survey, finding: Finding) -> str | None:
+    """Use the derivative 1 for a function that has 0 (Bengio et al., 2013)."""
+    flat = re.search(
+        r"(round|sign|floor|ceil|trunc)\(\) has derivative 0", finding.says
+    )
+    if flat is None:
+        return None
+    return _REPLACED.format(
+        better=f"remove {flat[1]}(), or made.detach() + x - x.detach()",
+        names=(flat[1],),
+        wrong="args[0].requires_grad",
+        right="made.detach() + args[0] - args[0].detach()",
+    )
+
+
+@remedy("surgery", "Join it with the other branch of that shape", "joined-with-itself")
+def _other_branch(survey: Survey, finding: Finding) -> str | None:
+    return _JOINED
+
+
+@remedy("surgery", "Mask attention to later positions", "sees-the-future")
+def _masked(survey: Survey, finding: Finding) -> str | None:
+    """Mask scores of later positions before each softmax over positions."""
+    return _CAUSAL
+
+
+@remedy("surgery", "Take the softmax before topk()", "softmax-of-one")
+def _before_topk(survey: Survey, finding: Finding) -> str | None:
+    if survey.find("check", rule="every-gradient-zero"):
+        return None
+    return _REPLACED.format(
+        better="scores.softmax(-1).topk(k)",
+        names=("topk", "softmax"),
+        wrong="(function.__name__ == 'topk' or made.shape[-1] == 1)",
+        right="(args[0].softmax(-1).topk(*args[1:], **kwargs)"
+        " if function.__name__ == 'topk' else args[0])",
+    )
+
+
+@remedy("surgery", "Invert the mask", "mask-inverted")
+def _mask_inverted(survey: Survey, finding: Finding) -> str | None:
+    return _INVERTED

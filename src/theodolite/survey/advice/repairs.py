@@ -129,13 +129,25 @@ def _same_shape(survey: Survey, finding: Finding) -> str | None:
     )
 
 
-@remedy("surgery", "Standardise the inputs", "inputs-unscaled")
+@remedy("surgery", "Standardise the inputs", "inputs-unscaled", "rows-standardised")
 def _standardised(survey: Survey, finding: Finding) -> str | None:
     if not survey.blocks:
         return None
     path = survey.blocks[0].name.split("#")[0]
     return "# Better: scale the data. The same:\n" + _STANDARDISED.format(
         path=path, run=RUN
+    )
+
+
+@remedy("surgery", "Use permute in place of the view", "channels-cut-by-view")
+def _channels_moved(survey: Survey, finding: Finding) -> str | None:
+    return (
+        "# Better: where the data are read, x.permute(0, 3, 1, 2). The same:\n"
+        "def moved(module, args):\n"
+        "    n, channels, high, wide = args[0].shape\n"
+        "    images = args[0].reshape(n, high, wide, channels)\n"
+        "    return (images.permute(0, 3, 1, 2), *args[1:])\n"
+        "model.register_forward_pre_hook(moved)\n"
     )
 
 

@@ -1,5 +1,6 @@
 """Remedies that do not change the network: rates, batches, modes."""
 
+import re
 from functools import partial
 
 from ..records.finding import Finding
@@ -47,10 +48,12 @@ for _factor, _words in (0.1, "a tenth"), (0.01, "a hundredth"):
         "rate-too-large",
         "not-finite-in-training",
     )(partial(_times, _factor))
-for _factor in 10.0, 100.0:
-    remedy("rate", f"Use {_factor:g} times the learning rate", "nothing-moves")(
-        partial(_times, _factor)
-    )
+
+
+@remedy("rate", "Use a much larger learning rate", "nothing-moves")
+def _larger(survey: Survey, finding: Finding) -> str | None:
+    best = re.search(r"([0-9]+) times the rate", finding.says)
+    return _times(float(best[1]) if best else 10.0, survey, finding)
 
 
 @remedy(
@@ -104,6 +107,38 @@ def _cleared(survey: Survey, finding: Finding) -> str | None:
         "def step(batch):\n"
         "    optimizer.zero_grad()\n"
         "    return before_clearing(batch)\n"
+    )
+
+
+@remedy(
+    "optimizer",
+    "Clear gradients after each update, and nowhere else",
+    "gradients-discarded",
+    "cleared-before-update",
+)
+def _cleared_after(survey: Survey, finding: Finding) -> str | None:
+    return (
+        "# Better: call zero_grad() in your step right after step(). The same:\n"
+        "clear = optimizer.zero_grad\n"
+        "optimizer.zero_grad = model.zero_grad = lambda *args, **kwargs: None\n"
+        "optimizer.register_step_post_hook(lambda *args: clear())\n"
+    )
+
+
+@remedy("rate", "Clip at a length of 1, not lower", "gradients-shrunk")
+def _longer(survey: Survey, finding: Finding) -> str | None:
+    shrunk = re.search(r"length ([0-9.e+-]+) it gets ([0-9.e+-]+)\.$", finding.says)
+    if shrunk is None or not float(shrunk[2]):
+        return None
+    factor = min(float(shrunk[1]), 1.0) / float(shrunk[2])
+    return (
+        "# Better: change what shrinks the gradient in your step. The same:\n"
+        "def longer(optimizer, args, kwargs):\n"
+        "    for group in optimizer.param_groups:\n"
+        '        for parameter in group["params"]:\n'
+        "            if parameter.grad is not None:\n"
+        f"                parameter.grad.mul_({factor:g})\n"
+        "optimizer.register_step_pre_hook(longer)\n"
     )
 
 

@@ -20,9 +20,14 @@ SEEDS, LEAST_STEPS = 3, 10
 # Losses are cut at this multiple of the untrained network's loss: our choice.
 CEILING = 10.0
 # Repairs that no trial can judge: without what gives the answer away the loss is
-# larger, and the user's own step cannot train a copy.
+# larger, equal units learn a little fast and then no more, and the user's own step
+# cannot train a copy.
 UNTRIED = frozenset({"target-in-inputs", "target-is-input", "sees-the-future"}) | {
+    "weights-all-equal",
     "gradients-not-cleared",
+    "gradients-discarded",
+    "gradients-shrunk",
+    "cleared-before-update",
     "schedule-ends-training",
 }
 

@@ -34,12 +34,21 @@ def _centred(survey: Survey, finding: Finding) -> str | None:
     "Re-initialise with He (Kaiming) weights and zero biases",
     "signal-vanishes",
     "gradient-vanishes",
+    "signal-explodes",
 )
 def _after_he(survey: Survey, finding: Finding) -> str | None:
-    """Re-initialise all layers except the last with He (Kaiming) weights."""
+    """Re-initialise all layers with He (Kaiming) weights; keep the last if it is fine.
+
+    What follows exploding signals starts with torch's own weights again.
+    """
     bends = {name for block in survey.blocks for name in block.activations}
     gain = "tanh" if bends and all("tanh" in name for name in bends) else "relu"
-    return _drawn(survey, f'kaiming_normal_(layer.weight, nonlinearity="{gain}")')
+    code = _drawn(survey, f'kaiming_normal_(layer.weight, nonlinearity="{gain}")')
+    if code is None or finding.rule != "signal-explodes":
+        return code
+    if any(block.kind == "residual" for block in survey.blocks):
+        return None  # whose branches add up
+    return f"{code}layers[-1].reset_parameters()\n"
 
 
 def _drawn(survey: Survey, call: str) -> str | None:
@@ -75,6 +84,24 @@ def _all_drawn_again(survey: Survey, finding: Finding) -> str | None:
         "    zero = [p for p in own if p.ndim > 1 and not p.any()]\n"
         "    for parameter in zero[:1]:  # a second factor may stay at zero\n"
         "        torch.nn.init.kaiming_uniform_(parameter, a=5**0.5)\n"
+    )
+
+
+@remedy("initialisation", "Start only the last of these layers at zero", "no-gradient")
+def _first_not_zero(survey: Survey, finding: Finding) -> str | None:
+    """Re-initialise all weights in series that are zero, except the last."""
+    if "are all zero" not in finding.says:
+        return None
+    return (
+        "import torch\n"
+        "zero = [\n"
+        "    parameter\n"
+        f"    for path in {list(finding.where)!r}\n"
+        "    for parameter in model.get_submodule(path).parameters(recurse=False)\n"
+        "    if parameter.ndim > 1 and not parameter.any()\n"
+        "]\n"
+        "for parameter in zero[:-1] or zero:\n"
+        "    torch.nn.init.kaiming_uniform_(parameter, a=5**0.5)\n"
     )
 
 

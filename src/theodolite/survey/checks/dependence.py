@@ -107,7 +107,16 @@ def samples_mixed(seen: Seen) -> Sign | None:
     if not bool(first.isfinite().all()) or torch.equal(first, second):
         return None
     value = float((first - second)[1:].abs().max() / first.abs().max().clamp(min=1e-12))
-    return Sign(value=value, threshold=1e-3) if value > 1e-3 else None
+    if value <= 1e-3:
+        return None
+    for call in seen.trace.named("view", "reshape"):
+        before, after = tuple(call.inputs[0].shape), tuple(call.outputs[0].shape)
+        if len(after) > 1 and after[0] == len(given) and len(given) in before[1:]:
+            if before[0] % len(given):
+                detail = f"Here {before} is viewed as {after}."
+                where = (call.module,)
+                return Sign(value=value, threshold=1e-3, where=where, detail=detail)
+    return Sign(value=value, threshold=1e-3)
 
 
 @check(
@@ -128,6 +137,44 @@ def inputs_without_effect(seen: Seen) -> Sign | None:
     if spread > 1e-4 or not math.isfinite(seen.value):
         return None
     return Sign(value=spread, threshold=1e-4, above=False)
+
+
+@check(
+    "input-unused",
+    "warning",
+    "An input has no effect on the outputs",
+    source="the recorded graph: no way leads from it to the loss",
+    repaired_by="Follow this input through the forward pass",
+    kind="surgery",
+)
+def input_unused(seen: Seen) -> Sign | None:
+    """The model is given several inputs, and one of them, which differs between
+    samples, reaches neither the outputs nor the loss.
+    """
+    batch = seen.batch
+    given = batch[0] if isinstance(batch, tuple | list) and len(batch) == 2 else None
+    last, calls = seen.value_call, seen.trace.calls
+    if not isinstance(given, tuple | list) or last is None:
+        return None
+    if seen.trace.named("numpy", "tolist", "item"):
+        return None  # which hide the way
+    lost: list[int] = []
+    for place, tensor in enumerate(given):
+        if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
+            continue
+        if (
+            tensor.ndim < 2
+            or len(tensor) != seen.samples < 2
+            or not tensor.std(0).any()
+        ):
+            continue
+        readers = [c for c in calls if any(t is tensor for t in c.inputs)]
+        if not any(last in (c, *seen.trace.after(c)) for c in readers):
+            lost.append(place)
+    if not lost or len(lost) == len(given):
+        return None
+    detail = f"It is input {lost[0]}, of shape {tuple(given[lost[0]].shape)}."
+    return Sign(value=float(len(lost)), detail=detail)
 
 
 @check(
@@ -163,8 +210,9 @@ def level_removed(seen: Seen) -> Sign | None:
         if any(o is None or not o.isfinite().all() for o in outputs):
             return None
         moved = float((outputs[0] - outputs[1]).abs().max())  # pyright: ignore
-        scale = float(outputs[0].std())  # pyright: ignore
-        if scale and moved <= 1e-2 * scale:
+        scale = float(outputs[0].std(0).square().mean().sqrt())  # pyright: ignore
+        lost = scale < 1e-3 * float(outputs[0].abs().max())  # pyright: ignore
+        if not lost and moved <= 1e-2 * scale:
             return Sign(value=related, threshold=RELATED)
     return None
 

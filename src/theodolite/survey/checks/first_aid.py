@@ -17,6 +17,7 @@ from . import (
     losses,
     norms,
     reach,
+    relation,
     sequences,
     settings,
     starts,
@@ -32,7 +33,7 @@ from .trial_steps import STEPS, loss_of, undone
 # Checks in the order in which causes are named: the files in this order.
 FILES = (
     inputs, reach, starts, settings, norms, targets, labels, losses, wiring,
-    sequences, dependence, user_step, training,
+    sequences, dependence, user_step, relation, training,
 )  # fmt: skip
 ORDER = tuple(
     each for file in FILES for each in CHECKS if each.look.__module__ == file.__name__

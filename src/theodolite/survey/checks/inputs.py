@@ -5,7 +5,7 @@ from torch import Tensor
 
 from .check import Sign, check
 from .reach import listed
-from .seen import Seen
+from .seen import LAYERS, Seen
 
 # Sizes of inputs, offsets in deviations, and ratios of columns: our choice.
 LARGE, OFFSET, UNEVEN, SMALL = 10.0, 10.0, 1e3, 0.01
@@ -13,6 +13,9 @@ LARGE, OFFSET, UNEVEN, SMALL = 10.0, 10.0, 1e3, 0.01
 VISIBLE = 0.9999
 # Share of the most frequent token: our choice.
 ONE_TOKEN = 0.95
+# Columns of a table at most, the share of inputs that is the same in each row, and a
+# correlation of neighbouring pixels: our choice.
+WIDE, FIXED, ALIKE = 30, 0.5, 0.08
 
 
 def _columns(tensor: Tensor) -> Tensor:
@@ -87,6 +90,14 @@ def inputs_unscaled(seen: Seen) -> Sign | None:
     columns = _columns(read)
     if len(columns) < 2 or not bool(columns.isfinite().all()):
         return None
+    layer = [
+        t
+        for c in seen.trace.calls
+        if c.inputs and c.inputs[0].data_ptr() == read.data_ptr() and c.name in LAYERS
+        for t in c.inputs[1:]
+    ]
+    if not any(t.requires_grad for t in layer):
+        return None  # frozen weights, which were trained on such inputs
     size = float(columns.square().mean().sqrt())
     spread = columns.std(0)
     alive = spread[spread > 0]
@@ -179,6 +190,69 @@ def columns_idle(seen: Seen) -> Sign | None:
         f"Constant: {listed(map(str, still))}." if still else f"{twice} repeat others."
     )
     return Sign(value=float(max(len(still), twice)), detail=detail)
+
+
+@check(
+    "rows-standardised",
+    "warning",
+    "Rows of the inputs are standardised, not columns",
+    source="mean and deviation of each row and column; the level is ours",
+    repaired_by="Standardise the inputs",
+    confidence="rule of thumb",
+    about="inputs",
+)
+def rows_standardised(seen: Seen) -> Sign | None:
+    """Each sample has mean 0 and deviation 1 over its features, which are of unlike
+    units: the largest column dominates, and the others are nearly constant.
+    """
+    table = seen.read
+    if table is None or table.ndim != 2 or not 3 <= table.shape[1] <= WIDE:
+        return None
+    rows = table.double()
+    spread = torch.stack([rows.std(1), rows.std(1, unbiased=False)]) - 1
+    even = float(spread.abs().amax(1).min()) < 1e-3
+    if len(rows) < 8 or not even or float(rows.mean(1).abs().max()) > 1e-3:
+        return None
+    share = float(rows.mean(0).square().sum() / rows.square().mean(0).sum())
+    if share < FIXED:
+        return None
+    detail = f"{share:.0%} of what the inputs hold is the same in each row."
+    return Sign(value=share, threshold=FIXED, detail=detail)
+
+
+@check(
+    "channels-cut-by-view",
+    "warning",
+    "Images look as if channels last were viewed as channels first",
+    source="likeness of neighbouring pixels, compared in both readings; the level ours",
+    repaired_by="Use permute(0, 3, 1, 2) in place of a view",
+    kind="surgery",
+    confidence="rule of thumb",
+    about="inputs",
+)
+def channels_cut_by_view(seen: Seen) -> Sign | None:
+    """Read as height, width, channels in memory order, neighbouring pixels are alike;
+    as they are given they are not. A view does not move the channels, permute does.
+    """
+    given = seen.inputs[0].detach() if seen.inputs else None
+    if given is None or given.ndim != 4 or not given.is_floating_point():
+        return None
+    n, channels, high, wide = given.shape
+    if not 2 <= channels <= 4 or min(high, wide) < 6:
+        return None
+    other = given.reshape(n, high, wide, channels).permute(0, 3, 1, 2)
+    as_given, as_viewed = _alike(given), _alike(other)
+    if not as_viewed > 2 * max(as_given, 0.0) + ALIKE:
+        return None
+    detail = f"Their correlation is {as_viewed:.2f} so, and {as_given:.2f} as given."
+    return Sign(value=as_viewed, threshold=ALIKE, detail=detail)
+
+
+def _alike(images: Tensor) -> float:
+    """Return the correlation of pixels with their right neighbours."""
+    images = images.double() - images.double().mean((2, 3), keepdim=True)
+    size = float(images.square().mean())
+    return float((images[..., 1:] * images[..., :-1]).mean()) / size if size else 0.0
 
 
 @check(

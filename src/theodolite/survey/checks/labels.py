@@ -12,6 +12,8 @@ from .seen import SQUARES, Seen
 # Share of the most frequent class, smoothing of labels, size of targets over that of
 # outputs, share of the variance of labels between batches: our choice.
 ONE_CLASS, SMOOTHED, LARGE, TINY, SORTED = 0.98, 0.5, 100.0, 1e-3, 0.75
+# Logarithm of a ratio of class weights, and correlation with counts: our choice.
+UNEQUAL, ALIKE = 1.0, 0.8
 _SIGNED = ("soft_margin_loss", "hinge_embedding_loss", "cosine_embedding_loss")
 _SIGNED += ("margin_ranking_loss",)
 
@@ -213,6 +215,35 @@ def class_ignored(seen: Seen) -> Sign | None:
     if not gone:
         return None
     return Sign(value=float(len(gone)), detail=f"Here: class {min(gone)}.")
+
+
+@check(
+    "class-weights-inverted",
+    "warning",
+    "The loss gives the rarest classes the smallest weights",
+    source="Japkowicz & Stephen (2002): weights go against frequency; levels are ours",
+    repaired_by="Use weights of one over the frequency of the class",
+    confidence="rule of thumb",
+    about="labels",
+)
+def class_weights_inverted(seen: Seen) -> Sign | None:
+    """Weights of classes grow with their frequency, so that the loss ignores what it
+    sees seldom. Balancing wants the opposite.
+    """
+    call, labels = seen.loss_call, _all_labels(seen)
+    weight = call.kwargs.get("weight") if call is not None else None
+    if seen.classes is None or labels is None or not isinstance(weight, Tensor):
+        return None
+    counts = torch.bincount(labels[labels >= 0].long(), minlength=len(weight)).double()
+    if len(counts) != len(weight) or bool((counts == 0).any() | (weight <= 0).any()):
+        return None
+    logs = torch.stack([counts.log(), weight.detach().double().log()])
+    ranges = logs.amax(1) - logs.amin(1)
+    related = float(torch.corrcoef(logs)[0, 1])
+    if float(ranges.min()) < UNEQUAL or related < ALIKE:
+        return None
+    detail = f"Their logarithms have a correlation of {related:.2f} with the counts."
+    return Sign(value=related, threshold=ALIKE, detail=detail)
 
 
 @check(

@@ -13,6 +13,7 @@ _NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._Insta
 EPSILON = 1e-2
 # Values behind a statistic, and distances of statistics in deviations: our choice.
 FEW, FAR = 5, 3.0
+_POOLS = ("mean", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool2d")
 
 
 @check(
@@ -139,27 +140,37 @@ def norm_removes_signal(seen: Seen) -> Sign | None:
         inputs, outputs = call.inputs[0].detach(), call.outputs[0].detach()
         if len(inputs) < 2 or inputs.ndim < 2 or not outputs.isfinite().all():
             continue
-        before, after = _varies(inputs), _varies(outputs)
-        weight = call.kwargs.get("weight")
-        if isinstance(weight, torch.Tensor) and not weight.detach().any():
+        weight = call.kwargs.get("weight", call.given(2, "weight"))
+        weight = weight if isinstance(weight, torch.Tensor) else torch.ones(1)
+        if not (size := _size(weight.detach())):
             continue  # a norm that starts at zero
-        if before > 1e-3 and after < 1e-4:
-            detail = f"Here it is {call.name} of shape {tuple(inputs.shape)}."
-            return Sign(
-                value=after,
-                threshold=1e-4,
-                above=False,
-                detail=detail,
-                where=(call.module,),
-            )
+        pooled = [c for c in seen.trace.readers(call) if c.name in _POOLS]
+        for each in (call, *pooled):  # the mean of what a norm has centred is 0
+            made = each.outputs[0].detach()
+            if made.ndim < 2 or len(made) != len(inputs):
+                continue
+            before, after = _varies(inputs), _varies(made, max(size, _size(made)))
+            if before > 1e-3 and after < 1e-4:
+                then = f", followed by {each.name}()" * (each is not call)
+                shape = tuple(inputs.shape)
+                return Sign(
+                    value=after,
+                    threshold=1e-4,
+                    above=False,
+                    detail=f"Here it is {call.name} of shape {shape}{then}.",
+                    where=(call.module,),
+                )
     return None
 
 
-def _varies(tensor: torch.Tensor) -> float:
+def _size(tensor: torch.Tensor) -> float:
+    return float(tensor.double().square().mean().sqrt())
+
+
+def _varies(tensor: torch.Tensor, size: float = 0.0) -> float:
     """Return the spread over samples, relative to the size of the numbers."""
-    tensor = tensor.double()
-    size = float(tensor.square().mean().sqrt())
-    return float(tensor.std(0).square().mean().sqrt()) / size if size else 0.0
+    size = size or _size(tensor)
+    return _size(tensor.double().std(0)) / size if size else 0.0
 
 
 @check(
@@ -180,11 +191,15 @@ def norm_over_wrong_axis(seen: Seen) -> Sign | None:
         if source is None or call.inputs[0].ndim < 3:
             continue
         shape = tuple(call.inputs[0].shape)
+        turned = source.name in ("transpose", "permute", "T", "mT", "movedim")
+        behind = seen.before(source) if turned else None
         if call.name == "batch_norm":
             wrong = source.name == "linear" and len(shape) == 3 and shape[2] > 1
         else:
             over = len(call.given(1, "normalized_shape", ()))
             wrong = source.name.startswith("conv") and over < len(shape) - 1
+            last = behind is not None and behind.name in ("embedding", "lstm", "gru")
+            wrong |= last and over == 1
         if wrong:
             detail = f"Here {source.name} is followed by {call.name} of shape {shape}."
             return Sign(value=1.0, where=(call.module,), detail=detail)

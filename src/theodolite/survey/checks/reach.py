@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from torch import nn
 
 from .check import Sign, check
-from .seen import LOSSES, Seen
+from .seen import LAYERS, LOSSES, Seen
 from .trace import Call
 
 # Functions whose derivative is zero, or that leave autograd.
@@ -247,9 +247,12 @@ def no_gradient(seen: Seen) -> Sign | None:
     if not idle:
         return None
     owners = dict.fromkeys(name.rpartition(".")[0] for name in idle)
+    read = {id(t) for call in trace.calls for t in call.inputs}
+    called = {n.rpartition(".")[0] for n in idle if id(trained[n]) in read}
     unused = [
         o for o in owners if o and o not in trace.visits and not _inside(o, trace)
     ]
+    unused = [o for o in unused if o not in called]
     details = []
     if unused:
         details.append(f"Never called: {listed(unused)}.")
@@ -312,4 +315,45 @@ def loss_term_without_gradient(seen: Seen) -> Sign | None:
         if "weight" in seen.trace.origins(call) and not call.outputs[0].requires_grad:
             if seen.trace.readers(call):
                 return Sign(value=1.0, detail=f"Here it is {call.name}().")
+    last = seen.value_call.index if seen.value_call else -1
+    for call in seen.trace.named("grad"):  # by the inputs, as in a residual
+        later = seen.trace.after(call)
+        if call.outputs[0].requires_grad or len(call.inputs) < 2:
+            continue
+        by = seen.trace.kinds(call.inputs[1], call.sources[1])
+        if by != {"input"} or "weight" not in seen.trace.origins(call):
+            continue
+        if last in {c.index for c in later} and not _in_layers(later):
+            detail = "Here grad() is called without create_graph=True."
+            return Sign(value=1.0, detail=detail)
+    return None
+
+
+def _in_layers(calls: Iterable[Call]) -> bool:
+    return any(c.name in LAYERS and c.grad_enabled for c in calls)
+
+
+@check(
+    "sampled-without-gradient",
+    "warning",
+    "A random sample cuts the gradient between two parts of the network",
+    source="Kingma & Welling (2014), section 2.4: mean + deviation * noise",
+    repaired_by="Use rsample() in place of sample()",
+)
+def sampled_without_gradient(seen: Seen) -> Sign | None:
+    """A sample is drawn from a distribution that the network computes, and layers that
+    follow read it, but no gradient passes back through sample().
+    """
+    for call in seen.trace.named("normal"):
+        given = [seen.trace.calls[s] for s in call.sources if s >= 0]
+        if call.grad_enabled or not any(
+            "weight" in seen.trace.origins(c) for c in given
+        ):
+            continue
+        scored = any(  # by its likelihood, as policies are
+            c.name in ("sub", "rsub") and any(t.requires_grad for t in c.inputs)
+            for c in seen.trace.readers(call)
+        )
+        if not scored and _in_layers(seen.trace.after(call)):
+            return Sign(value=1.0, where=(call.module,))
     return None

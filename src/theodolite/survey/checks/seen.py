@@ -286,6 +286,10 @@ class Seen:
             shares = self.classes[1].unique(return_counts=True)[1].double()
             shares = shares / shares.sum()
             return None if call.kwargs.get("weight") is not None else _entropy(shares)
+        if "binary" in call.name and call.kwargs.get("weight") is None:
+            if call.kwargs.get("pos_weight") is None and outputs.shape == targets.shape:
+                p = targets.double().mean(0 if targets.ndim == 2 else None)
+                return float(-(p.xlogy(p) + (1 - p).xlogy(1 - p)).mean())
         if call.name == "mse_loss" and outputs.shape == targets.shape:
             return float((targets.double() - targets.double().mean(0)).square().mean())
         return None

@@ -15,6 +15,8 @@ from .trial_steps import loss_of
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 # Mean of the largest attention weight from which on attention is one-hot: our choice.
 ONE_HOT = 0.95
+# Share of the rows with padding between words: our choice.
+INSIDE = 0.3
 # Growth of a state over the steps of a sequence: our choice.
 GROWN = 100.0
 # Factor per time step by which the gradient may shrink or grow: our choice. Gates that
@@ -156,6 +158,83 @@ def _growth(first: Tensor, last: Tensor) -> float:
 
 def _rms(tensor: Tensor) -> float:
     return float(tensor.double().square().mean().sqrt())
+
+
+@check(
+    "padding-inside",
+    "warning",
+    "The token of padding_idx stands between other tokens",
+    source="nn.Embedding: the row of padding_idx is 0 and gets no gradient",
+    repaired_by="Use a padding_idx that is no word",
+    kind="initialisation",
+    confidence="rule of thumb",
+    about="inputs",
+)
+def padding_inside(seen: Seen) -> Sign | None:
+    """Padding stands before or after the words. This token stands between them, so that
+    it is a word: its vector is 0 and never learned.
+    """
+    for call in seen.trace.named("embedding"):
+        tokens, padding = call.given(0, "input"), call.given(2, "padding_idx")
+        if padding is None or padding < 0 or tokens.ndim != 2 or not call.module:
+            continue
+        real = (tokens != padding).long()
+        inside = (
+            (real == 0) & (real.cumsum(1) > 0) & (real.flip(1).cumsum(1).flip(1) > 0)
+        )
+        share = float(inside.any(1).double().mean())
+        if share > INSIDE:
+            repair = (
+                f"layer = model.get_submodule({call.module!r})\n"
+                f"layer.weight.data[{padding}].normal_(std=layer.weight.std().item())\n"
+                "layer.padding_idx = None\n"
+            )
+            where = (call.module,)
+            return Sign(value=share, threshold=INSIDE, where=where, repair=repair)
+    return None
+
+
+@check(
+    "mask-inverted",
+    "sick",
+    "A mask hides the words and shows the padding",
+    source="tokens where the mask is set, compared with the others",
+    repaired_by="Invert the mask",
+    kind="surgery",
+    about="inputs",
+)
+def mask_inverted(seen: Seen) -> Sign | None:
+    """Where attention may look there is one and the same token everywhere, and the
+    tokens that differ are hidden: masks of torch mean opposite things in its functions.
+    """
+    tokens = [t for t in seen.inputs if t.ndim == 2 and not t.is_floating_point()]
+    for call in seen.trace.named(
+        "masked_fill", "scaled_dot_product_attention", "multi_head_attention_forward"
+    ):
+        hidden = _hidden(call)
+        for each in tokens if hidden is not None else ():
+            if hidden.numel() != each.numel():
+                continue
+            off = hidden.reshape(each.shape)
+            shown, away = each[~off].unique(), each[off].unique()
+            if len(shown) == 1 and len(away) > 1:
+                return Sign(value=float(len(away)), threshold=1.0, where=(call.module,))
+    return None
+
+
+def _hidden(call: Call) -> Tensor | None:
+    """Return where attention must not look, if there is a mask."""
+    if call.name == "masked_fill":
+        mask, value = call.given(1, "mask"), call.given(2, "value", 0.0)
+        low = float(value) < -1e3 and isinstance(mask, Tensor)
+        return mask if low and mask.dtype == torch.bool else None
+    heads = call.name == "multi_head_attention_forward"
+    mask = call.kwargs.get("key_padding_mask") if heads else call.given(3, "attn_mask")
+    if not isinstance(mask, Tensor):
+        return None
+    if mask.dtype == torch.bool:
+        return mask if heads else ~mask
+    return mask < -1e3
 
 
 @check(

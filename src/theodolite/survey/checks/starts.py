@@ -11,8 +11,19 @@ from .seen import Seen
 
 # Share of weights that is trained at least when adapters are fitted: our choice.
 TRAINED = 0.01
+# Shares of units that biases shut, and of words without a vector: our choice.
+SHUT, WORDLESS = 0.9, 0.1
 # Share of all weights that are frozen at random: our choice.
 MOSTLY = 0.5
+_BIASED = ("linear", "conv1d", "conv2d", "conv3d")
+_TRAINED = """\
+for path in {paths!r}:
+    model.get_submodule(path).requires_grad_(True)
+known = {{id(p) for g in optimizer.param_groups for p in g["params"]}}
+new = [p for p in model.parameters() if id(p) not in known]
+if new:
+    optimizer.add_param_group({{"params": new}})
+"""
 
 
 @check(
@@ -40,18 +51,11 @@ def frozen_at_random(seen: Seen) -> Sign | None:
     inner = [p for n in alone for p in seen.model.get_submodule(n).parameters()]
     if not head and sum(p.numel() for p in inner) < MOSTLY * sum(n for n, _ in sizes):
         return None
-    repair = (
-        f"for path in {frozen!r}:\n"
-        "    model.get_submodule(path).requires_grad_(True)\n"
-        'known = {id(p) for g in optimizer.param_groups for p in g["params"]}\n'
-        "new = [p for p in model.parameters() if id(p) not in known]\n"
-        'if new:\n    optimizer.add_param_group({"params": new})\n'
-    )
     return Sign(
         value=float(len(frozen)),
         where=tuple(frozen),
         detail=f"Here: {listed(frozen)}.",
-        repair=repair,
+        repair=_TRAINED.format(paths=frozen),
     )
 
 
@@ -106,3 +110,67 @@ def weights_all_equal(seen: Seen) -> Sign | None:
         f"for path in {owners!r}:\n    model.get_submodule(path).reset_parameters()\n"
     )
     return Sign(value=float(len(owners)), where=tuple(owners), repair=repair)
+
+
+@check(
+    "biases-shut-units",
+    "sick",
+    "Biases keep nearly all units of a layer shut",
+    source="a rectifier that is shut has derivative 0; the level of 0.9 is ours",
+    repaired_by="Set the biases of hidden layers to zero",
+    kind="initialisation",
+)
+def biases_shut_units(seen: Seen) -> Sign | None:
+    """The biases are so far below zero that the units are 0 for every sample. Without
+    the biases they would open.
+    """
+    worst, where = 0.0, list[str]()
+    for call in seen.trace.named("relu", "relu6"):
+        layer = seen.trace.calls[call.sources[0]] if call.sources[0] >= 0 else None
+        bias = layer.given(2, "bias") if layer and layer.name in _BIASED else None
+        if layer is None or not isinstance(bias, Tensor) or len(bias) < 8:
+            continue
+        axis = -1 if layer.name == "linear" else 1
+        made = layer.outputs[0].detach().movedim(axis, -1).flatten(0, -2)
+        shut = (made <= 0).all(0) & (made > bias.detach()).any(0)
+        worst = max(worst, float(shut.double().mean()))
+        where += [layer.module] * bool(bias.requires_grad and bias.max() < 0)
+    if worst <= SHUT or not where:
+        return None
+    repair = (
+        f"for path in {where!r}:\n    model.get_submodule(path).bias.data.zero_()\n"
+    )
+    detail = f"{worst:.0%} of the units of a layer are shut."
+    return Sign(
+        value=worst, threshold=SHUT, where=tuple(where), detail=detail, repair=repair
+    )
+
+
+@check(
+    "words-without-vectors",
+    "warning",
+    "Many words have a vector of zeros, and the embedding is frozen",
+    source="counted; Embedding.from_pretrained freezes by default; the level is ours",
+    repaired_by="Train the embedding: from_pretrained(vectors, freeze=False)",
+)
+def words_without_vectors(seen: Seen) -> Sign | None:
+    """These words look alike, and training cannot change that, since the embedding does
+    not require a gradient.
+    """
+    for call in seen.trace.named("embedding"):
+        tokens, table = call.given(0, "input"), call.given(1, "weight")
+        if table.requires_grad or not call.module:
+            continue
+        padding = call.given(2, "padding_idx")
+        words = tokens[tokens != (-1 if padding is None else padding)]
+        share = float((table.detach()[words] == 0).all(-1).double().mean())
+        if len(words) and share > WORDLESS:
+            detail = f"They are {share:.0%} of the words of the batch."
+            return Sign(
+                value=share,
+                threshold=WORDLESS,
+                where=(call.module,),
+                detail=detail,
+                repair=_TRAINED.format(paths=[call.module]),
+            )
+    return None

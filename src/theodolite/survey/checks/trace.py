@@ -152,7 +152,7 @@ class Trace(Listener):
     def kinds(self, tensor: Tensor, source: int) -> set[str]:
         """Return what one argument of a call depends on."""
         if source >= 0:
-            return self._origins.get(source) or self.origins(self.calls[source])
+            return self.origins(self.calls[source])
         return {self._kinds[id(tensor)]} if id(tensor) in self._kinds else set()
 
     def returned(self) -> list[Tensor]:

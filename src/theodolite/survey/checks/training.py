@@ -6,9 +6,10 @@ from typing import Any
 from .check import Sign, check
 from .seen import Seen
 
-# Multiples of the loss that trial steps may reach, and shares that count as falling and
-# as moving: our choice.
-RISEN, FALLEN, MOVED = 1.5, 0.003, 1e-4
+# Shares that count as falling, as moving and as slow: our choice.
+FALLEN, MOVED, SLOW = 0.003, 1e-4, 5e-3
+# Multiples of a rate at which nothing moves that are tried: our choice.
+LARGER = (10, 100, 1000, 10000)
 _TRIED = "ten steps, undone afterwards, at the rate in use, a tenth and ten times of it"
 
 
@@ -59,21 +60,32 @@ def rate_too_large(seen: Seen) -> Sign | None:
     confidence="measured",
 )
 def nothing_moves(seen: Seen) -> Sign | None:
-    """Ten steps change the weights by less than a ten-thousandth of their length, and
-    the loss does not fall even at ten times the rate. The rate is far too small, or
-    gradients are (clipping, a large eps, a loss that is divided twice).
+    """Ten steps hardly change the weights, and the loss falls only at a hundred times
+    the rate, if at all. The rate is far too small, or gradients are (clipping, a large
+    eps, a loss that is divided twice).
     """
     course, more = seen.course, seen.courses[10.0]
     if seen.optimizer is None or course.error or not course.reached or _warming(seen):
         return None
     if seen.step_hinders:
         return None
-    if course.moved > MOVED or max(more.gain, course.gain) > 0.02:
+    still = course.moved <= MOVED and max(more.gain, course.gain) <= 0.02
+    if not still and (course.moved > SLOW or course.gain > 0.02):
+        return None
+    tried = {factor: seen.trainer.run(factor).gain for factor in LARGER}
+    best = max(tried, key=lambda each: tried[each])
+    if not still and (best < 100 or tried[best] < 0.2):
         return None
     detail = f"They move by {course.moved:.2g} of their length."
-    repair = 'for group in optimizer.param_groups:\n    group["lr"] *= 10.0\n'
+    if tried[best] > 0:
+        detail += f" At {best} times the rate they lower the loss by {tried[best]:.0%}."
+    limit, severity = (MOVED, None) if still else (SLOW, "warning")
     return Sign(
-        value=course.moved, threshold=MOVED, above=False, detail=detail, repair=repair
+        value=course.moved,
+        threshold=limit,
+        above=False,
+        detail=detail,
+        severity=severity,
     )
 
 

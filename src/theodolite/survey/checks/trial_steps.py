@@ -131,7 +131,12 @@ class Trainer:
     seed: int = 0
 
     def run(
-        self, factor: float, *, repeated: bool = False, steps: int | None = None
+        self,
+        factor: float,
+        *,
+        repeated: bool = False,
+        steps: int | None = None,
+        judged: Sequence[Batch] = (),
     ) -> Course:
         """Train for a few steps, put everything back, and return the losses.
 
@@ -139,6 +144,7 @@ class Trainer:
             factor: Multiple of the rate in use.
             repeated: Whether to train on the first batch again and again.
             steps: Number of updates; by default 10, and 20 of a repeated batch.
+            judged: Batches that are judged; by default the first of the training.
         """
         course = Course(factor=factor)
         batches = self.batches[:1] if repeated else self.batches
@@ -161,17 +167,22 @@ class Trainer:
             )
             try:
                 steps = steps or (REPEATS if repeated else STEPS)
-                self._train(course, optimizer, batches, steps)
+                self._train(course, optimizer, batches, steps, judged)
             except Exception as error:  # a user's forward and step may raise anything
                 lines = str(error).strip().splitlines()
                 course.error = lines[0] if lines else type(error).__name__
         return course
 
     def _train(
-        self, course: Course, optimizer: Optimizer, batches: Any, steps: int
+        self,
+        course: Course,
+        optimizer: Optimizer,
+        batches: Any,
+        steps: int,
+        judged: Sequence[Batch],
     ) -> None:
         start = {n: p.detach().clone() for n, p in self.model.named_parameters()}
-        judged = [batches[place] for place in range(min(JUDGED, len(batches)))]
+        judged = judged or [batches[n] for n in range(min(JUDGED, len(batches)))]
         course.before = self._judge(judged)
         course.spread = self._spread(batches[0])
         reseed(self.seed)

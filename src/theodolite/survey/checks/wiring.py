@@ -221,6 +221,31 @@ def one_module_for_several(seen: Seen) -> Sign | None:
 
 
 @check(
+    "joined-with-itself",
+    "warning",
+    "A signal is joined with itself",
+    source="the second copy adds nothing that the first does not have",
+    repaired_by="Join it with the other branch that was meant",
+    kind="surgery",
+)
+def joined_with_itself(seen: Seen) -> Sign | None:
+    """A concatenation or an addition gets the same tensor twice, where two branches
+    meet: one of them was overwritten, or never handed over.
+    """
+    for call in seen.trace.named("cat", "concat", "concatenate", "add"):
+        parts = call.inputs[:2] if call.name == "add" else call.inputs
+        axis = call.given(1, "dim", 0) if call.name != "add" else 1
+        if len(parts) != 2 or parts[0] is not parts[1] or axis == 0:
+            continue
+        if call.after_model or seen.trace.origins(call) < {"input", "weight"}:
+            continue
+        shape = tuple(parts[0].shape)
+        detail = f"Here {call.name}() gets the same tensor of shape {shape} twice."
+        return Sign(value=2.0, threshold=1.0, where=(call.module,), detail=detail)
+    return None
+
+
+@check(
     "sine-wraps-around",
     "warning",
     "A sine gets arguments of many turns",

@@ -41,18 +41,18 @@ def test_of_one_bad_bias_vector_the_cause_is_first_and_the_rest_are_its_symptoms
     nn.init.constant_(model[2].bias, -20.0)
     before = copy.deepcopy(model.state_dict())
     listed = surveyed(model, tries=False)
-    assert [f.rule for f in listed.findings].index("dead-units") == 2
-    assert len(listed.findings) == 5
+    assert [f.rule for f in listed.findings].index("dead-units") == 3
+    assert len(listed.findings) == 6
     result = surveyed(model)
     (finding,) = result.findings
-    assert (finding.rule, finding.where) == ("dead-units", ("2",))
+    assert (finding.rule, finding.where) == ("biases-shut-units", ("2",))
     assert finding.severity == "sick"
     assert {f.rule for f in finding.symptoms} == {
-        f.rule for f in listed.findings if f.rule != "dead-units"
+        f.rule for f in listed.findings if f.rule != "biases-shut-units"
     }
     assert "    symptoms: The signal dies out with depth; " in str(result)
     assert "biases" in result.advice[0].title
-    assert {advice.rule for advice in result.advice} == {"dead-units"}
+    assert {advice.rule for advice in result.advice} == {"biases-shut-units"}
     torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
     (again,) = Survey.from_dict(result.to_dict()).findings
     assert [f.rule for f in again.symptoms] == [f.rule for f in finding.symptoms]

@@ -410,10 +410,10 @@ PAIRS = {
     ),
     "softmax-over-batch": (
         lambda: numbers(
-            mlp(nn.Softmax(0)), values=functional.one_hot(LABELS, 3).float()
+            mlp(nn.Softmax(0)), values=functional.one_hot(LABELS, 3).float(), rate=0.3
         ),
         lambda: numbers(
-            mlp(nn.Softmax(1)), values=functional.one_hot(LABELS, 3).float()
+            mlp(nn.Softmax(1)), values=functional.one_hot(LABELS, 3).float(), rate=0.3
         ),
     ),
     "probabilities-as-logits": (

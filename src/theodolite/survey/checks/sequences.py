@@ -212,8 +212,8 @@ def mask_inverted(seen: Seen) -> Sign | None:
         "masked_fill", "scaled_dot_product_attention", "multi_head_attention_forward"
     ):
         hidden = _hidden(call)
-        for each in tokens if hidden is not None else ():
-            if hidden.numel() != each.numel():
+        for each in tokens:
+            if hidden is None or hidden.numel() != each.numel():
                 continue
             off = hidden.reshape(each.shape)
             shown, away = each[~off].unique(), each[off].unique()

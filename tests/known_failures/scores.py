@@ -52,10 +52,10 @@ _SEALED = """\
 
 Three authors who saw neither rules nor code wrote 120 broken training set-ups, each
 beside a repaired twin, and 300 sound ones. Half of them was sealed before these rules
-were changed and opened once, after the last change of a rule until then. Each set-up was
-surveyed with its own data, loss, optimiser and training step at the usual effort. A reader who
-did not know the rules compared the first finding with the cause that the author had
-written down. Intervals are Clopper and Pearson's at 95 %.
+were changed and opened once, after the last change of a rule until then. Each set-up
+was surveyed with its own data, loss, optimiser and training step at the usual effort. A
+reader who did not know the rules compared the first finding with the cause that the
+author had written down. Intervals are Clopper and Pearson's at 95 %.
 
 | | count | share | goal |
 |---|---|---|---|
@@ -67,8 +67,8 @@ are listed in `tests/known_failures/authored/sealed_scores.json`.
 These are the figures of the rules as they were then. Rules were changed after that with
 both halves in view, so that the figures say nothing of the present ones. With these, on
 one processor and without the measures that no alarm rests on, 3 of the 300 sound
-set-ups and none of the 120 repaired twins raise an alarm; those are figures of development, not
-error rates.
+set-ups and none of the 120 repaired twins raise an alarm; those are figures of
+development, not error rates.
 
 Published tools for the same job, on 32 public questions (other faults than these, so
 that the figures are not comparable one by one; none reports alarms on repaired

@@ -175,6 +175,16 @@ def test_what_is_not_known_is_named(function, words):
         guaranteed_step(Problem(model, data, loss=nn.CrossEntropyLoss()))
 
 
+def test_what_is_computed_outside_torch_is_noticed():
+    def outside(x):
+        return x + 100 * torch.tensor(x.detach().numpy() ** 2)
+
+    data = torch.randn(5, FEATURES).double(), torch.arange(5) % CLASSES
+    given = Problem(Twice(outside).double(), data, loss=nn.CrossEntropyLoss())
+    with pytest.raises(MeasurementError, match="outside torch"):
+        guaranteed_step(given)
+
+
 def test_what_cannot_be_certified_is_refused():
     given = problem("batch_norm")
     x, y = given.batches

@@ -11,7 +11,7 @@ Along a segment, from the activations that the data has, for any model:
 
 - ``intervals``: arithmetic with outward rounding; ``series``: intervals of value, slope
   and curvature along a segment.
-- ``functions``, ``softmax``, ``pools``: nonlinear operators; ``operators``: all of them.
+- ``functions``, ``softmax``, ``pools``: nonlinear operators; ``operators``: all.
 - ``enclosure``: carries series along with a model that runs.
 - ``guaranteed``: :func:`guaranteed_step`; start reading there.
 - ``descent``: an optimizer of such steps.

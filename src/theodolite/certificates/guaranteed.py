@@ -145,6 +145,7 @@ def guaranteed_step(
         search = _Search(ready, along)
         search.run(evaluations)
         start, best = search.start, search.best
+        search.check()
         found = _Looseness(ready, along, start, best) if measure and best else None
     slope = _upper(start, 1)
     sharpness = error = stable = math.nan
@@ -265,6 +266,21 @@ class _Search:
             if not 1.001 * self.step < longer:
                 break
             length = longer
+
+    def check(self) -> None:
+        """Refuse a model whose loss at the end of a segment is not in its enclosure."""
+        if self.best is None:
+            return
+        loss, _ = self.best
+        slope, bend = _upper(loss, 1), max(_upper(loss, 2), 0.0)
+        before, after = (self._ready.run(self._along, t)[0] for t in (0.0, self.step))
+        fall = -(slope * self.step + bend * self.step**2)
+        # Both are computed with rounding, which an enclosure of the loss shows.
+        if not before - after >= fall - 1e-9 * (1 + abs(before)):
+            raise MeasurementError(
+                "the loss leaves its bounds, so the model computes something outside "
+                "torch or changes from run to run: compute with torch alone"
+            )
 
     def decrease(self) -> tuple[float, float]:
         """Return the step with the largest guaranteed decrease, and that decrease."""

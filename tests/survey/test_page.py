@@ -1,6 +1,7 @@
 """Pages of surveys, as text."""
 
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -206,6 +207,15 @@ def test_trial_losses_are_drawn_by_rate_and_a_loss_that_is_not_finite_is_told(su
     for name in ("in use", "not finite", "before"):
         assert f">{name}</text>" in chart
     assert "default of Adam" in page_of(measured_by(survey, "checks", TRIALS))
+
+
+def test_trial_steps_that_are_finite_at_no_rate_are_drawn(survey):
+    rows = [{**row, "value": math.inf} if row["step"] else row for row in TRIALS]
+    chart, _ = chart_of(
+        page_of(measured_by(survey, "checks", rows)), "Loss after 10 trial steps"
+    )
+    assert chart.count(">not finite</text>") == 2
+    assert ">default of Adam, not finite</text>" in chart
 
 
 def test_the_rate_in_use_stands_beside_the_stable_one(survey):

@@ -7,7 +7,7 @@ Call the package itself::
 
 ``result`` has ``findings``, ``advice``, ``rows()``, ``print(full=True)``,
 ``to_html(path)`` and ``to_json(path)``. To read the code, start at
-``whole/surveying.py``; ``records`` holds the classes of the result.
+``run/surveying.py``; ``records`` holds the classes of the result.
 """
 
 import sys

@@ -112,15 +112,15 @@ def _trials(rows: Rows, optimizer: str) -> Markup | None:
     steps = max((row["step"] for row in trials), default=0)
     after = [row for row in trials if row["step"] == steps]
     points = finite_points((r["rate"], value_of(r), error_of(r)) for r in after)
-    if not points:
-        return None
     before = [v for r in trials if r["step"] == 0 and (v := value_of(r)) is not None]
+    if not before:
+        return None
     used = "in use" if optimizer else "default of Adam"
-    uprights = [
-        (float(row["rate"]), "not finite" if value_of(row) is None else used)
-        for row in after
-        if value_of(row) is None or row["factor"] == 1
-    ]
+    uprights = []
+    for row in after:
+        words = [used] if row["factor"] == 1 else []
+        words += ["not finite"] if value_of(row) is None else []
+        uprights += [(float(row["rate"]), ", ".join(words))] if words else []
     return draw_chart(
         Chart(
             label=f"Loss after {steps} trial steps by learning rate",
@@ -129,7 +129,7 @@ def _trials(rows: Rows, optimizer: str) -> Markup | None:
             series=(Series(name=word("trial_loss").name, points=points),),
             log_x=True,
             log_y=spans_decades([*before, *(value for _, value, _ in points)]),
-            levels=tuple((level, "before") for level in before[:1]),
+            levels=((before[0], "before"),),
             uprights=tuple(uprights),
         )
     )

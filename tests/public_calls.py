@@ -248,6 +248,7 @@ NET = {
     probes.sharpness: partial(probed, partial(probes.sharpness, max_matvecs=12)),
     probes.trace: partial(probed, partial(probes.trace, max_matvecs=9)),
     survey.make_subject: lambda m, mode: survey.make_subject(m, None),
+    survey.summary: lambda m, mode: survey.summary(m, **given(mode)),
     survey.survey: surveyed,
     survey.try_advice: tried,
     survey.watch: watched,

@@ -15,7 +15,7 @@ from theodolite.anatomy import (
     anatomy_of,
     record,
 )
-from theodolite.instruments import Batch
+from theodolite.instruments import Batch, samples_in
 
 from ..records.whole_survey import Block
 from .activation_hooks import Place, Places
@@ -49,12 +49,14 @@ class BlockMap:
         spans: In order of depth.
         places: Where in a pass each value can be hooked, by its number.
         shapes: What to expect at each place.
+        samples: Number of recorded samples.
     """
 
     anatomy: Anatomy
     spans: tuple[BlockSpan, ...]
     places: dict[int, Place]
     shapes: dict[Place, tuple[int, ...]]
+    samples: int = 1
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -84,11 +86,12 @@ def block_map_of(model: nn.Module, batch: Batch) -> BlockMap:
     return BlockMap(
         anatomy=anatomy,
         spans=tuple(
-            replace(each, output=_handed_on(anatomy.recording, each.output, places))
+            replace(each, output=handed_on(anatomy.recording, each.output, places))
             for each in _block_spans(model, anatomy)
         ),
         places=places,
         shapes=notes.shapes,
+        samples=samples_in(batch) or 1,
     )
 
 
@@ -99,7 +102,7 @@ RESHAPING = frozenset(
 )
 
 
-def _handed_on(recording: Recording, number: int, places: dict[int, Place]) -> int:
+def handed_on(recording: Recording, number: int, places: dict[int, Place]) -> int:
     """Return the first value after a layer and its bias that can be hooked."""
     if number in places:
         return number
@@ -138,7 +141,7 @@ def _block_spans(model: nn.Module, anatomy: Anatomy) -> tuple[BlockSpan, ...]:
         block_spans = _residual(anatomy, outer, weighted)
     block_spans = [
         replace(each, block=replace(each.block, index=index))
-        for index, each in enumerate(_named_apart(block_spans))
+        for index, each in enumerate(named_apart(block_spans))
     ]
     return _furnished(model, anatomy, block_spans)
 
@@ -287,7 +290,7 @@ def _branch_name(addition: Addition) -> str:
     return named[0]
 
 
-def _named_apart(block_spans: list[BlockSpan]) -> list[BlockSpan]:
+def named_apart(block_spans: list[BlockSpan]) -> list[BlockSpan]:
     """Number the blocks that would share a name."""
     names = [each.block.name for each in block_spans]
     counts: dict[str, int] = {}
@@ -307,12 +310,12 @@ def _furnished(
     """Return the parameters, norms and activations of each block."""
     if not block_spans:
         return ()
-    home = _homes(anatomy, block_spans)
+    home = homes(anatomy, block_spans)
     sizes = {name: p.numel() for name, p in model.named_parameters()}
     parameters: list[list[str]] = [[] for _ in block_spans]
     norms: list[list[str]] = [[] for _ in block_spans]
     activations: list[list[str]] = [[] for _ in block_spans]
-    for name, call in _first_uses(anatomy.recording).items():
+    for name, call in first_uses(anatomy.recording).items():
         if name in sizes:
             parameters[home(call)].append(name)
     for norm in anatomy.norms:
@@ -336,8 +339,8 @@ def _furnished(
     )
 
 
-def _homes(anatomy: Anatomy, block_spans: list[BlockSpan]) -> Any:
-    """Return a function from a call to the block that it belongs to."""
+def homes(anatomy: Anatomy, block_spans: list[BlockSpan]) -> Any:
+    """Return a function from a call to the index of its block."""
     inside: dict[int, int] = {}
     for place, each in enumerate(block_spans):
         if each.block.addition is None:
@@ -355,7 +358,7 @@ def _homes(anatomy: Anatomy, block_spans: list[BlockSpan]) -> Any:
     return home
 
 
-def _first_uses(recording: Recording) -> dict[str, int]:
+def first_uses(recording: Recording) -> dict[str, int]:
     """Return the first call that applies each parameter to data, by parameter name."""
     fed = fed_by_inputs(recording)
     first: dict[str, int] = {}

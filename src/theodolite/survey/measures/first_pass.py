@@ -28,9 +28,10 @@ from theodolite.instruments import (
 from .activation_hooks import Action, ActivationHooks, Place
 from .block_map import BlockMap, convolved
 from .tensor_statistics import (
+    NormInput,
     Signal,
     UnitCounts,
-    numbers_per_statistic,
+    norm_input,
     signal_of,
     squares_of,
     unit_counts,
@@ -57,7 +58,7 @@ class FirstPass:
         forward: Signal of each value that was hooked, by its number.
         backward: Root mean square of the loss's derivative by it, and its error.
         units: Counts of each activation's units, by the number of its value.
-        norms: Numbers behind one statistic of each norm layer, by its name.
+        norms: What each norm layer computes its statistics from, by its name.
         outputs: Logits, without their graph.
     """
 
@@ -68,17 +69,20 @@ class FirstPass:
     forward: dict[int, Signal] = field(default_factory=dict)
     backward: dict[int, tuple[float, float]] = field(default_factory=dict)
     units: dict[int, UnitCounts] = field(default_factory=dict)
-    norms: dict[str, int] = field(default_factory=dict)
+    norms: dict[str, NormInput] = field(default_factory=dict)
     outputs: Any = None
 
 
-def run_first_pass(problem: Problem, batch: Batch, *, block_map: BlockMap) -> FirstPass:
+def run_first_pass(
+    problem: Problem, batch: Batch, *, block_map: BlockMap, backward: bool = True
+) -> FirstPass:
     """Return statistics of one forward and backward pass; the model is not changed.
 
     Args:
         problem: The model, its loss and its norm mode.
         batch: The samples.
         block_map: Map of the model, with the values to measure.
+        backward: Whether to compute the loss and its gradient, or only signals.
 
     Raises:
         MeasurementError: The loss depends on no parameter.
@@ -89,13 +93,16 @@ def run_first_pass(problem: Problem, batch: Batch, *, block_map: BlockMap) -> Fi
     with opened(model, careful=False) as before:
         before.lend_buffers()
         apply_norm_mode(model, problem.mode, lambda: run_model(model, batch))
-        _watch_norms(model, first_pass)
+        _watch_norms(model, first_pass, hooks)
         model.register_forward_pre_hook(
             lambda *given: _look_at_inputs(block_map, first_pass, hooks, given),
             with_kwargs=True,
         )
         model.register_forward_hook(lambda *given: _keep(first_pass, given[-1]))
-        with hooks.during(model):
+        with hooks.during(model), torch.set_grad_enabled(backward):
+            if not backward:
+                run_model(model, batch)
+                return first_pass
             value = evaluate(model, batch, problem.criterion)
         names, leaves = _leaves(model)
         if not value.requires_grad:
@@ -201,18 +208,23 @@ def _unit_reader(
     return look
 
 
-def _watch_norms(model: nn.Module, first_pass: FirstPass) -> None:
+def _watch_norms(
+    model: nn.Module, first_pass: FirstPass, hooks: ActivationHooks
+) -> None:
     """Record inputs of norm layers by hooks, removed when the model is restored."""
     for name, module in model.named_modules():
         if isinstance(module, _NORMS):
-            module.register_forward_pre_hook(_norm_hook(first_pass, name))
+            module.register_forward_pre_hook(_norm_hook(first_pass, name, hooks))
 
 
-def _norm_hook(first_pass: FirstPass, name: str) -> Callable[..., None]:
+def _norm_hook(
+    first_pass: FirstPass, name: str, hooks: ActivationHooks
+) -> Callable[..., None]:
     def look(module: nn.Module, args: tuple[Any, ...]) -> None:
         if args and isinstance(args[0], Tensor) and name not in first_pass.norms:
-            first_pass.norms[name] = numbers_per_statistic(
-                module, args[0], first_pass.samples
-            )
+            with hooks.paused():
+                first_pass.norms[name] = norm_input(
+                    module, args[0].detach(), first_pass.samples
+                )
 
     return look

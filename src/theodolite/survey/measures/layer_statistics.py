@@ -84,10 +84,10 @@ class NormsMeasure(Measure):
     def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
         """Yield the numbers of each layer."""
         modules = dict(context.model.named_modules())
-        for name, count in context.first_pass.norms.items():
+        for name, given in context.first_pass.norms.items():
             module = modules[name]
             labels = {"module": name, "kind": type(module).__name__}
-            yield number("batch_per_channel", count, 0.0, **labels)
+            yield number("batch_per_channel", given.numbers, 0.0, **labels)
             training = context.modes.get(name, module.training)
             yield number("in_train_mode", float(training), 0.0, **labels)
             frozen = float(training and _is_frozen(module))

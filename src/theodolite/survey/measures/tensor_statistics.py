@@ -137,8 +137,24 @@ def _all(zero: Tensor, axes: list[int]) -> Tensor:
     return zero
 
 
-def numbers_per_statistic(module: nn.Module, tensor: Tensor, samples: int) -> int:
-    """Return how many numbers stand behind one statistic of a norm layer.
+@dataclass(frozen=True, kw_only=True)
+class NormInput:
+    """What a norm layer computes its statistics from.
+
+    Attributes:
+        numbers: How many numbers stand behind one statistic.
+        spread: Their standard deviation, or root mean square for a norm that subtracts
+            no mean; root mean square over all statistics of the layer.
+        spread_error: Its standard error over samples.
+    """
+
+    numbers: int
+    spread: float
+    spread_error: float
+
+
+def norm_input(module: nn.Module, tensor: Tensor, samples: int) -> NormInput:
+    """Measure the input of a norm layer.
 
     Args:
         module: The norm layer.
@@ -146,10 +162,17 @@ def numbers_per_statistic(module: nn.Module, tensor: Tensor, samples: int) -> in
         samples: Number of samples.
     """
     if isinstance(module, nn.modules.batchnorm._BatchNorm):
+        axes = [axis for axis in range(tensor.ndim) if axis != 1]
         count = tensor.numel() // max(tensor.shape[1], 1)
-        return max(count // max(samples, 1), 1) * samples
-    if isinstance(module, nn.GroupNorm):
-        return math.prod(tensor.shape[1:]) // module.num_groups
-    if isinstance(module, nn.LayerNorm | nn.RMSNorm):
-        return math.prod(module.normalized_shape)
-    return math.prod(tensor.shape[2:])  # of each sample and channel
+        numbers = max(count // max(samples, 1), 1) * samples
+    elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
+        axes = list(range(-len(module.normalized_shape), 0))
+        numbers = math.prod(module.normalized_shape)
+    else:  # statistics of each sample, and of each channel or group
+        groups = module.num_groups if isinstance(module, nn.GroupNorm) else 0
+        tensor = tensor.reshape(len(tensor), groups or tensor.shape[1], -1)
+        axes, numbers = [2], tensor.shape[2]
+    if not isinstance(module, nn.RMSNorm):
+        tensor = tensor - tensor.mean(axes, keepdim=True)
+    spread, error = squares_of(tensor, samples)
+    return NormInput(numbers=numbers, spread=spread, spread_error=error)

@@ -77,6 +77,17 @@ def test_a_direction_is_that_of_its_numbers():
     assert upward.step == upward.decrease == 0
 
 
+def test_rounding_in_very_deep_networks_is_said():
+    torch.manual_seed(0)
+    blocks = [nn.Sequential(nn.Linear(32, 32), nn.LayerNorm(32)) for _ in range(40)]
+    model = nn.Sequential(nn.Linear(FEATURES, 32), *blocks, nn.Linear(32, CLASSES))
+    data = torch.randn(8, FEATURES), torch.arange(8) % CLASSES
+    found = guaranteed_step(Problem(model, data, loss=nn.CrossEntropyLoss()))
+    assert found.step == found.decrease == 0
+    assert found.status == "rounding"
+    assert np.isfinite(found.loss)
+
+
 def test_parameters_that_are_left_out_stay():
     given = problem("tanh")
     alone = Problem(given.model, given.batches, loss=given.loss, params=["4.weight"])
@@ -158,7 +169,7 @@ def _indices(x):
     ("function", "words"),
     [
         (torch.sin, r"layer odd \(Odd\) uses the operator sin, of which no bounds"),
-        (lambda x: x**1.5, "pow with exponent 1.5"),
+        (lambda x: x.abs() ** 1.5, "pow with exponent 1.5"),
         (lambda x: x.float().double(), "a cast to torch.float32"),
         (lambda x: functional.pad(x, (0, 1), value=2.0)[:, 1:], "not of zeros"),
         (lambda x: functional.elu(x, 0.5), "ELU with an alpha"),

@@ -45,7 +45,9 @@ class GuaranteedStep(Reading):
     Attributes:
         step: Each step above 0 and up to this one lowers the loss.
         best_step: The one of them with the largest guaranteed decrease.
-        decrease: That decrease: the loss falls by at least so much.
+        decrease: That decrease: the loss falls by at least so much. All are 0
+            where the loss does not fall at first, or, with status ROUNDING, where the
+            network is so deep that rounding alone, bounded layer by layer, hides that.
         slope: Upper bound of the derivative of the loss along the direction, at 0.
         loss: The loss at these weights.
         loss_error: Its rounding.
@@ -153,7 +155,7 @@ def guaranteed_step(
         top = extreme_eigenvalues(problem, ends="largest", tol=1e-3, max_matvecs=60)
         sharpness, error = float(top.eigenvalues[0]), float(top.errors[0])
         square = sum(float(part.square().sum()) for part in along)
-        if sharpness > 0 and square:
+        if sharpness > 0 and square and slope < 0:
             stable = -2 * slope / (sharpness * square)
     step = search.step
     best_step, decrease = search.decrease()
@@ -162,8 +164,8 @@ def guaranteed_step(
         best_step=best_step,
         decrease=decrease,
         slope=slope,
-        loss=float(start.first.mid),
-        loss_error=float(start.first.radius),
+        loss=search.loss,
+        loss_error=search.error(),
         sharpness=sharpness,
         sharpness_error=error,
         stable_step=stable,
@@ -176,7 +178,7 @@ def guaranteed_step(
         layer_looseness=found.layer_looseness if found else np.empty(0),
         names=found.names if found else (),
         evaluations=search.count,
-        status=Status.EXACT,
+        status=Status.EXACT if search.known else Status.ROUNDING,
         norm_mode=problem.mode,
         norm_layers=norm_layers_as_is(problem.model, problem.mode),
         cost=watch.read(passes=search.count),
@@ -229,13 +231,27 @@ class _Search:
     def __init__(self, ready: Prepared, along: Parts) -> None:
         self._ready, self._along = ready, along
         self.count, self.step = 1, 0.0
-        self.start = ready.enclose(exactly(along), 0.0)[0]
-        if not math.isfinite(float(self.start.first.mid)):
+        self.loss = ready.run(along, 0.0)[0]
+        if not math.isfinite(self.loss):
             raise MeasurementError(
                 "the loss is not finite: check the batch and the weights"
             )
+        self.start = ready.enclose(exactly(along), 0.0)[0]
         self.best: tuple[Series, dict[str, Series]] | None = None
         self._tried: list[Series] = []
+
+    @property
+    def known(self) -> bool:
+        """Whether rounding leaves the sign of the slope."""
+        slope = self.start.terms[1]
+        lower, upper = slope.ends() if slope else (torch.zeros(1), torch.zeros(1))
+        return bool((lower > 0) | (upper < 0))
+
+    def error(self) -> float:
+        """Return the largest distance of the loss as computed from the exact one."""
+        first = self.start.first
+        error = float((first.mid - self.loss).abs() + first.radius) * (1 + 1e-15)
+        return math.inf if math.isnan(error) else error
 
     def run(self, evaluations: int) -> None:
         """Try segments; each is kept up to where its bound returns to the start."""

@@ -121,7 +121,7 @@ def test_what_sound_networks_have_too_is_a_note(name):
     model = make()
     result = surveyed(
         model,
-        *("map", "signal", "units", "optimizer"),
+        *("map", "signal", "units"),
         shape=(3, 6, 6) if name == "squeeze-and-excitation" else (WIDTH,),
         target="inputs" if name == "autoencoder" else None,
         optimizer=torch.optim.Adam(model.parameters()),

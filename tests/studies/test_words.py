@@ -160,6 +160,7 @@ def test_sizes_are_those_of_the_paper_where_it_says_them():
     few = replace(tiny.STUDY, paper_size={"n_seeds": 1, "slope": 3})
     assert few.smaller(config) == {"slope": "slope 2 of 3"}
     assert replace(tiny.STUDY, paper_size={"n_seeds": None}).smaller(config) == {}
+    assert replace(tiny.STUDY, paper_size=None).smaller(config) == {}
     assert tiny.STUDY.smaller({"depths": [2, 4]}) == {}, "no setting of the paper's"
     with pytest.raises(ConfigError, match=r"names \['epochs'\]"):
         replace(tiny.STUDY, paper_size={"epochs": 3})

@@ -139,7 +139,7 @@ class Study:
         alive: Which runs count, for all claims without a rule of their own.
         paper_size: The paper's own numbers by setting, where they are not those of the
             preset ``paper``: ``{"epochs": 200}``; None for a setting without a size in
-            the paper.
+            the paper, or for all, as where it proves and runs nothing.
     """
 
     title: str
@@ -159,13 +159,15 @@ class Study:
     revision: int = 1
     committed: Committed | None = None
     alive: Alive | None = None
-    paper_size: Mapping[str, float | None] = field(default_factory=dict)
+    paper_size: Mapping[str, float | None] | None = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.alive is not None:
             claims = (replace(c, alive=c.alive or self.alive) for c in self.claims)
             object.__setattr__(self, "claims", tuple(claims))
-        unknown = self.paper_size.keys() - set(_names(self.presets.get("paper")))
+        unknown = (self.paper_size or {}).keys() - set(
+            _names(self.presets.get("paper"))
+        )
         if unknown:
             raise ConfigError(
                 f"paper_size names {sorted(unknown)}, which are no settings of the "
@@ -181,7 +183,7 @@ class Study:
         Args:
             config: The settings that produced the rows, as plain values.
         """
-        if "paper" not in self.presets:
+        if "paper" not in self.presets or self.paper_size is None:
             return {}
         paper = {**self.presets["paper"].to_dict(), **self.paper_size}
         words = {}

@@ -99,6 +99,40 @@ def test_the_reason_names_the_reading_that_turns_a_verdict():
     assert "; not run under logarithm" in read("HOLDS", "").because
 
 
+def several(said):
+    return readings(*(ReadAs(name, "One.", "ours", positive(name)) for name in said))(
+        sides(row for name, one in said.items() for row in rows(name, VALUES[one]))
+    )
+
+
+def test_a_reading_that_contradicts_the_first_is_named_before_one_that_is_open():
+    judged = several({"a": "HOLDS", "b": "UNDECIDED", "c": "FAILS", "d": "HOLDS"})
+    assert 'HOLDS under "a"' in judged.because
+    assert 'but FAILS under "c"' in judged.because
+    assert judged.because.endswith("; of 4 readings: 2 HOLDS, 1 FAILS, 1 UNDECIDED")
+    assert judged.to_dict()["decider"] == 2
+
+
+def test_readings_of_a_reading_count_one_by_one():
+    nested = readings(
+        ReadAs("strict", "Strictly.", "Figure 1", TWO),
+        ReadAs("loose", "Loosely.", "ours", positive("log")),
+    )
+    both = sides(rows("linear", VALUES["HOLDS"]) + rows("log", VALUES["FAILS"]))
+    judged = nested(both)
+    assert [piece.name for piece in judged.pieces] == [
+        "strict; linear axis",
+        "strict; logarithm",
+        "loose",
+    ]
+    assert judged.because.count("depends on the reading") == 1
+    assert judged.because.endswith("; of 3 readings: 1 HOLDS, 2 FAILS")
+    assert (judged.p_holds, judged.p_fails) == (
+        max(piece.p_holds for piece in judged.pieces),
+        max(piece.p_fails for piece in judged.pieces),
+    )
+
+
 @pytest.mark.parametrize(
     "listed",
     [
@@ -166,6 +200,17 @@ def test_dead_runs_are_judged_by_claims_about_stability():
 def test_the_loss_ends_below_chance_or_its_start(chance, dead):
     rule = Alive(by=("rate", "trial"), loss="loss", chance=chance, bounds={"norm": 1e6})
     assert rule.split(sides(RUNS))[1].startswith(f"{dead} of 5 runs died")
+
+
+@pytest.mark.parametrize(("named", "died"), [("loss", 0), ("error", 1)])
+def test_of_several_losses_the_first_that_a_run_has_is_judged(named, died):
+    both = sides(
+        {"quantity": q, "trial": 0, "step": s, "value": v}
+        for q, values in ((named, (1.0, 2.0)), ("other", (3.0, 0.1)))
+        for s, v in enumerate(values)
+    )
+    rule = Alive(by=("trial",), loss=("error", "other"))
+    assert rule.split(both)[1].startswith(f"{died} of 1 runs died")
 
 
 def test_a_rule_that_names_nothing_is_refused():
@@ -321,6 +366,8 @@ def test_holms_step_is_told_in_words():
         "near alone fails, but not after Holm's first step: the least of 4 p-values, "
         "0.023, times 4 is 0.092, above 0.05" in undone.because
     )
+    nested = all_of([all_of([near, sure[0]]), *sure[1:], sure[0]])
+    assert "; near alone fails" in nested.because, "a join without a name"
     assert "Holm" not in all_of(sure).because
     assert "Holm" in any_of(sure).because
     assert "Holm" not in all_of([near, judge(known("z", -1.0), above(0))]).because

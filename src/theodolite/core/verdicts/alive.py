@@ -23,7 +23,8 @@ class Alive:
 
     Attributes:
         by: Labels that identify a run, such as ``("model", "rate", "trial")``.
-        loss: Quantity that must end below ``chance``, or below its start.
+        loss: Quantity that must end below ``chance``, or below its start; of several,
+            the first that a run has.
         chance: Loss of a guess, or a function that gives it for a row, such as one of
             its number of classes; None for the run's own loss at the start.
         over: Label of time, by which the loss has a start and an end.
@@ -44,7 +45,7 @@ class Alive:
     """
 
     by: tuple[str, ...]
-    loss: str = ""
+    loss: str | tuple[str, ...] = ()
     chance: float | Callable[[Row], float] | None = None
     over: str = "step"
     bounds: Mapping[str, float] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Alive:
     ) -> tuple[PredictedAndMeasured, str]:
         """Return what ``split`` does."""
         runs: dict[tuple[Any, ...], list[Row]] = {}
-        named = {self.loss, *self.bounds}
+        named = {*self._losses, *self.bounds}
         for row in both.measured:
             if row.get("quantity") in named and (run := self._run(row)) is not None:
                 runs.setdefault(run, []).append(row)
@@ -102,6 +103,10 @@ class Alive:
             rows = rows.where(lambda row: not causes.get(self._run(row) or ()))
         return replace(both, measured=rows + added), self._told(causes)
 
+    @property
+    def _losses(self) -> tuple[str, ...]:
+        return (self.loss,) if isinstance(self.loss, str) else self.loss
+
     def _run(self, row: Row) -> tuple[Any, ...] | None:
         run = tuple(row.get(label) for label in self.by)
         return None if None in run else run
@@ -115,10 +120,11 @@ class Alive:
             sizes = [abs(r["value"]) for r in rows if r["quantity"] == quantity]
             if any(size > bound for size in sizes):
                 return f"{quantity.replace('_', ' ')} above {bound:g}"
-        curve = [row for row in rows if row["quantity"] == self.loss]
-        curve.sort(key=lambda row: row.get(self.over, 0))
-        if not curve:
+        curves = ([r for r in rows if r["quantity"] == name] for name in self._losses)
+        curve = next(filter(None, curves), None)
+        if curve is None:
             return ""
+        curve.sort(key=lambda row: row.get(self.over, 0))
         chance = self.chance(curve[-1]) if callable(self.chance) else self.chance
         goal = curve[0]["value"] if chance is None else chance
         than = "its start" if chance is None else f"chance, {chance:.4g}"

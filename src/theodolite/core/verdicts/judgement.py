@@ -35,6 +35,10 @@ class Outcome(StrEnum):
     NOT_RUN = "NOT RUN"
 
 
+_NO = Outcome.NOT_RUN
+_OPPOSITE = {Outcome.HOLDS: Outcome.FAILS, Outcome.FAILS: Outcome.HOLDS}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
     """An outcome, its p-values, and the numbers that decide it.
@@ -90,14 +94,21 @@ class Judgement:
         if self.rule == "against":  # the rival decides only what it alone keeps open
             return int(outcome is Outcome.UNDECIDED and first is Outcome.HOLDS)
         if self.rule == "readings" and (outcome is first or _readings_differ(self)):
-            others = (place for place in places if self.pieces[place].outcome != first)
-            return next(others, 0)
+            return self._turning
         if outcome is Outcome.FAILS:  # one piece refutes "every", all refute "some"
             pick = max if self.rule == "some" else min
             return pick(places, key=lambda place: self.pieces[place].p_fails)
         alike = [place for place in places if self.pieces[place].outcome is outcome]
         pick = min if self.rule == "some" else max
         return pick(alike or places, key=lambda place: _doubt(self.pieces[place]))
+
+    @property
+    def _turning(self) -> int:
+        """Index of the reading that contradicts the first, else of one that differs."""
+        said = [piece.outcome for piece in self.pieces]
+        others = [place for place, one in enumerate(said) if one not in (said[0], _NO)]
+        against = [place for place in others if said[place] is _OPPOSITE.get(said[0])]
+        return next(iter(against + others), 0)
 
     @property
     def deciding(self) -> "Judgement":

@@ -212,7 +212,8 @@ class ReadAs:
 def readings(*listed: ReadAs) -> Test:
     """Return a test that holds, or fails, only if it does under all readings.
 
-    Otherwise it is undecided, and the reason says which reading turns it.
+    Otherwise it is undecided, and the reason says which reading turns it. The readings
+    of a reading count one by one.
 
     Args:
         listed: Two or more readings, written down before the rows are read; the one
@@ -227,11 +228,16 @@ def readings(*listed: ReadAs) -> Test:
             "each with a sentence and its source"
         )
 
-    def one(reading: ReadAs, both: PredictedAndMeasured) -> Judgement:
-        note = f"{reading.what} ({reading.source})"
-        return replace(all_of([reading.test(both)], reading.name), note=note)
+    def each_of(reading: ReadAs, both: PredictedAndMeasured) -> list[Judgement]:
+        judged, note = reading.test(both), f"{reading.what} ({reading.source})"
+        if judged.rule != "readings":
+            return [replace(all_of([judged], reading.name), note=note)]
+        return [
+            replace(one, name=f"{reading.name}; {one.name}", note=f"{note} {one.note}")
+            for one in judged.pieces
+        ]
 
-    return lambda both: agreed([one(reading, both) for reading in listed])
+    return lambda both: agreed([one for r in listed for one in each_of(r, both)])
 
 
 def our_margin(margin: float, why: str, centre: float = 0.0) -> Region:

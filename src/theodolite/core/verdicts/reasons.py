@@ -1,6 +1,7 @@
 """The reason of a verdict in words: the number that decides, its rival, Holm's step."""
 
 import math
+from collections import Counter
 
 from .judgement import ALPHA, Judgement, Outcome, depends_on_reading
 
@@ -66,7 +67,10 @@ def _readings(judgement: Judgement) -> str:
         return f"{_told(first)}; {rest}"
     turned = judgement.pieces[judgement.decider or 0]
     said = [f'{o.outcome} under "{o.name}" ({_told(o)})' for o in (first, turned)]
-    return f"depends on the reading: {said[0]}, but {said[1]}"
+    counts = Counter(piece.outcome for piece in judgement.pieces)
+    share = ", ".join(f"{counts[one]} {one}" for one in Outcome if counts[one])
+    many = f"; of {len(judgement.pieces)} readings: {share}" if len(others) > 1 else ""
+    return f"depends on the reading: {said[0]}, but {said[1]}{many}"
 
 
 def _holm(judgement: Judgement) -> str:
@@ -85,7 +89,8 @@ def _holm(judgement: Judgement) -> str:
         return f"; Holm's first step: {step} {product:.2g}, at most {ALPHA:g}"
     if judgement.outcome is not Outcome.UNDECIDED:
         return ""
-    name = random[p.index(least)].name
+    piece = random[p.index(least)]
+    name = piece.name or piece.deciding.name
     verb = "holds" if one is Outcome.HOLDS else "fails"
     alone = f"; {name} alone {verb}, but not after Holm's first step"
     return f"{alone}: {step} {product:.2g}, above {ALPHA:g}"

@@ -47,7 +47,7 @@ def one_shrinks(row):
 
 def falls_first(row):
     """Scales that fall at first and end above their start."""
-    return 1 + 0.01 * (row["step"] - 20 * (row["step"] > 0)) * (1 + 0.1 * row["trial"])
+    return 1 + 0.01 * (row["step"] - 30 * (row["step"] > 0)) * (1 + 0.1 * row["trial"])
 
 
 def last_apart(row):

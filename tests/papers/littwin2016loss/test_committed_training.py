@@ -33,7 +33,7 @@ SAID = {
         "unit-scales-extremely-shallow": UNDECIDED,
         "early-gradients-shallow": UNDECIDED,
         "scales-control-depth": HOLDS,
-        "scale-is-lambda": FAILS,
+        "scale-is-lambda": UNDECIDED,
         "deeper-with-batch-norm": UNDECIDED,
         "deeper-without-norm": UNDECIDED,
         "deeper-and-deeper": UNDECIDED,

@@ -8,6 +8,7 @@ from tests.studies.counterfactuals import (
     check_all_turn,
     check_errors,
     claim_of,
+    const,
     each_case,
     refused,
     rows_of,
@@ -103,7 +104,8 @@ COUNTERFACTUALS = [
     ("deeper-with-batch-norm", OUT, lambda row: (UP if row["readout"] == 1 else DOWN)(
         row), "UNDECIDED"),
     ("deeper-late", DEPTHS, DOWN, "FAILS"),
-    ("scale-is-lambda", SCALED_BOTH, follows(0.02), "FAILS"),
+    ("scale-is-lambda", (*SCALED_BOTH, "fixed_output_depth", "fixed_scale_beta"),
+     follows(0.02), "FAILS"),
     *pairs("deep-gradients-dominate", RATIO, at(0.9, 0.5), at(0.5)),
     ("deep-gradients-dominate", RATIO, lambda row: at(0.9, 0.5)(row)
      if row["split"] == 1 else at(0.5)(row), "UNDECIDED"),
@@ -137,9 +139,9 @@ def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
 
 def alive(both):
     """Return the rows with losses that fall from a guess's to nearly nothing."""
-    return with_change(
-        both, "m", "train_loss", lambda row: 3.9 * 0.8 ** row["step"] + 0.001
-    )
+    there = with_change(both, "m", "test_error", const(0.01))
+    losses = ("train_loss", "test_loss")
+    return with_change(there, "m", losses, lambda row: 3.9 * 0.8 ** row["step"] + 0.001)
 
 
 @pytest.mark.parametrize(
@@ -176,23 +178,31 @@ def test_scales_are_the_mechanism_where_putting_them_back_undoes_it(
 
 
 @pytest.mark.parametrize(
-    ("power", "wanted"), [(1.0, "HOLDS"), (0.5, "FAILS"), (1.5, "FAILS")]
+    ("power", "fixed", "wanted"),
+    [
+        (1.0, 1.0, "HOLDS"),
+        (0.5, 0.5, "FAILS"),
+        (1.5, 1.5, "FAILS"),
+        (0.4, 1.0, "UNDECIDED"),
+    ],
 )
 def test_scales_of_norms_are_the_paper_s_where_beta_is_proportional(
-    power, wanted, smoke_root
+    power, fixed, wanted, smoke_root
 ):
     """Depths are those of the law itself at a power of the factor."""
     study, both = rows_of(smoke_root, STUDY)
 
     def scale(row):
-        return 0.4 * row["factor"] ** (power * (1 + 0.001 * row["trial"]))
+        own = fixed if row["quantity"].startswith("fixed") else power
+        return 0.4 * row["factor"] ** (own * (1 + 0.001 * row["trial"]))
 
     def depth(row):
         mean = path_length_moments(row["depth"], scale(row)).mean
         return (mean - 1) / (row["depth"] - 1)
 
-    there = with_change(alive(both), "m", "scaled_output_depth", depth)
-    there = with_change(there, "m", "scaled_scale_beta", scale)
+    depths = ("scaled_output_depth", "fixed_output_depth")
+    there = with_change(alive(both), "m", depths, depth)
+    there = with_change(there, "m", ("scaled_scale_beta", "fixed_scale_beta"), scale)
     ruling = claim_of(study, "scale-is-lambda").rule(there)
     assert said(ruling) == (wanted, None)
     for number in ruling.asides.values():
@@ -215,6 +225,19 @@ def test_what_a_scale_foretells_is_met_by_the_law_itself(beta, smoke_root):
         lambda row: depths[row["family"], row["step"]] + 0.001 * row["trial"],
     )
     assert said(claim_of(study, "gains-foretell-depth").rule(there))[0] == "HOLDS"
+
+
+@pytest.mark.parametrize(
+    ("quantity", "chance"), [("train_loss", 3.91), ("test_loss", 2.30)]
+)
+def test_networks_that_guess_do_not_count(quantity, chance, smoke_root):
+    """Chance is that of each task's classes: 50 of Gaussians, 10 of digits."""
+    study, both = rows_of(smoke_root, STUDY)
+    claim = claim_of(study, "deeper-late")
+    assert claim.rule(alive(both)).died.startswith("0 of ")
+    for loss, dead in ((chance - 0.01, False), (chance + 0.01, True)):
+        guessing = with_change(alive(both), "m", quantity, const(loss))
+        assert ("not below chance" in claim.rule(guessing).died) == dead
 
 
 def test_networks_that_were_stopped_do_not_count(smoke_root):

@@ -43,6 +43,11 @@ HALF = Choice(
 AT_HALF = near(0.5, 1e-9, source="rounding", why="closed forms in double precision")
 DROPPING = between(0.1, 0.9, source="ours", why="the ends of the drop are flat")
 CLOSE = our_margin(0.01, "weights are small and not zero", centre=0.5)
+EARLY_DROP = measured("early_drop").called("fall of the index at the beginning")
+LATER_DROP = measured("later_drop").called("its further fall")
+CURVATURE_BEFORE = measured("curvature_before").called(
+    "mean curvature along the gradient until it peaks"
+)
 
 
 def _fewer_than(kind: str) -> Test:
@@ -82,8 +87,8 @@ INDEX_CLAIMS = (
         test=narrowed(
             drops,
             every(
-                inside(mean(measured("early_drop")), above(0)),
-                ordered(measured("later_drop"), measured("early_drop")),
+                inside(mean(EARLY_DROP), above(0)),
+                ordered(LATER_DROP, EARLY_DROP),
             ),
         ),
         rival="a drop spread over the whole of training",
@@ -115,7 +120,7 @@ INDEX_CLAIMS = (
         place="Figure 6 right, section 5.2",
         statement="Near the saddle at which training starts, until the gradient "
         "peaks, it goes along negative curvature.",
-        test=narrowed(peaks, inside(mean(measured("curvature_before")), below(0))),
+        test=narrowed(peaks, inside(mean(CURVATURE_BEFORE), below(0))),
         rival="positive curvature along the gradient from the start",
     ),
     beyond(

@@ -16,6 +16,7 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
+    paper_size=None,  # a theorem
     drawings=(
         Drawing(
             "relu",

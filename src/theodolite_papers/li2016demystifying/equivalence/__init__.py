@@ -18,6 +18,7 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
+    paper_size=None,  # theorems: trained networks of the paper are other studies
     drawings=(
         Drawing(
             "equivalence",

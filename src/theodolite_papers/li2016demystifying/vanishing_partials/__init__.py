@@ -15,6 +15,7 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
+    paper_size=None,  # lemmas
     drawings=(
         Drawing(
             "partials",

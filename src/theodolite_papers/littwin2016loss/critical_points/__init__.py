@@ -21,6 +21,7 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
+    paper_size=None,  # the paper counts none
     drawings=(
         Drawing(
             "figure_1f",

@@ -16,7 +16,7 @@ a quarter of an hour.
 import math
 from functools import partial
 
-from theodolite.core import Alive
+from theodolite.core import Alive, Row
 from theodolite.studies import Committed, CommittedRun, Drawing, Exhibit, gather_study
 
 from ..shared.layerwise_config import LONG, SHORT
@@ -29,6 +29,12 @@ SHOWN = (
     "against the step of training: mean and standard deviation over networks. Dotted: "
     "half depth."
 )
+
+
+def chance(row: Row) -> float:
+    """Return the loss or error of a guess at the classes of a row's task."""
+    classes = CLASSES.get(row["task"], math.inf)
+    return 1 - 1 / classes if row["quantity"] == "test_error" else math.log(classes)
 
 
 def _datasets(config: Config) -> tuple[str, ...]:
@@ -46,7 +52,7 @@ STUDY = gather_study(
         on="Gaussians, MNIST and CIFAR-10",
     ),
     alive=Alive(
-        by=figure.RUN, loss="train_loss", chance=math.log(CLASSES["gaussians"])
+        by=figure.RUN, loss=("train_loss", "test_loss", "test_error"), chance=chance
     ),
     exhibits=(Exhibit("path_ensembles", figure.exhibit),),
     drawings=(

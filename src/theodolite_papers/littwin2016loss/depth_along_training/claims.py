@@ -293,10 +293,33 @@ CLAIMS = (
         statement="In networks with batch normalisation $C$ is directly embodied as "
         "the scale $\\lambda$: $\\beta$, which is proportional to $C$, is so to "
         "$\\lambda$.",
-        test=over_groups(follows(PROPORTIONAL), norms=NORMED, named="scaled_{}"),
+        test=readings(
+            *(
+                ReadAs(
+                    name,
+                    what,
+                    source,
+                    over_groups(follows(PROPORTIONAL), norms=NORMED, named=quantity),
+                )
+                for name, what, source, quantity in (
+                    (
+                        "deviations held",
+                        "$\\sigma_l$ keep their values.",
+                        "equation 21 and theorem 3, which hold them",
+                        "fixed_{}",
+                    ),
+                    (
+                        "deviations read again",
+                        "$\\sigma_l$ are those of the layers with the new scales.",
+                        "equation 20; section 4.1, where they set the depth",
+                        "scaled_{}",
+                    ),
+                )
+            )
+        ),
         rival="deviations that grow with the scales and take most of it back",
-        choices=(HALF, REREAD, KIND),
-        asides=exponent_asides(NORMED + PLAIN, "output_depth"),
+        choices=(HALF, KIND),
+        asides=exponent_asides(NORMED + PLAIN, "scaled_output_depth"),
     ),
     Claim(
         name="deeper-with-batch-norm",

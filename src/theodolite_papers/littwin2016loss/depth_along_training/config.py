@@ -7,8 +7,7 @@ from theodolite.core import ConfigError, LayerwiseBlueprint, PreactivationBluepr
 
 from ..shared.layerwise_config import LONG, SHORT, TrainedConfig, spaced, stages
 
-# Classes of the tasks whose losses are read.
-CLASSES = {"gaussians": 50}
+CLASSES = {"gaussians": 50, "mnist": 10, "digits": 10, "cifar10": 10}
 LAYERWISE, IMAGES = "layerwise", "images"
 LAYERWISE_NORMS = ("scalar", "batch", "none")
 # Factors on all scales, or on all weights, of networks at their start.

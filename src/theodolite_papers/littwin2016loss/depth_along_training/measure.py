@@ -39,7 +39,7 @@ def measure_layerwise(config: Config, cell: Mapping[str, Any]) -> Rows:
     chosen = stream(config.seed, "probe", cell["trial"]).permutation(len(y))
     chosen = chosen[: config.batch_size]
     probe = torch.as_tensor(x[chosen]), torch.as_tensor(y[chosen])
-    rows = _with_factors(config, network, probe)
+    rows = with_factors(config, cell["norm"], network, probe)
     rows += train_and_read(
         config, cell, network, (x, y), read=lambda model: read(config, model, probe)
     )
@@ -62,19 +62,27 @@ def _depths(config: Config, network: Any, probe: Probe, prefix: str) -> list[Row
     """Return depths and the paper's scale of a network with other scales."""
     if prefix == "reset":
         network = ensembles.reset(network)
-    numbers = ensembles.depth_alone(network, *probe, config.probes)
-    held = ensembles.held(network, probe[0])
-    numbers["scale_beta"] = beta_of_scales(held, probe[0])
+    if prefix != "fixed":
+        network = ensembles.held(network, probe[0])
+    numbers = ensembles.depth_alone(network, *probe, config.probes, fixed=True)
+    numbers["scale_beta"] = beta_of_scales(network, probe[0])
     rows = named_rows(numbers)
     return [{**row, "quantity": f"{prefix}_{row['quantity']}"} for row in rows]
 
 
-def _with_factors(config: Config, network: Any, probe: Probe) -> list[Row]:
-    """Return readings of the initial network with its scales multiplied by factors."""
+def with_factors(config: Config, norm: str, network: Any, probe: Probe) -> list[Row]:
+    """Return readings of the initial network with its scales multiplied by factors.
+
+    Of networks with norms also with the deviations as they were (``fixed``).
+    """
+    kinds = {"scaled": network}
+    if norm != "none":
+        kinds["fixed"] = ensembles.held(network, probe[0])
     return [
         {**row, "factor": factor}
+        for prefix, base in kinds.items()
         for factor in FACTORS
-        for row in _depths(config, ensembles.scaled(network, factor), probe, "scaled")
+        for row in _depths(config, ensembles.scaled(base, factor), probe, prefix)
     ]
 
 

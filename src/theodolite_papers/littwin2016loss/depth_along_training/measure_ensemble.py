@@ -26,17 +26,25 @@ def held(network: Any, inputs: "Tensor") -> Any:
     return twin.eval()
 
 
-def ensemble(network: Any, inputs: "Tensor", labels: "Tensor", probes: int) -> Numbers:
+def ensemble(
+    network: Any,
+    inputs: "Tensor",
+    labels: "Tensor",
+    probes: int,
+    *,
+    fixed: bool = False,
+) -> Numbers:
     """Return shares of branches taken and fitted scales, each with its error.
 
-    Norms keep the statistics of the batch; paths of ``probes`` of its samples are
-    followed. Errors are those of these very samples. Which samples they are differs
-    from network to network, so that the spread over networks covers their choice.
+    Norms keep the statistics of the batch, or their own if they are ``fixed``; paths of
+    ``probes`` of its samples are followed. Errors are those of these very samples.
+    Which samples they are differs from network to network, so that the spread over
+    networks covers their choice.
     """
     import torch
     from torch import nn
 
-    twin = held(network, inputs)
+    twin = network if fixed else held(network, inputs)
     part = (inputs[:probes].double(), labels[:probes])
     # Every stack length has another shape, so that cuDNN's benchmark does not pay.
     with torch.backends.cudnn.flags(enabled=True, benchmark=False):
@@ -62,10 +70,15 @@ def ensemble(network: Any, inputs: "Tensor", labels: "Tensor", probes: int) -> N
 
 
 def depth_alone(
-    network: Any, inputs: "Tensor", labels: "Tensor", probes: int
+    network: Any,
+    inputs: "Tensor",
+    labels: "Tensor",
+    probes: int,
+    *,
+    fixed: bool = False,
 ) -> Numbers:
     """Return only the two effective depths."""
-    numbers = ensemble(network, inputs, labels, probes)
+    numbers = ensemble(network, inputs, labels, probes, fixed=fixed)
     return {name: numbers[name] for name in ("output_depth", "gradient_depth")}
 
 

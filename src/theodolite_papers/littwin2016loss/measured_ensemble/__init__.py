@@ -18,6 +18,7 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
+    paper_size=None,  # the paper measures no network
     exhibits=(Exhibit("path_ensembles", figure.exhibit),),
     drawings=(
         Drawing(

@@ -49,6 +49,28 @@ HALF = below(0.5, source="paper", why="less than half the network's depth")
 MADE_UP = between(0.75, 1, source="ours", why="the quarter of the statement")
 
 
+WORDS = {
+    "beta": "fitted $\\beta$",
+    "beta_less_open": "fitted $\\beta$ less the share of open gates",
+    "deeper": "mean length less that of the law, over the depth",
+    "deletion_gap": "sum of all losses by a branch less $\\sum_r r\\,c_r$",
+    "distance": "energy at other lengths than the law's",
+    "gain_beta": "$\\beta$ by the gains of single branches",
+    "length": "mean length of paths",
+    "over_binomial": "variance of lengths over that of a binomial",
+    "over_squared": "variance of lengths over that of a squared binomial",
+    "peak_share": "length of the greatest weight over the depth",
+    "spread_share": "spread of lengths over the depth",
+    "true_change": "part of the output that is lost with a branch",
+    "true_over_frozen": "loss with a branch over that of frozen paths",
+}
+
+
+def named(quantity: str, **labels: Any) -> Select:
+    """Select rows by quantity and labels, with the words that reasons use."""
+    return measured(quantity, **labels).called(WORDS[quantity])
+
+
 def at_each_depth(rows: Select, region: Region) -> Test:
     """Judge the mean over networks at every depth."""
     return at_each("depth", rows, lambda at: inside(mean(at), region), least=3)
@@ -74,9 +96,9 @@ def _deeper(first: Select, second: Select) -> Test:
 def same_beta(scale: str) -> list[tuple[str, str, Test]]:
     """Return tests of the law at the share of gates that is expected, and measured."""
     of: dict[str, Any] = {"scale": scale, "part": "output"}
-    fits = at_each_depth(measured("distance", **of), FITS)
-    half = at_each_depth(measured("beta", **of), our_margin(*NEAR, centre=0.5))
-    open_ones = measured("beta_less_open", scale=scale)
+    fits = at_each_depth(named("distance", **of), FITS)
+    half = at_each_depth(named("beta", **of), our_margin(*NEAR, centre=0.5))
+    open_ones = named("beta_less_open", scale=scale)
     return [
         ("$\\rho = 1/2$", "Gates are fair coins.", every(half, fits)),
         (
@@ -89,7 +111,7 @@ def same_beta(scale: str) -> list[tuple[str, str, Test]]:
 
 def peak(scale: str) -> Test:
     """Judge whether the greatest weight is below half of the depth."""
-    return at_each_depth(measured("peak_share", scale=scale, part="output"), HALF)
+    return at_each_depth(named("peak_share", scale=scale, part="output"), HALF)
 
 
 CLAIMS = (
@@ -133,7 +155,7 @@ CLAIMS = (
         place="Section 4, item 1, in random networks",
         statement="Before training, as measured of outputs, the scale $C$ of the "
         "weights controls the depths of the ensemble: the greater, the deeper.",
-        test=_deeper(measured("length", **HE), measured("length", **UNIT)),
+        test=_deeper(named("length", **HE), named("length", **UNIT)),
         rival="depths that are the same at twice the variance of weights",
         choices=(REAL,),
     ),
@@ -143,7 +165,7 @@ CLAIMS = (
         statement="Path lengths that count lie in a band that is narrow beside the "
         "depth, the more so the deeper the network is.",
         test=every(
-            trend(measured("spread_share", **s), over="depth", slope_in=below(0))
+            trend(named("spread_share", **s), over="depth", slope_in=below(0))
             for s in (UNIT, HE)
         ),
         rival="a band that takes the same part of the depth",
@@ -156,7 +178,7 @@ CLAIMS = (
         "\\rho\\sqrt{n}\\,C$: the mean length exceeds that of the law at every depth "
         "and both scales.",
         test=every(
-            at_each_depth(measured("deeper", scale=s), above(0)) for s in ("unit", "he")
+            at_each_depth(named("deeper", scale=s), above(0)) for s in ("unit", "he")
         ),
         rival="the mean of the law, or less",
     ),
@@ -168,11 +190,11 @@ CLAIMS = (
         "which is twice as wide.",
         test=against(
             every(
-                at_each_depth(measured("over_squared", scale=s), NEAR_ONE)
+                at_each_depth(named("over_squared", scale=s), NEAR_ONE)
                 for s in ("unit", "he")
             ),
             every(
-                at_each_depth(measured("over_binomial", scale=s), NARROWER)
+                at_each_depth(named("over_binomial", scale=s), NARROWER)
                 for s in ("unit", "he")
             ),
         ),
@@ -184,7 +206,7 @@ CLAIMS = (
         statement="At $C = 1/\\sqrt{n}$ wide networks have the $\\beta$ of narrow "
         "ones.",
         test=trend(
-            measured("beta", **UNIT).keeping(_of_one_depth),
+            named("beta", **UNIT).keeping(_of_one_depth),
             over="width",
             slope_in=NO_TREND,
         ),
@@ -195,7 +217,7 @@ CLAIMS = (
         place="Measured: Eq 16",
         statement="What branches add to the norm overstates $\\beta$: the measured one "
         "lies below what gains of single branches give.",
-        test=_deeper(measured("gain_beta", scale="unit"), measured("beta", **UNIT)),
+        test=_deeper(named("gain_beta", scale="unit"), named("beta", **UNIT)),
         rival="branches that add up as if they were parallel",
     ),
     beyond(
@@ -204,8 +226,8 @@ CLAIMS = (
         statement="At the start the gradient comes by slightly longer paths than the "
         "output, at every depth.",
         test=_deeper(
-            measured("length", scale="unit", part="gradient"),
-            measured("length", **UNIT),
+            named("length", scale="unit", part="gradient"),
+            named("length", **UNIT),
         ),
         rival="a gradient by shorter paths, or by the same",
     ),
@@ -214,7 +236,7 @@ CLAIMS = (
         place="Measured: lesions",
         statement="With gates frozen, what the output loses by single deletions of all "
         "branches adds up to $\\sum_r r\\,c_r$, the ensemble's own number.",
-        test=exact(measured("deletion_gap")),
+        test=exact(named("deletion_gap")),
         rival="paths that are counted by a wrong number of branches",
     ),
     beyond(
@@ -222,7 +244,7 @@ CLAIMS = (
         place="Measured: lesions",
         statement="Frozen paths foretell what a real network loses with a branch to a "
         "quarter of its size, and overstate it: gates that react make up for some.",
-        test=at_each_depth(measured("true_over_frozen", scale="unit"), MADE_UP),
+        test=at_each_depth(named("true_over_frozen", scale="unit"), MADE_UP),
         rival="gates that do not react, or that outweigh the paths that are lost",
     ),
     beyond(
@@ -231,9 +253,7 @@ CLAIMS = (
         statement="At the start a branch of a deep network matters as much as one of a "
         "shallow network: the part of the output that is lost with it does not depend "
         "on the depth.",
-        test=trend(
-            measured("true_change", scale="unit"), over="depth", slope_in=NO_TREND
-        ),
+        test=trend(named("true_change", scale="unit"), over="depth", slope_in=NO_TREND),
         rival="a part that falls as one over the depth, as of a mean of many members",
     ),
 )

@@ -48,7 +48,7 @@ PRESETS = {
     "smoke": Config(
         n_seeds=3, width=16, depth=6, widths=(8, 16, 32), depths=(3, 6, 12), samples=8
     ),
-    "quick": Config(n_seeds=8, samples=64),
+    "quick": Config(n_seeds=16, samples=32),
     "paper": Config(
         n_seeds=20,
         depth=30,

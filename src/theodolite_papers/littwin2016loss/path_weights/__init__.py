@@ -19,6 +19,7 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
+    paper_size=None,  # a law
     drawings=(
         Drawing(
             "weights",

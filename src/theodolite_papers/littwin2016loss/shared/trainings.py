@@ -49,21 +49,16 @@ TRAININGS: tuple[tuple[dict[str, Any], bool, str], ...] = (
 )
 
 
-def over_trainings(
-    ways: dict[str, tuple[Select, Make]], *, evenly: bool = False
-) -> Test:
+def over_trainings(ways: dict[str, tuple[Select, Make]]) -> Test:
     """Return a test whose readings are all ways to read a claim in all trainings.
 
     Args:
         ways: Rows and the test of them, by the name of the way to read the claim; the
             paper's own first.
-        evenly: Leave out the long training, which was not read at even times.
     """
     listed = []
     for way, (rows, make) in ways.items():
         for labels, quarter, name in TRAININGS:
-            if evenly and labels["horizon"] == LONG:
-                continue
             what = "The training's first quarter." if quarter else "The whole training."
             source = OPEN if listed else FIRST
             test = until(rows.at(**labels), make, 0.25 if quarter else 1.0)

@@ -18,6 +18,7 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
+    paper_size=None,  # the paper samples no field
     drawings=(
         Drawing(
             "field",

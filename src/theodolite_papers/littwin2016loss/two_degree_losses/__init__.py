@@ -17,6 +17,7 @@ from . import figure
 
 STUDY = gather_study(
     __name__,
+    paper_size=None,  # theorems
     drawings=(
         Drawing(
             "norm_force",

@@ -15,7 +15,7 @@ What is counted, by ``sys.settrace`` in the calling thread of a new process:
   in the other is entered and the nearest frame of ours below is in the file.
 
 Code that runs while a module is imported is left out, so that it does not matter what
-was imported before.
+was imported before. No progress is shown, as where standard error is no terminal.
 """
 
 import re
@@ -177,7 +177,9 @@ def main() -> None:
     """Count all calls and print the table."""
     from contextlib import redirect_stdout
 
-    with redirect_stdout(sys.stderr):
+    from theodolite.instruments import progress
+
+    with redirect_stdout(sys.stderr), progress(False):
         lengths = {name: count(call) for name, call in calls().items()}
     print(table(lengths))
     if "--write" in sys.argv:

@@ -8,8 +8,6 @@ from .arrays import as_real as as_real
 from .arrays import check_number as check_number
 from .arrays import column_major as column_major
 from .arrays import convert_fields as convert_fields
-from .arrays import derive as derive
-from .arrays import stream as stream
 from .blueprints.classifier import ClassifierBlueprint as ClassifierBlueprint
 from .blueprints.description import ACTIVATIONS as ACTIVATIONS
 from .blueprints.description import Blueprint as Blueprint
@@ -94,8 +92,10 @@ from .status import Cost as Cost
 from .status import NormMode as NormMode
 from .status import Status as Status
 from .status import Stopwatch as Stopwatch
+from .status import derive as derive
 from .status import norm_counts as norm_counts
 from .status import norm_words as norm_words
+from .status import stream as stream
 from .summary import SavedFigure as SavedFigure
 from .summary import SavedJudgement as SavedJudgement
 from .summary import SavedNumber as SavedNumber

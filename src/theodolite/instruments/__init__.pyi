@@ -39,10 +39,14 @@ from .model.objective import evaluate as evaluate
 from .model.objective import pair_of as pair_of
 from .model.objective import run_model as run_model
 from .model.process_state import Draws as Draws
+from .model.process_state import counted as counted
 from .model.process_state import full_precision as full_precision
 from .model.process_state import measuring as measuring
 from .model.process_state import preserve_process as preserve_process
 from .model.process_state import reseed as reseed
+from .model.progress_line import ProgressUpdate as ProgressUpdate
+from .model.progress_line import progress as progress
+from .model.progress_line import show_progress as show_progress
 from .model.restoring import opened as opened
 from .model.restoring import preserve as preserve
 from .norms.full_statistics import apply_norm_mode as apply_norm_mode
@@ -66,10 +70,6 @@ from .passes.batches import tensors_in as tensors_in
 from .passes.forecast import MemoryForecast as MemoryForecast
 from .passes.grouping import read_batches as read_batches
 from .passes.problem import Problem as Problem
-from .passes.progress_line import ProgressUpdate as ProgressUpdate
-from .passes.progress_line import counted as counted
-from .passes.progress_line import progress as progress
-from .passes.progress_line import show_progress as show_progress
 from .passes.ranks import share_of as share_of
 from .singular.quadrature_values import SingularValues as SingularValues
 from .singular.values import singular_values as singular_values

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map
 from theodolite.core import Exclusive, MeasurementError, NormMode
 
 from ..model.objective import Batch, Outputs, checked_outputs, outputs_of
-from ..model.process_state import Draws
+from ..model.process_state import Draws, counted
 from ..model.reachable_state import ReachableState
 from ..model.restoring import SavedState, opened
 from ..norms.full_statistics import FullStatistics, Moments, moments_of
@@ -27,7 +27,6 @@ from ..norms.normalisation import (
 )
 from ..passes.batches import Batches
 from ..passes.grouping import read_batches
-from ..passes.progress_line import counted
 
 
 class ClassifierPasses:

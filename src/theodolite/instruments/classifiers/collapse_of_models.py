@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from theodolite.core import MeasurementError, NormMode, TheodoliteError
 
 from ..model.objective import Outputs
+from ..model.process_state import with_progress
 from ..operators.span import named
 from ..passes.batches import Batches
-from ..passes.progress_line import with_progress
 from .class_statistics import Centre
 from .classifier_passes import ClassifierPasses, classifier_passes, finer_passes
 from .collapse_meter import CollapseMeter

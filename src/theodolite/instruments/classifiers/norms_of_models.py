@@ -16,8 +16,8 @@ from theodolite.core import (
 )
 
 from ..model.objective import Outputs
+from ..model.process_state import with_progress
 from ..passes.batches import Batches, samples_in, slice_batch
-from ..passes.progress_line import with_progress
 from .classifier_passes import ClassifierPasses, classifier_passes, finer_passes
 from .labels import Labelling, Labels, SampleWeights, labels_in, sample_weights
 from .layer_trace import LayerTrace

@@ -19,13 +19,13 @@ from theodolite.core import (
     quantity_line,
 )
 
+from ..model.process_state import measuring, with_progress
 from ..model.reachable_state import chosen_parameters, unwrapped
 from ..operators.operator import Operator
 from ..operators.vectors import sizes_of
 from ..passes.batches import Batches
 from ..passes.grouping import read_batches
 from ..passes.problem import Model, Problem, as_module
-from ..passes.progress_line import show_progress, with_progress
 from .model_instruments import refuse_settings
 
 R = TypeVar("R", bound=Reading)
@@ -133,7 +133,7 @@ def by_block(
         given = unwrapped(model) if isinstance(model, nn.Module) else model
         shared = partial(instrument, given, _read_once(batches))
         calls = [partial(shared, params=params) for params in chosen]
-    with show_progress("block"):  # whose products differ from those of all blocks
+    with measuring("block"):  # whose products differ from those of all blocks
         readings = tuple(call(**settings) for call in calls)
     return Blocks(
         blocks=tuple(names),

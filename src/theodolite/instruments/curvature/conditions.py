@@ -13,8 +13,8 @@ import numpy as np
 
 from theodolite.core import ConfigError, Interpolation, Status, Stopwatch
 
+from ..model.process_state import expected
 from ..passes.batches import Batches
-from ..passes.progress_line import expected
 from ..solvers.basis import Placement
 from ..solvers.quadrature import Quadrature, quadrature_of
 from .extremes import extreme_eigenvalues

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from theodolite.core import Dims, MeasurementError, Reading, Scalar, Status, Stopwatch
 
 from ..differentiate.derivatives import flat, pull_back, pull_back_many
+from ..model.process_state import counted, expected, with_progress
 from ..model.reachable_state import chosen_parameters, unwrapped
 from ..operators.loss_hessian import Hessian
 from ..operators.rounding_noise import matrix_noise
@@ -23,7 +24,6 @@ from ..passes.problem import (
     refuse_unknown,
     with_settings,
 )
-from ..passes.progress_line import counted, expected, with_progress
 from .model_instruments import refuse_settings
 
 

@@ -15,8 +15,8 @@ from theodolite.core import (
     as_numbers,
 )
 
+from ..model.process_state import expected
 from ..passes.batches import Batches
-from ..passes.progress_line import expected
 from ..solvers.basis import Placement
 from ..solvers.quadrature import Band, Quadrature, quadrature_of
 from .model_instruments import (

@@ -21,11 +21,11 @@ from torch import Tensor
 
 from theodolite.core import Dims, SampledReading, Status, Stopwatch, stream
 
+from ..model.process_state import expected
 from ..operators.operator import Operator, products, strides
 from ..operators.rounding_noise import SMALL, RoundingNoise, rounding_noise
 from ..operators.vectors import sign_vector
 from ..passes.batches import Batches
-from ..passes.progress_line import expected
 from ..solvers.basis import Placement, Storage, storage_for
 from ..solvers.sketch import Sketch, sketch_of, split
 from .model_instruments import (

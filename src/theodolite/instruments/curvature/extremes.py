@@ -9,13 +9,13 @@ from torch import Tensor
 
 from theodolite.core import ConfigError, Dims, Reading, Status, Stopwatch
 
+from ..model.process_state import expected
 from ..operators.operator import Operator
 from ..operators.rounding_noise import (
     EigenvalueNoise,
     eigenvalue_noise,
 )
 from ..passes.batches import Batches
-from ..passes.progress_line import expected
 from ..solvers.basis import Placement, Storage, storage_for
 from ..solvers.certified import certified_pairs
 from ..solvers.eigenpairs import (

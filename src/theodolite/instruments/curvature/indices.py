@@ -7,10 +7,10 @@ import torch
 
 from theodolite.core import ConfigError, Stopwatch
 
+from ..model.process_state import expected
 from ..operators.operator import Operator
 from ..operators.rounding_noise import noise_norm
 from ..passes.batches import Batches
-from ..passes.progress_line import expected
 from ..solvers.basis import Placement
 from ..solvers.quadrature import Quadrature, quadrature_of
 from .model_instruments import (

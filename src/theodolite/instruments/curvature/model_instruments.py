@@ -34,7 +34,6 @@ from ..passes.problem import (
     problem_of,
     spelled_out,
 )
-from ..passes.progress_line import show_progress
 from ..solvers.eigenpairs import Ends, least_basis
 
 Curvature = Callable[..., ParameterOperator]
@@ -116,7 +115,7 @@ def measured(solve: Callable[P, R]) -> Callable[P, R]:
         model, batches = given.pop("model"), given.pop("batches", None)
         own = {name: _checked(name, given.pop(name)) for name in taken if name in given}
         run: Callable[..., R] = solve
-        with measuring(), show_progress(solve.__name__):
+        with measuring(solve.__name__):
             if isinstance(model, Operator):
                 refuse_settings(solve.__name__, batches, given)
                 return named(run(model, **own), model)

@@ -1,11 +1,17 @@
-"""Settings and random states of the process: restored, and draws of a model noticed."""
+"""The process while something is measured: settings, random states, progress.
+
+Settings and random states are restored, draws of a model noticed, products counted.
+"""
 
 import random
+import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from functools import wraps
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -16,7 +22,11 @@ from theodolite.core import (
     DelayInterrupt,
     Exclusive,
     MeasurementError,
+    safe_point,
 )
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _C: Any = torch._C  # where setters stay allowed when users freeze the flags
 
@@ -53,21 +63,86 @@ def preserve_process(*, draws: bool = True) -> Iterator[None]:
                     restore_random_state(drawn)
 
 
+# The count that is shown, and what was chosen by ``progress``.
+COUNT: ContextVar[Any] = ContextVar("count", default=None)
+SETTING: ContextVar[Any] = ContextVar("setting", default=None)
+
+
 @contextmanager
-def measuring() -> Iterator[None]:
+def measuring(what: str = "", *, unit: str = "products") -> Iterator[None]:
     """Let no other thread measure meanwhile, and leave the caller's inference mode.
 
     Tensors made in that mode have no gradient, and torch refuses later writes to them.
     It also works as a decorator.
+
+    Args:
+        what: Name of an instrument, under which its progress is shown.
+        unit: What it counts.
 
     Example:
         >>> with torch.inference_mode(), measuring():
         ...     torch.ones(1).is_inference()
         False
     """
-    inference = torch.is_inference_mode_enabled()
-    with Exclusive(), torch.inference_mode(False) if inference else nullcontext():
+    inference, chosen = torch.is_inference_mode_enabled(), SETTING.get()
+    watched = is_watched() if chosen is None else chosen.tell is not None
+    with (
+        Exclusive(),
+        torch.inference_mode(False) if inference else nullcontext(),
+        _shown(what, unit) if what and (watched or COUNT.get()) else nullcontext(),
+    ):
         yield
+
+
+def _shown(what: str, unit: str) -> AbstractContextManager[None]:
+    from .progress_line import show_progress
+
+    return show_progress(what, unit=unit)
+
+
+def with_progress(unit: str = "products") -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make an instrument show its progress under its name, and run alone."""
+
+    def decorate(instrument: Callable[P, R]) -> Callable[P, R]:
+        @wraps(instrument)
+        def measure(*args: P.args, **kwargs: P.kwargs) -> R:
+            with measuring(instrument.__name__, unit=unit):
+                return instrument(*args, **kwargs)
+
+        return measure
+
+    return decorate
+
+
+def counted(number: int = 1, *, unit: str = "products") -> None:
+    """Count products, or another unit: work may stop between two of them.
+
+    It costs next to nothing where no progress is shown.
+    """
+    safe_point()
+    own = COUNT.get()
+    if own is not None and own.unit == unit:
+        own.count(number)
+
+
+def expected(total: int, *, bounded: bool = False) -> None:
+    """Set the total number of products; only the outermost instrument does so."""
+    own = COUNT.get()
+    if own is None or own.unit != "products" or own.depth > 1:
+        return
+    if own.total is None:
+        own.total, own.bounded = int(total), bounded
+
+
+def is_watched() -> bool:
+    """Whether standard error is a terminal, or this a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if type(shell).__name__ == "ZMQInteractiveShell":
+        return True
+    try:
+        return bool(sys.stderr.isatty())
+    except (AttributeError, ValueError):
+        return False
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from ..differentiate.derivatives import (
 from ..differentiate.twice import differentiating
 from ..distributed.processes import Team, agreed, as_team
 from ..model.objective import Batch, Outputs, run_model
+from ..model.process_state import counted
 from ..model.reachable_state import ReachableState, unwrapped
 from ..model.restoring import opened
 from ..norms.full_statistics import apply_norm_mode
@@ -33,7 +34,6 @@ from ..norms.normalisation import (
 from ..norms.shared_statistics import SharedStatistics
 from ..passes.batches import refuse_two_alike
 from ..passes.forecast import as_bytes
-from ..passes.progress_line import counted
 from ..passes.ranks import refuse_other_weights
 from .derivative_check import refuse_lost_graphs
 from .operator import Operator

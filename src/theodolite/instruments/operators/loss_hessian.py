@@ -12,8 +12,8 @@ from theodolite.core import MeasurementError
 from ..differentiate.derivatives import Curve, Parts, Sides, add, added, zeros
 from ..differentiate.replay import NotRecorded, Replay, recordable
 from ..distributed.processes import agreed
+from ..model.process_state import counted
 from ..passes.grouping import Chunk, Group, group_batches
-from ..passes.progress_line import counted
 from .parameter_operator import ParameterOperator
 from .vectors import split
 

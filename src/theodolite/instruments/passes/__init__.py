@@ -11,7 +11,6 @@
 - ``separability``, ``moved_results``: whether a batch is the sum of its parts, up to
   rounding.
 - ``product_strategy``: the cheapest way to use statistics of all the data.
-- ``progress_line``: shows how far a measurement is.
 - ``set_up``: all of these in order, for an operator; which graphs fit in memory.
 
 May import: ``differentiate``, ``model``, ``norms``. Start reading at ``set_up``.

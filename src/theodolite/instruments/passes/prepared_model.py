@@ -15,7 +15,7 @@ from theodolite.core import Exclusive, MeasurementError, NormMode, safe_point
 from ..differentiate.model_backward import Measure
 from ..distributed.processes import as_team
 from ..model.objective import Batch
-from ..model.process_state import reseed
+from ..model.process_state import counted, reseed
 from ..model.reachable_state import (
     ChangeDetector,
     ReachableState,
@@ -38,7 +38,6 @@ from ..norms.tensor_store import offloaded
 from .batches import check_devices, tensors_in
 from .grouping import Chunk, Group, read_batches
 from .problem import Measurement, Problem
-from .progress_line import counted
 from .ranks import refuse_other_weights
 from .streams import StreamedBatches
 

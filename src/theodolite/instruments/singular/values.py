@@ -17,11 +17,11 @@ from theodolite.core import (
 
 from ..distributed.processes import Team, as_team
 from ..model.objective import Batch, Outputs
+from ..model.process_state import with_progress
 from ..operators.block_jacobian import BlockJacobian
 from ..operators.rounding_noise import rounding_noise
 from ..operators.span import Block
 from ..passes.forecast import as_bytes
-from ..passes.progress_line import with_progress
 from ..solvers.basis import Placement
 from ..solvers.bidiagonal import grid
 from .dense_values import active_units, bytes_wanted, sample_values, whole_values

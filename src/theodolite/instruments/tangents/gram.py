@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from ..differentiate.derivatives import can_batch, pull_back_many
 from ..distributed.processes import Team
 from ..model.objective import Batch
-from ..passes.progress_line import counted
+from ..model.process_state import counted
 
 # Rows of a tile: large enough for a fast product, small enough that the tiles on the
 # diagonal, computed whole, add little.

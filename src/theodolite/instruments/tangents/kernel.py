@@ -23,6 +23,7 @@ from theodolite.core import (
 from ..differentiate.model_backward import Measure
 from ..distributed.processes import Team, as_team
 from ..model.objective import Batch, Outputs, checked_outputs, outputs_of
+from ..model.process_state import with_progress
 from ..model.reachable_state import ReachableState, chosen_parameters, unwrapped
 from ..model.restoring import opened
 from ..norms.full_statistics import Moments, frozen_statistics
@@ -42,7 +43,6 @@ from ..passes.batches import Batches, join_batches, refuse_two_alike
 from ..passes.forecast import as_bytes
 from ..passes.grouping import read_batches
 from ..passes.problem import Model, Problem, problem_of, refuse_unknown, with_settings
-from ..passes.progress_line import with_progress
 from ..passes.ranks import refuse_other_calls, refuse_other_weights
 from .layer_sweep import one_width, plan
 from .product_strategy import ProductStrategy, kernel_noise

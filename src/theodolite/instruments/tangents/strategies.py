@@ -12,8 +12,8 @@ from theodolite.core import MeasurementError, stream
 from ..differentiate.derivatives import add, pull_back
 from ..distributed.processes import Team
 from ..model.objective import Batch
+from ..model.process_state import counted
 from ..passes.batches import split_batch
-from ..passes.progress_line import counted
 from .gram import Gram, add_rows
 from .layer_sweep import Plan, groups, sweep
 

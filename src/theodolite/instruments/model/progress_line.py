@@ -8,17 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
-from theodolite.core import ConfigError, printable, safe_point
+from theodolite.core import ConfigError, printable
 
-from ..model.process_state import measuring
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from .process_state import COUNT, SETTING, is_watched
 
 # Seconds before the first update, and between two.
 _PATIENCE, _PAUSE = 5.0, 0.2
@@ -68,10 +63,6 @@ class _Setting:
     after: float
 
 
-_SETTING: ContextVar[_Setting | None] = ContextVar("setting", default=None)
-_CURRENT: ContextVar["_Announcement | None"] = ContextVar("current", default=None)
-
-
 @contextmanager
 def progress(tell: bool | Tell = True, *, after: float = _PATIENCE) -> Iterator[None]:
     """Set how progress is shown inside: not at all, sooner, or by a function.
@@ -97,11 +88,11 @@ def progress(tell: bool | Tell = True, *, after: float = _PATIENCE) -> Iterator[
             "seconds from 0 up"
         )
     chosen = (_Line() if tell else None) if isinstance(tell, bool) else tell
-    token = _SETTING.set(_Setting(chosen, float(after)))
+    token = SETTING.set(_Setting(chosen, float(after)))
     try:
         yield
     finally:
-        _SETTING.reset(token)
+        SETTING.reset(token)
 
 
 @contextmanager
@@ -109,55 +100,21 @@ def show_progress(
     what: str, *, unit: str = "products", total: int | None = None
 ) -> Iterator[None]:
     """Count under this name inside, unless an outer instrument counts already."""
-    if _CURRENT.get() is not None:
+    if COUNT.get() is not None:
         with _deeper():
             yield
         return
-    setting = _SETTING.get() or _Setting(_Line() if _is_watched() else None, 5.0)
+    setting = SETTING.get() or _Setting(_Line() if is_watched() else None, 5.0)
     if setting.tell is None:
         yield
         return
     own = _Announcement(what, unit, total, setting)
-    token = _CURRENT.set(own)
+    token = COUNT.set(own)
     try:
         yield
     finally:
-        _CURRENT.reset(token)
+        COUNT.reset(token)
         own.end()
-
-
-def with_progress(unit: str = "products") -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make an instrument show its progress under its name, and run alone."""
-
-    def decorate(instrument: Callable[P, R]) -> Callable[P, R]:
-        @wraps(instrument)
-        def measure(*args: P.args, **kwargs: P.kwargs) -> R:
-            with measuring(), show_progress(instrument.__name__, unit=unit):
-                return instrument(*args, **kwargs)
-
-        return measure
-
-    return decorate
-
-
-def counted(number: int = 1, *, unit: str = "products") -> None:
-    """Count products, or another unit: work may stop between two of them.
-
-    It costs next to nothing where no progress is shown.
-    """
-    safe_point()
-    own = _CURRENT.get()
-    if own is not None and own.unit == unit:
-        own.count(number)
-
-
-def expected(total: int, *, bounded: bool = False) -> None:
-    """Set the total number of products; only the outermost instrument does so."""
-    own = _CURRENT.get()
-    if own is None or own.unit != "products" or own.depth > 1:
-        return
-    if own.total is None:
-        own.total, own.bounded = int(total), bounded
 
 
 class _Announcement:
@@ -197,7 +154,7 @@ class _Announcement:
 
 @contextmanager
 def _deeper() -> Iterator[None]:
-    own = _CURRENT.get()
+    own = COUNT.get()
     if own is None:
         yield
         return
@@ -223,14 +180,3 @@ class _Line:
         except (OSError, ValueError):  # closed, or full
             return
         self._width = len(text)
-
-
-def _is_watched() -> bool:
-    """Whether standard error is a terminal, or this a notebook."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if type(shell).__name__ == "ZMQInteractiveShell":
-        return True
-    try:
-        return bool(sys.stderr.isatty())
-    except (AttributeError, ValueError):
-        return False

@@ -107,7 +107,7 @@ class _Singly(Operator):
     def together(self) -> AbstractContextManager[None]:
         return self._inner.together()
 
-    def _matvec(self, vector: Tensor) -> Tensor:
+    def product(self, vector: Tensor) -> Tensor:
         return self._inner.matvec(vector)
 
 

@@ -250,7 +250,7 @@ class Vast(Operator):
     torch_dtype, device = torch.float32, torch.device("cpu")
     shape = (10**13, 10**13)
 
-    def _matvec(self, vector):
+    def product(self, vector):
         raise AssertionError("nothing is multiplied before it is known to fit")
 
 

@@ -81,7 +81,7 @@ class Scaled(Operator):
         self.shape = (size, size)
         self._diagonal = torch.linspace(1, 2, size)
 
-    def _matvec(self, vector):
+    def product(self, vector):
         self.passes += 1
         return self._diagonal * vector
 

@@ -125,7 +125,7 @@ class Twice(Operator):
     torch_dtype, device = torch.float32, torch.device("cpu")
     shape = (30_000, 30_000)
 
-    def _matvec(self, vector):
+    def product(self, vector):
         return 2 * vector
 
 

@@ -23,7 +23,7 @@ from theodolite.core import Dims, SampledReading, Status, Stopwatch, stream
 
 from ..model.process_state import expected
 from ..operators.operator import Operator, products, strides
-from ..operators.rounding_noise import SMALL, RoundingNoise, rounding_noise
+from ..operators.rounding_noise import SMALL, RoundingNoise, rounding_noise, rounds
 from ..operators.vectors import sign_vector
 from ..passes.batches import Batches
 from ..solvers.basis import Placement, Storage, storage_for
@@ -171,7 +171,7 @@ def _estimate(
         return np.full(n, np.nan), np.full(n, np.inf), factor
     error = np.sqrt(square / (n_probes - 1) / n_probes)
     error = np.hypot(error, torch.finfo(operator.torch_dtype).eps * sketch.scale)
-    if operator.rounds:  # the graph is rounded as well
+    if rounds(operator):  # the graph is rounded as well
         chance = SMALL * float(np.linalg.norm(error))
         noise = rounding_noise(
             operator, enough=RoundingNoise(np.empty(0), chance, np.inf)

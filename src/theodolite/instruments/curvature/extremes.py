@@ -14,6 +14,7 @@ from ..operators.operator import Operator
 from ..operators.rounding_noise import (
     EigenvalueNoise,
     eigenvalue_noise,
+    rounds,
 )
 from ..passes.batches import Batches
 from ..solvers.basis import Placement, Storage, storage_for
@@ -287,7 +288,7 @@ def outdated(then: float | np.ndarray | None, now: float | np.ndarray) -> bool:
 def _is_rounded(operator: Operator, pairs: Pairs, eps: float) -> bool:
     """Return whether rounding in the graph may matter, and has to be measured."""
     coarse = pairs.noise > 1e3 * eps * pairs.scale
-    return bool(len(pairs.values)) and (operator.rounds or coarse)
+    return bool(len(pairs.values)) and (rounds(operator) or coarse)
 
 
 def _tolerated(pairs: Pairs, eps: float, tol: float) -> np.ndarray:

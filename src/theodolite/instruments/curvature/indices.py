@@ -9,7 +9,7 @@ from theodolite.core import ConfigError, Stopwatch
 
 from ..model.process_state import expected
 from ..operators.operator import Operator
-from ..operators.rounding_noise import noise_norm
+from ..operators.rounding_noise import noise_norm, rounds
 from ..passes.batches import Batches
 from ..solvers.basis import Placement
 from ..solvers.quadrature import Quadrature, quadrature_of
@@ -144,7 +144,7 @@ def rounding_of(rule: Quadrature, operator: Operator) -> float:
     # thousand times as far, for a leak of a thousandth.
     eps = torch.finfo(operator.torch_dtype).eps
     floor = max(100 * eps * rule.scale, 10 * rule.noise)
-    if operator.rounds:
+    if rounds(operator):
         floor = max(floor, noise_norm(operator))
     for nodes, weights, couplings in zip(
         rule.nodes, rule.weights, rule.couplings, strict=True

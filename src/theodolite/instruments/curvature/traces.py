@@ -23,7 +23,7 @@ from theodolite.core import SampledReading, Scalar, Status, Stopwatch, stream
 
 from ..model.process_state import expected
 from ..operators.operator import Operator, products, strides
-from ..operators.rounding_noise import SMALL, RoundingNoise, rounding_noise
+from ..operators.rounding_noise import SMALL, RoundingNoise, rounding_noise, rounds
 from ..operators.vectors import dot, normal_vector
 from ..passes.batches import Batches
 from ..solvers.basis import Placement, Storage, storage_for
@@ -126,7 +126,7 @@ def trace(
         storage = storage_for(operator, basis, vectors=spent[0])
         value, error, factor = _estimate(operator, spent, level, seed, storage)
         rounding = 0.0
-        if np.isfinite(error) and operator.rounds:
+        if np.isfinite(error) and rounds(operator):
             # Below float64 the graph is rounded as well, and not at random.
             enough = RoundingNoise(np.empty(0), np.inf, SMALL * error)
             noise = rounding_noise(operator, enough=enough, rows=False)

@@ -40,12 +40,12 @@ class Sum(Combined):
     @property
     def row_layout(self) -> Layout:
         """Names and shapes of the parameters along the rows."""
-        return next((one.row_layout for one in self._parts if one.row_layout), ())
+        return next((one.row_layout for one in self.parts if one.row_layout), ())
 
     def _apply(self, vectors: Tensor, *, many: bool = False) -> Tensor:
         rows = (len(vectors), self.shape[0]) if many else (self.shape[0],)
         total = torch.zeros(rows, dtype=self.torch_dtype, device=self.device)
-        for factor, part in zip(self.factors, self._parts, strict=True):
+        for factor, part in zip(self.factors, self.parts, strict=True):
             if factor:
                 product = multiply(part, vectors, many=many)
                 total.add_(product.to(total), alpha=factor)
@@ -53,12 +53,12 @@ class Sum(Combined):
 
     def key(self, *, flipped: bool = False) -> Any:
         """Return how the operator is written, or its transpose."""
-        keys = [part.key(flipped=flipped) for part in self._parts]
+        keys = [part.key(flipped=flipped) for part in self.parts]
         return frozenset(Counter(zip(self.factors, keys, strict=True)).items())
 
     def written(self, *, modes: bool = False) -> str:
         """Return the operator in words."""
-        words = [part.written(modes=modes) for part in self._parts]
+        words = [part.written(modes=modes) for part in self.parts]
         terms = [
             f" {'-' if factor < 0 else '+'} "
             + ("" if abs(factor) == 1.0 else f"{abs(factor):g} ")
@@ -70,9 +70,9 @@ class Sum(Combined):
 
     def __getitem__(self, key: Any) -> Operator:
         """Return the block of some parameters: the sum of the blocks."""
-        if not all(part.layout and part.row_layout for part in self._parts):
+        if not all(part.layout and part.row_layout for part in self.parts):
             return super().__getitem__(key)
-        return Sum(self.factors, [part[key] for part in self._parts])
+        return Sum(self.factors, [part[key] for part in self.parts])
 
     def rebuilt(self, parts: Sequence[Operator]) -> Operator:
         """Return the same sum of other operators."""
@@ -83,7 +83,7 @@ class Sum(Combined):
         """The transpose: the sum of the transposes."""
         if self.symmetric:
             return self
-        return Sum(self.factors, [part.T for part in self._parts])
+        return Sum(self.factors, [part.T for part in self.parts])
 
 
 class Composition(Combined):
@@ -104,19 +104,19 @@ class Composition(Combined):
         return self._row_layout
 
     def _apply(self, vectors: Tensor, *, many: bool = False) -> Tensor:
-        for part in reversed(self._parts):
+        for part in reversed(self.parts):
             vectors = multiply(part, vectors, many=many)
         return vectors
 
     def key(self, *, flipped: bool = False) -> Any:
         """Return how the operator is written, or its transpose."""
-        keys = [part.key(flipped=flipped) for part in self._parts]
+        keys = [part.key(flipped=flipped) for part in self.parts]
         return tuple(reversed(keys) if flipped else keys)
 
     def written(self, *, modes: bool = False) -> str:
         """Return the operator in words."""
-        words = [part.written(modes=modes) for part in self._parts]
-        sums = [isinstance(part, Sum) for part in self._parts]
+        words = [part.written(modes=modes) for part in self.parts]
+        sums = [isinstance(part, Sum) for part in self.parts]
         pairs = zip(words, sums, strict=True)
         return " @ ".join(f"({text})" if inner else text for text, inner in pairs)
 
@@ -129,7 +129,7 @@ class Composition(Combined):
         """The transpose: the transposes in reverse order."""
         if self.symmetric:
             return self
-        return Composition([part.T for part in reversed(self._parts)])
+        return Composition([part.T for part in reversed(self.parts)])
 
 
 def scaled(operator: Operator, factor: Any) -> Operator:

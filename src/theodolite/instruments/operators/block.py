@@ -41,7 +41,7 @@ class Block(Combined):
         return self._row_layout
 
     def _apply(self, vectors: Tensor, *, many: bool = False) -> Tensor:
-        whole, (rows, columns) = self._parts[0], self.places
+        whole, (rows, columns) = self.parts[0], self.places
         if not many:
             return whole._block_matvec(rows, columns, vectors)
         return torch.stack([self._apply(vector) for vector in vectors])
@@ -54,12 +54,12 @@ class Block(Combined):
     def key(self, *, flipped: bool = False) -> Any:
         """Return how the operator is written, or its transpose."""
         sides = [None if one is None else tuple(one) for one in self.places]
-        whole = self._parts[0].key(flipped=flipped)
+        whole = self.parts[0].key(flipped=flipped)
         return whole, tuple(reversed(sides) if flipped else sides)
 
     def written(self, *, modes: bool = False) -> str:
         """Return the name of the whole."""
-        return self._parts[0].written(modes=modes)
+        return self.parts[0].written(modes=modes)
 
     def rebuilt(self, parts: Sequence[Operator]) -> Operator:
         """Return the same block of another operator."""
@@ -70,7 +70,7 @@ class Block(Combined):
         """The transpose: a block of the transpose."""
         if self.symmetric:
             return self
-        return Block(self._parts[0].T, self.places[1], self.places[0])
+        return Block(self.parts[0].T, self.places[1], self.places[0])
 
 
 def block_of(operator: Operator, key: Any) -> Operator:

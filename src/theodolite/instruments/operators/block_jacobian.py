@@ -204,13 +204,13 @@ class BlockJacobian(Operator):
             **self._settings,
         )
 
-    def _matvec(self, vector: Tensor) -> Tensor:
+    def product(self, vector: Tensor) -> Tensor:
         """Return $Jv$ for a flat direction of the input."""
         with self.team.reporting_errors():
             own = agreed(vector.detach(), self.team)[self.own[1]]
             return self.team.concatenate(self._pushed(own), self._counts[0])
 
-    def _rmatvec(self, vector: Tensor) -> Tensor:
+    def transposed_product(self, vector: Tensor) -> Tensor:
         r"""Return $J^\top v$ for a flat cotangent of the output."""
         with self.team.reporting_errors():
             own = agreed(vector.detach(), self.team)[self.own[0]]

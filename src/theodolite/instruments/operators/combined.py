@@ -36,7 +36,7 @@ class Combined(Operator):
     """
 
     def __init__(self, parts: Sequence[Operator]) -> None:
-        self._parts = tuple(parts)
+        self.parts = tuple(parts)
         kinds = [part.torch_dtype for part in parts]
         self.torch_dtype, self.device = (
             reduce(torch.promote_types, kinds),
@@ -60,11 +60,6 @@ class Combined(Operator):
         """Return an attribute of those operands that have it."""
         found = [getattr(leaf, name, None) for leaf in self._measured]
         return [one for one in found if one is not None]
-
-    @property
-    def parts(self) -> Sequence[Operator]:
-        """The operators that this one combines."""
-        return self._parts
 
     def _settle(self) -> None:
         """Find out whether the operator is symmetric, and name it; call it last."""
@@ -100,13 +95,15 @@ class Combined(Operator):
     def _apply(self, vectors: Tensor, *, many: bool = False) -> Tensor:
         """Multiply a flat vector, or many as rows."""
 
-    def _matvec(self, vector: Tensor) -> Tensor:
+    def product(self, vector: Tensor) -> Tensor:
+        """Multiply one flat tensor."""
         with self._counting():
             return self._apply(vector)
 
-    def _rmatvec(self, vector: Tensor) -> Tensor:
+    def transposed_product(self, vector: Tensor) -> Tensor:
+        """Multiply the transpose by one flat tensor."""
         with self._counting():
-            return self._apply(vector) if self.symmetric else self.T.matvec(vector)
+            return self._apply(vector) if self.symmetric else self.T.product(vector)
 
     def matvecs(self, vectors: Tensor) -> Tensor:
         """Multiply many vectors, several at once where all operands do so."""
@@ -137,7 +134,7 @@ class Transposed(Combined):
         return self._row_layout
 
     def _apply(self, vectors: Tensor, *, many: bool = False) -> Tensor:
-        multiply = self._parts[0].rmatvec
+        multiply = self.parts[0].transposed_product
         return (
             torch.stack([multiply(v) for v in vectors]) if many else multiply(vectors)
         )
@@ -148,22 +145,22 @@ class Transposed(Combined):
 
     def key(self, *, flipped: bool = False) -> Any:
         """Return how the operator is written, or its transpose."""
-        return self._parts[0].key(flipped=not flipped)
+        return self.parts[0].key(flipped=not flipped)
 
     def written(self, *, modes: bool = False) -> str:
         """Return the operator in words."""
-        return f"{self._parts[0].written(modes=modes)}.T"
+        return f"{self.parts[0].written(modes=modes)}.T"
 
     @property
     def T(self) -> Operator:
         """The original."""
-        return self._parts[0]
+        return self.parts[0]
 
 
 def multiply(part: Operator, vectors: Tensor, *, many: bool) -> Tensor:
     """Multiply a flat vector, or many as rows, in the type of the operand."""
     given = vectors.to(dtype=part.torch_dtype)
-    return part.matvecs(given) if many else part.matvec(given).detach()
+    return part.matvecs(given) if many else part.product(given).detach()
 
 
 def _leaves(operator: Operator) -> Iterator[Operator]:

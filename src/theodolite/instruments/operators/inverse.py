@@ -99,11 +99,11 @@ class Inverse(Combined):
 
     def key(self, *, flipped: bool = False) -> Any:
         """Return how the operator is written, or its transpose."""
-        return "inverse", self._parts[0].key(flipped=flipped)
+        return "inverse", self.parts[0].key(flipped=flipped)
 
     def written(self, *, modes: bool = False) -> str:
         """Return the operator in words."""
-        return f"inverse of ({self._parts[0].written(modes=modes)})"
+        return f"inverse of ({self.parts[0].written(modes=modes)})"
 
     def rebuilt(self, parts: Sequence[Operator]) -> Operator:
         """Return the inverse of another operator."""
@@ -130,7 +130,7 @@ class Inverse(Combined):
 
     def solve(self, vector: Tensor) -> Solution:
         """Return the solution for one flat vector, with its residual and status."""
-        inner = self._parts[0]
+        inner = self.parts[0]
         with inner.together():
             if not self._checked:
                 drawn = normal_vector(inner, stream(0, "definite"))
@@ -152,7 +152,7 @@ def _solved(operator: Operator, b: Tensor, tol: float, most: int) -> Solution:
     while True:
         step, used = _descended(operator, rest, tol * size, most - spent - 1)
         x, spent = x + step, spent + used + 1
-        rest = b - operator.matvec(x)
+        rest = b - operator.product(x)
         before, reached = reached, _dot(rest, rest) ** 0.5 / size
         if not reached < float("inf"):
             return Solution(x, float("inf"), Status.NONFINITE, spent)
@@ -174,7 +174,7 @@ def _descended(
     x, r, p = torch.zeros_like(b), b.clone(), b.clone()
     square, largest, spent = _dot(r, r), 0.0, 0
     while square**0.5 > enough and spent < most:
-        image = operator.matvec(p).detach()
+        image = operator.product(p).detach()
         spent += 1
         length = _dot(p, p)
         curvature = _dot(p, image) / length

@@ -67,7 +67,7 @@ class Jacobian(ParameterOperator):
             walk=lambda graph, _, tangents: graph.through(tangents),
         )
 
-    def _matvec(self, vector: Tensor) -> Tensor:
+    def product(self, vector: Tensor) -> Tensor:
         """Return the change of the outputs along a vector of parameters."""
         self.passes += 1
         with self._prepared.session():
@@ -75,7 +75,7 @@ class Jacobian(ParameterOperator):
             pushed = self._map.push(self._parts(vector))
             return self._all_rows([change for _, _, change in pushed])
 
-    def _rmatvec(self, vector: Tensor) -> Tensor:
+    def transposed_product(self, vector: Tensor) -> Tensor:
         """Pull a vector of outputs back to parameters."""
         self.passes += 1
         with self._prepared.session():
@@ -154,8 +154,8 @@ class TangentKernel(Operator):
         """Return the kernel of another Jacobian."""
         return TangentKernel(source)
 
-    def _matvec(self, vector: Tensor) -> Tensor:
+    def product(self, vector: Tensor) -> Tensor:
         """Pull outputs back to parameters, and push the result forward."""
         self.passes += 2
         with self.together():
-            return self.jacobian.matvec(self.jacobian.rmatvec(vector))
+            return self.jacobian.product(self.jacobian.transposed_product(vector))

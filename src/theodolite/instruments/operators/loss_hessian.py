@@ -167,7 +167,7 @@ class Hessian(ParameterOperator):
         """Multiply a block, through the needed part of the graph only."""
         if self.coupled or rows is None or columns is None:
             return super()._block_matvec(rows, columns, vector)
-        return self._matvec(vector, (rows, columns))
+        return self.product(vector, (rows, columns))
 
     def loss_and_gradient(self) -> tuple[Tensor, Tensor]:
         """Return the loss of all the data and its flat gradient."""
@@ -239,7 +239,7 @@ class Hessian(ParameterOperator):
             stacklevel=2,
         )
 
-    def _matvec(self, vector: Tensor, only: Sides | None = None) -> Tensor:
+    def product(self, vector: Tensor, only: Sides | None = None) -> Tensor:
         """Multiply one flat vector; that of a block is multiplied by the block."""
         prepared, layout = self._prepared, self.layout
         if only is not None:

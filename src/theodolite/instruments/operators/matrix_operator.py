@@ -57,12 +57,12 @@ class MatrixOperator(Operator):
         """Return the given matrix, of any size."""
         return self._matrix.detach().to("cpu", torch.float64).numpy()
 
-    def _matvec(self, vector: Tensor) -> Tensor:
+    def product(self, vector: Tensor) -> Tensor:
         """Multiply one vector."""
         self.passes += 1
         return _multiplied(self._matrix, vector)
 
-    def _rmatvec(self, vector: Tensor) -> Tensor:
+    def transposed_product(self, vector: Tensor) -> Tensor:
         """Multiply one vector into the transpose."""
         self.passes += 1
         return _multiplied(self._matrix.T, vector)
@@ -97,7 +97,8 @@ class Identity(Operator):
         self.shape, self.layout = like.shape, like.layout
         self.torch_dtype, self.device = like.torch_dtype, like.device
 
-    def _matvec(self, vector: Tensor) -> Tensor:
+    def product(self, vector: Tensor) -> Tensor:
+        """Return a copy of the vector."""
         return vector.clone()
 
     def converted(self, dtype: torch.dtype) -> "Identity":

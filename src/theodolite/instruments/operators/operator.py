@@ -26,9 +26,9 @@ class Operator(ABC):
     (``operator[rows, columns]``) and inverted (``inverse()``). SciPy takes one wherever
     it takes a ``LinearOperator``.
 
-    Subclasses are final: they implement :meth:`_matvec` and, unless symmetric,
-    :meth:`_rmatvec`, both on flat vectors of the operator's type and device. A product
-    never changes the model and adds its cost to ``passes``.
+    Subclasses are final: they implement :meth:`product` and, unless symmetric,
+    :meth:`transposed_product`, both on flat vectors of the operator's type and device.
+    A product never changes the model and adds its cost to ``passes``.
 
     Attributes:
         shape: Rows and columns.
@@ -43,6 +43,7 @@ class Operator(ABC):
             to be measured in float64 too.
         inexact: Whether products are solutions up to a residual.
         checked: Whether custom derivatives of its model were checked.
+        parts: The operators that this one combines; none if it has its own products.
     """
 
     shape: tuple[int, int]
@@ -56,6 +57,7 @@ class Operator(ABC):
     cancels: bool = False
     inexact: bool = False
     checked: bool = False
+    parts: "Sequence[Operator]" = ()
     # NumPy leaves `array @ operator` and `number * operator` to the methods below.
     __array_ufunc__ = None
 
@@ -75,34 +77,30 @@ class Operator(ABC):
         return [name for name, _ in self.layout]
 
     @property
-    def rounds(self) -> bool:
-        """Whether rounding is measured: below float64, and where terms cancel."""
-        return self.torch_dtype != torch.float64 or self.cancels
-
-    @property
     def at_once(self) -> int:
         """Number of products that are faster at once than one by one; 1 for none."""
         return 1
 
     @abstractmethod
-    def _matvec(self, vector: Tensor) -> Tensor:
+    def product(self, vector: Tensor) -> Tensor:
         """Multiply one flat tensor from the right."""
 
-    def _rmatvec(self, vector: Tensor) -> Tensor:
+    def transposed_product(self, vector: Tensor) -> Tensor:
         """Multiply the transpose by one flat tensor."""
         if self.symmetric:
-            return self._matvec(vector)
+            return self.product(vector)
         raise MeasurementError(
             f"{type(self).__name__} offers no product with its transpose"
         )
 
     def matvec(self, vector: Any) -> Any:
         """Multiply one vector; a flat tensor must have the operator's type."""
-        return self._matvec(vector) if isinstance(vector, Tensor) else self @ vector
+        return self.product(vector) if isinstance(vector, Tensor) else self @ vector
 
     def rmatvec(self, vector: Any) -> Any:
         """Multiply the transpose by one vector."""
-        return self._rmatvec(vector) if isinstance(vector, Tensor) else self.T @ vector
+        given = isinstance(vector, Tensor)
+        return self.transposed_product(vector) if given else self.T @ vector
 
     def matvecs(self, vectors: Tensor) -> Tensor:
         """Multiply many vectors, given as rows; several at once where that is faster.
@@ -119,7 +117,7 @@ class Operator(ABC):
         if not len(vectors):
             return vectors.new_zeros(0, self.shape[0])
         with self.together():
-            return torch.stack([self.matvec(vector).detach() for vector in vectors])
+            return torch.stack([self.product(vector).detach() for vector in vectors])
 
     def _as_rows(self, vectors: object) -> Tensor:
         """Return vectors as rows in the operator's type, or refuse them."""
@@ -155,11 +153,11 @@ class Operator(ABC):
             )
         given = other.to(dtype=self.torch_dtype, device=self.device)
         if given.ndim == 1:
-            return self._matvec(given)
+            return self.product(given)
         if given.shape[1] == 0:
             return given.new_zeros(self.shape[0], 0)
         with self.together():
-            columns = [self._matvec(column) for column in given.unbind(1)]
+            columns = [self.product(column) for column in given.unbind(1)]
         return torch.stack(columns, dim=1)
 
     def _on_parts(self, parts: Kind) -> Any:
@@ -231,7 +229,7 @@ class Operator(ABC):
         """Multiply by the block of parameters with some indices; None for all."""
         if columns is not None:
             vector = embedded(self.layout, columns, vector)
-        product = self._matvec(vector)
+        product = self.product(vector)
         return product if rows is None else extracted(self.row_layout, rows, product)
 
     def inverse(self, *, tol: float | None = None, max_matvecs: int = 1000) -> Any:
@@ -265,11 +263,6 @@ class Operator(ABC):
         None where a product in parts saves nothing or would change it.
         """
         return None
-
-    @property
-    def parts(self) -> "Sequence[Operator]":
-        """The operators that this one combines; none if it has its own products."""
-        return ()
 
     def rebuilt(self, parts: "Sequence[Operator]") -> "Operator":
         """Return the same combination of other operators."""
@@ -309,7 +302,7 @@ class Operator(ABC):
             for j in range(columns):
                 unit = torch.zeros(columns, dtype=self.torch_dtype, device=self.device)
                 unit[j] = 1
-                product = self.matvec(unit)
+                product = self.product(unit)
                 matrix[:, j] = product.detach().cpu().double().numpy()
         return matrix
 
@@ -345,5 +338,5 @@ def strides(
 def products(operator: Operator, vectors: Sequence[Tensor]) -> Sequence[Tensor]:
     """Multiply vectors; a single one takes no additional memory."""
     if len(vectors) == 1:
-        return [operator.matvec(vectors[0]).detach()]
+        return [operator.product(vectors[0]).detach()]
     return operator.matvecs(torch.stack(list(vectors))).unbind()

@@ -150,7 +150,7 @@ class OutputCurvature(ParameterOperator):
     def _map(self) -> OutputMap:
         return OutputMap(self._prepared)
 
-    def _matvec(self, vector: Tensor) -> Tensor:
+    def product(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector."""
         self.passes += 1
         with self._prepared.session():

@@ -31,6 +31,11 @@ _PART = 2**24
 SMALL = 0.1
 
 
+def rounds(operator: Operator) -> bool:
+    """Return whether rounding is measured: below float64, and where terms cancel."""
+    return operator.torch_dtype != torch.float64 or operator.cancels
+
+
 @dataclass(frozen=True)
 class RoundingNoise:
     r"""Bounds on the error $E$ of an operator, each at 95 % confidence.
@@ -154,7 +159,7 @@ def difference(
     apply: Callable[[Tensor], Tensor] | None = None,
 ) -> Gap:
     """Return the reference's product minus the operator's."""
-    theirs = reference.operator.matvec(
+    theirs = reference.operator.product(
         vector.to(reference.operator.torch_dtype)
     ).detach()
     return Gap(theirs, (apply or operator.matvec)(vector).detach())
@@ -334,7 +339,7 @@ def matrix_noise(operator: Operator, matrix: np.ndarray) -> tuple[RoundingNoise,
     gap = float(np.abs(matrix - matrix.T).max(initial=0.0))
     suspect = gap > _SUSPECT * eps * scale and scale > eps
     noise = None
-    if operator.rounds or suspect:
+    if rounds(operator) or suspect:
         noise = rounding_noise(
             operator, lambda v: torch.as_tensor(matrix @ v.double().cpu().numpy())
         )

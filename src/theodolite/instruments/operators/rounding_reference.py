@@ -89,16 +89,21 @@ def rounding_reference(
         fine, lowest = torch.finfo(torch.float64).eps, team.largest(remade.lowest)
         if remade.operator.torch_dtype == torch.float64 and lowest <= fine:
             if source.torch_dtype != torch.float64:
-                exact = operator.with_source(remade.operator)
+                exact = _standing_in(operator, remade.operator)
                 return RoundingReference(exact, 1.0, finer=True)
         eps = max(lowest, torch.finfo(remade.operator.torch_dtype).eps)
         perturb = partial(_perturb, eps=eps, seed=seed)
         perturbed = _remade(source, change, split, perturb)
         if perturbed is None:
             return None
-        other = operator.with_source(perturbed.operator)
+        other = _standing_in(operator, perturbed.operator)
         return RoundingReference(other, _PERTURBED, finer=False)
     return None
+
+
+def _standing_in(operator: Operator, source: Operator) -> Operator:
+    """Return the operator with a copy of its source."""
+    return source if operator.source is operator else operator.with_source(source)
 
 
 def _combined_reference(operator: Operator, *, once: bool) -> RoundingReference | None:

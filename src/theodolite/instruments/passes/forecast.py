@@ -282,7 +282,7 @@ def forecast_of(
         free, host = (-int(team.largest(-float(x))) for x in (free, host))
     held = bool(getattr(operator, "graphs_held", 0))
     peak = getattr(operator, "forecast_bytes", None) or 0
-    coarse = operator.rounds
+    coarse = operator.torch_dtype != torch.float64 or operator.cancels
     return MemoryForecast(
         parameters=size,
         weights=size * width,

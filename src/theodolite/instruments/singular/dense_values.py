@@ -178,7 +178,7 @@ def active_units(jacobian: BlockJacobian, *, seed: int = 0) -> tuple[Tensor, Ten
         )
         for size in jacobian.shape
     ]
-    return jacobian.matvec(drawn[1]) != 0, jacobian.rmatvec(drawn[0]) != 0
+    return jacobian.product(drawn[1]) != 0, jacobian.rmatvec(drawn[0]) != 0
 
 
 def whole_values(
@@ -233,7 +233,7 @@ def sample_values(
 def _checked(jacobian: BlockJacobian, blocks: SampleBlocks) -> Iterator[Tensor]:
     """Yield the matrices; if rows share vectors, stop at the first wrong one."""
     vector = normal_vector(jacobian, stream(0, "check"))
-    wanted = jacobian.matvec(vector).reshape(jacobian.samples, -1)
+    wanted = jacobian.product(vector).reshape(jacobian.samples, -1)
     given = blocks.matrices(vector.reshape(jacobian.samples, -1))
     for (matrix, rows, product), right in zip(given, wanted, strict=True):
         if blocks.supports.axes and not close(product, right[rows]):

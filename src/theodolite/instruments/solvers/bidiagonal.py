@@ -122,7 +122,7 @@ class Bidiagonalisation:
         """Take one step: a product and one with the transpose."""
         k = self.size
         self._right.store(k, self._pending)
-        image = self._left.agreed(self._operator.matvec(self._pending).clone())
+        image = self._left.agreed(self._operator.product(self._pending).clone())
         self.finite = bool(torch.isfinite(image).all())
         if not self.finite:
             return
@@ -136,7 +136,7 @@ class Bidiagonalisation:
             self._above.append(0.0)
             self.exhausted = True
             return
-        back = self._right.agreed(self._operator.rmatvec(image).clone())
+        back = self._right.agreed(self._operator.transposed_product(image).clone())
         back -= alpha * self._right.row(k)
         _project_out(back, self._right, k + 1)
         beta = self._normalised(back)

@@ -171,7 +171,7 @@ def certified_pairs(
 def _lock(operator: Operator, pairs: Pairs) -> _Locked | None:
     """Multiply the pairs, and make them Ritz pairs with residuals that were seen."""
     rows = torch.linalg.qr(pairs.vectors.double().T).Q.T.to(pairs.vectors)
-    products = torch.stack([operator.matvec(row).detach() for row in rows])
+    products = torch.stack([operator.product(row).detach() for row in rows])
     pairs.spent += len(rows)
     if not bool(torch.isfinite(products).all()):
         pairs.end = Status.NONFINITE

@@ -332,7 +332,7 @@ def verify(operator: Operator, search: Search, pairs: Pairs) -> None:
     generator = stream(search.seed, "verify")
     signs = generator.choice([-1.0, 1.0], size=len(pairs.values))
     signs /= np.sqrt(len(signs))
-    product = operator.matvec(_weighted(signs, pairs.vectors)).detach()
+    product = operator.product(_weighted(signs, pairs.vectors)).detach()
     pairs.spent += 1
     rest = product - pairs.foreseen(signs)
     if not bool(torch.isfinite(rest).all()):

@@ -136,7 +136,7 @@ class Krylov:
 
     def step(self) -> None:
         """Multiply the pending vector, and make the next one."""
-        self.take(self._operator.matvec(self.next).detach().clone())
+        self.take(self._operator.product(self.next).detach().clone())
 
     def take(self, product: Tensor) -> None:
         """Make the next vector from the product of the pending one, which is used up.

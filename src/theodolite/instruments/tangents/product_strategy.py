@@ -40,13 +40,13 @@ class Traced(Operator):
         )
         self.team = getattr(whole, "team", None)
 
-    def _matvec(self, vector: Tensor) -> Tensor:
+    def product(self, vector: Tensor) -> Tensor:
         """Multiply one vector, an output at a time."""
         before, total = self._whole.passes, torch.zeros_like(vector)
         for output in range(self._outputs):
             spread = vector.new_zeros(len(vector), self._outputs)
             spread[:, output] = vector
-            product = self._whole.matvec(spread.reshape(-1))
+            product = self._whole.product(spread.reshape(-1))
             total += product.reshape(spread.shape)[:, output]
         self.passes += self._whole.passes - before
         return total
@@ -162,7 +162,9 @@ class ProductStrategy:
             eye = torch.eye(self.width, dtype=vector.dtype, device=vector.device)
             spread = [torch.outer(vector, unit).reshape(-1) for unit in eye]
         with kernel.together():
-            pulled = [kernel.jacobian.rmatvec(part).double() for part in spread]
+            pulled = [
+                kernel.jacobian.transposed_product(part).double() for part in spread
+            ]
         wanted = sum(float(part.square().sum()) for part in pulled)
         right = agrees(value, wanted, torch.finfo(kernel.torch_dtype).eps)
         return not kernel.team.largest(not right)

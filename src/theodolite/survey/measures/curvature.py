@@ -49,7 +49,7 @@ class Counted(Operator):
         self.norm_mode: NormMode = getattr(inner, "norm_mode", context.norm_mode)
         self._largest = 0.0
 
-    def _matvec(self, vector: Tensor) -> Tensor:
+    def product(self, vector: Tensor) -> Tensor:
         """Multiply one vector."""
         self.passes += 1
         self._site.passes += 1

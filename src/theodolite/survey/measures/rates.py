@@ -41,7 +41,7 @@ class Preconditioned(Operator):
         )
         self.norm_mode: NormMode = getattr(inner, "norm_mode", NormMode.EVAL)
 
-    def _matvec(self, vector: Tensor) -> Tensor:
+    def product(self, vector: Tensor) -> Tensor:
         """Multiply one vector."""
         self.passes += 1
         scaled = self._scales * vector

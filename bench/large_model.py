@@ -25,7 +25,7 @@ from bench.peak_memory import forget_peak, peak_mib
 from bench.versions import versions
 from theodolite.core import TheodoliteError
 from theodolite.instruments import Hessian, extreme_eigenvalues, memory_forecast, trace
-from theodolite.instruments.solvers.basis import Placement
+from theodolite.instruments.solvers.lanczos import Placement
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "large_model"

@@ -23,10 +23,15 @@ from theodolite.instruments import (
     spectral_density,
     trace,
 )
-from theodolite.instruments.operators.vectors import inner, norm, products, squared_norm
+from theodolite.instruments.operators.vectors import (
+    DeviceBasis,
+    inner,
+    norm,
+    products,
+    squared_norm,
+)
 from theodolite.instruments.passes.forecast import IN_FLIGHT
 from theodolite.instruments.solvers import basis_on_host
-from theodolite.instruments.solvers.basis import DeviceBasis
 from theodolite.instruments.solvers.basis_on_host import HostBasis
 from theodolite.instruments.solvers.basis_over_ranks import SharedBasis
 

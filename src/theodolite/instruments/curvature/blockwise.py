@@ -19,10 +19,10 @@ from theodolite.core import (
     quantity_line,
 )
 
+from ..differentiate.derivatives import sizes_of
 from ..model.process_state import measuring, with_progress
 from ..model.reachable_state import chosen_parameters, unwrapped
 from ..operators.operator import Operator
-from ..operators.vectors import sizes_of
 from ..passes.batches import Batches
 from ..passes.grouping import read_batches
 from ..passes.problem import Model, Problem, as_module

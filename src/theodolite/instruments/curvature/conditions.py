@@ -15,7 +15,7 @@ from theodolite.core import ConfigError, Interpolation, Status, Stopwatch
 
 from ..model.process_state import expected
 from ..passes.batches import Batches
-from ..solvers.basis import Placement
+from ..solvers.lanczos import Placement
 from ..solvers.quadrature import Quadrature, quadrature_of
 from .extremes import extreme_eigenvalues
 from .indices import rounding_of

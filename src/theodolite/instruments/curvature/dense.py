@@ -109,7 +109,7 @@ def hessian(
 def _measured(
     operator: Hessian, chunk: int, matrix_bytes: int, watch: Stopwatch
 ) -> DenseHessian:
-    chosen = chosen_parameters(operator.model, operator.names)
+    chosen = chosen_parameters(operator.model, [name for name, _ in operator.layout])
     size, before = operator.shape[1], operator.passes
     _forecast(size, matrix_bytes)
     expected(size)

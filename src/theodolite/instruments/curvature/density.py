@@ -17,7 +17,7 @@ from theodolite.core import (
 
 from ..model.process_state import expected
 from ..passes.batches import Batches
-from ..solvers.basis import Placement
+from ..solvers.lanczos import Placement
 from ..solvers.quadrature import Band, Quadrature, quadrature_of
 from .model_instruments import (
     CurvatureSettings,

@@ -26,7 +26,7 @@ from ..operators.operator import Operator, products, strides
 from ..operators.rounding_noise import SMALL, RoundingNoise, rounding_noise, rounds
 from ..operators.vectors import sign_vector
 from ..passes.batches import Batches
-from ..solvers.basis import Placement, Storage, storage_for
+from ..solvers.lanczos import Placement, Storage, storage_for
 from ..solvers.sketch import Sketch, sketch_of, split
 from .model_instruments import (
     CurvatureSettings,

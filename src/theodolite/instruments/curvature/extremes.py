@@ -17,7 +17,6 @@ from ..operators.rounding_noise import (
     rounds,
 )
 from ..passes.batches import Batches
-from ..solvers.basis import Placement, Storage, storage_for
 from ..solvers.certified import certified_pairs
 from ..solvers.eigenpairs import (
     Ends,
@@ -31,6 +30,7 @@ from ..solvers.eigenpairs import (
     verify,
     wanted,
 )
+from ..solvers.lanczos import Placement, Storage, storage_for
 from .model_instruments import (
     CurvatureSettings,
     Method,

@@ -11,7 +11,7 @@ from ..model.process_state import expected
 from ..operators.operator import Operator
 from ..operators.rounding_noise import noise_norm, rounds
 from ..passes.batches import Batches
-from ..solvers.basis import Placement
+from ..solvers.lanczos import Placement
 from ..solvers.quadrature import Quadrature, quadrature_of
 from .model_instruments import (
     CurvatureSettings,

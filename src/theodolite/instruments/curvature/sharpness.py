@@ -29,7 +29,7 @@ from ..operators.loss_hessian import Hessian
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes
 from ..passes.problem import LossSettings, Model, Problem, refuse_unknown, with_settings
-from ..solvers.basis import Placement
+from ..solvers.lanczos import Placement
 from .extremes import CHANCE, ExtremeEigenvalues, extreme_eigenvalues, outdated
 from .model_instruments import check_count, problem_for, refuse_settings
 

@@ -8,6 +8,7 @@ derivative has all products, and train-mode batch norm is never in a nested tran
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 
 import numpy as np
 import torch
@@ -18,6 +19,33 @@ from theodolite.core import Exclusive, MeasurementError, stream
 from .model_backward import explained, instrument_backward, refuse_error_nodes
 
 Parts = list[Tensor]
+
+
+# Name and shape of each parameter, in order.
+Layout = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def sizes_of(layout: Layout) -> list[int]:
+    """Return how many numbers each parameter has."""
+    return [prod(shape) for _, shape in layout]
+
+
+def split(layout: Layout, vector: Tensor) -> dict[str, Tensor]:
+    """Return a flat vector (n,), or columns (n, k), by names in the parameters' shapes.
+
+    Columns are along the last axis of each part.
+    """
+    sizes = sizes_of(layout)
+    if vector.ndim not in (1, 2) or len(vector) != sum(sizes):
+        raise MeasurementError(
+            f"a vector of shape {tuple(vector.shape)} came, wanted is "
+            f"({sum(sizes)},), one number per parameter"
+        )
+    with torch._C.DisableTorchFunction():  # modes would be called for every part
+        return {
+            name: part.reshape((*shape, *vector.shape[1:]))
+            for (name, shape), part in zip(layout, vector.split(sizes), strict=True)
+        }
 
 
 def add(total: Parts, parts: Sequence[Tensor]) -> None:

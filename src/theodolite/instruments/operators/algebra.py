@@ -16,9 +16,9 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError
 
+from ..differentiate.derivatives import Layout
 from .combined import Combined, is_given, multiply
 from .operator import Operator
-from .vectors import Layout
 
 
 class Sum(Combined):

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from theodolite.core import NormMode
 
+from ..differentiate.derivatives import Layout
 from .matrix_operator import Identity, MatrixOperator
 from .operator import Operator
-from .vectors import Layout
 
 
 def is_given(operator: Operator) -> bool:

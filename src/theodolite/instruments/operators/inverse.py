@@ -15,9 +15,10 @@ from torch import Tensor
 
 from theodolite.core import ConfigError, MeasurementError, Status, stream
 
+from ..differentiate.derivatives import Layout
 from .combined import Combined
 from .operator import Operator
-from .vectors import Layout, normal_vector
+from .vectors import normal_vector
 
 # Curvature along a direction, relative to the largest, up to so many roundings is that
 # of a singular operator, by choice.

@@ -9,13 +9,12 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError
 
-from ..differentiate.derivatives import Curve, Parts, Sides, add, added, zeros
+from ..differentiate.derivatives import Curve, Parts, Sides, add, added, split, zeros
 from ..differentiate.replay import NotRecorded, Replay, recordable
 from ..distributed.processes import agreed
 from ..model.process_state import counted
 from ..passes.grouping import Chunk, Group, group_batches
 from .parameter_operator import ParameterOperator
-from .vectors import split
 
 # Vectors multiplied at once, and the largest bytes of a graph and of those vectors for
 # which that is faster: on one core 1.7 to 6 times below 3 MB and 8 MB, 0.8 times at

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError
 
+from ..differentiate.derivatives import Layout, split
 from ..passes.forecast import as_bytes
-from .vectors import Layout, embedded, extracted, join, split
 
 Kind = Mapping[str, Tensor] | Sequence[Tensor]
 
@@ -162,6 +162,8 @@ class Operator(ABC):
 
     def _on_parts(self, parts: Kind) -> Any:
         """Multiply tensors in the shapes of the parameters, or columns of them."""
+        from .block import join
+
         product = self @ join(self.layout, parts, self.torch_dtype, self.device)
         if not self.row_layout:
             return product  # outputs have no names
@@ -227,6 +229,8 @@ class Operator(ABC):
         vector: Tensor,
     ) -> Tensor:
         """Multiply by the block of parameters with some indices; None for all."""
+        from .block import embedded, extracted
+
         if columns is not None:
             vector = embedded(self.layout, columns, vector)
         product = self.product(vector)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
 
-from ..differentiate.derivatives import Curve, Parts, flat
+from ..differentiate.derivatives import Curve, Parts, flat, sizes_of, split
 from ..differentiate.model_backward import custom_functions
 from ..distributed.processes import Team, agreed
 from ..model.objective import Reduction, checked_value, reduction_of
@@ -27,10 +27,10 @@ from ..passes.problem import (
     with_settings,
 )
 from ..passes.set_up import prepare
+from .block import join
 from .derivative_check import CheckedFunction
 from .operator import Operator
 from .rounding_reference import in_float64
-from .vectors import join, sizes_of, split
 
 
 class ParameterOperator(Operator):

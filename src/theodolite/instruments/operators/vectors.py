@@ -1,144 +1,24 @@
-"""Flat vectors: parameters along them, random ones, and sums over long ones.
+"""Flat vectors: sums over long ones, random ones, and rows that a solver keeps.
 
 CPU kernels add float32 numbers one after the other: for 44 million Gaussian numbers the
 norm was off by 0.3 %, and products with rows by 2 %, which is too much to make a basis
 orthogonal. In blocks of 65,536 numbers both are right to 1e-6, in the same time. A GPU
 sums in a tree, so its blocks may be longer. Matrix products on a GPU index in 32 bits:
 rows beyond that are copied, some columns at a time.
+
+A solver stores whole vectors and gets whole vectors back, on the operator's device; the
+basis computes the products with all of them at once. Only these differ between
+:class:`DeviceBasis` and those in ``basis_on_host`` and ``basis_over_ranks``.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from math import prod
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
-
-from theodolite.core import MeasurementError, unknown_name
-
-from ..differentiate.derivatives import flat
-
-# Name and shape of each parameter, in order.
-Layout = tuple[tuple[str, tuple[int, ...]], ...]
-
-
-def sizes_of(layout: Layout) -> list[int]:
-    """Return how many numbers each parameter has."""
-    return [prod(shape) for _, shape in layout]
-
-
-def split(layout: Layout, vector: Tensor) -> dict[str, Tensor]:
-    """Return a flat vector (n,), or columns (n, k), by names in the parameters' shapes.
-
-    Columns are along the last axis of each part.
-    """
-    sizes = sizes_of(layout)
-    if vector.ndim not in (1, 2) or len(vector) != sum(sizes):
-        raise MeasurementError(
-            f"a vector of shape {tuple(vector.shape)} came, wanted is "
-            f"({sum(sizes)},), one number per parameter"
-        )
-    with torch._C.DisableTorchFunction():  # modes would be called for every part
-        return {
-            name: part.reshape((*shape, *vector.shape[1:]))
-            for (name, shape), part in zip(layout, vector.split(sizes), strict=True)
-        }
-
-
-def join(
-    layout: Layout, parts: Any, dtype: torch.dtype, device: torch.device
-) -> Tensor:
-    """Return the flat vector of parts by name or in order, or columns of it.
-
-    Args:
-        layout: Names and shapes.
-        parts: A mapping, in which missing parts are zero, or a sequence of all parts.
-            Each has its parameter's shape, or all have one more axis of columns.
-        dtype: Type of the result.
-        device: Its device.
-    """
-    named = _named(layout, parts)
-    shapes = dict(layout)
-    extra = {part.ndim - len(shapes[name]) for name, part in named.items()}
-    tails = {tuple(p.shape[len(shapes[name]) :]) for name, p in named.items()}
-    for name, part in named.items():
-        fits = tuple(part.shape[: len(shapes[name])]) == shapes[name]
-        if not fits or not extra <= {0, 1} or len(tails) > 1:
-            raise MeasurementError(
-                f"{name} has shape {shapes[name]}, and {tuple(part.shape)} came: pass "
-                "tensors in the parameters' shapes, or all with one more axis"
-            )
-    tail = tails.pop() if tails else ()
-    empty = torch.zeros((), dtype=dtype, device=device)
-    return torch.cat(
-        [
-            named.get(name, empty.expand((*shape, *tail))).reshape(-1, *tail).to(empty)
-            for name, shape in layout
-        ]
-    )
-
-
-def _named(layout: Layout, parts: Any) -> dict[str, Tensor]:
-    """Return parts by name, or refuse what does not fit the parameters."""
-    names = [name for name, _ in layout]
-    if not isinstance(parts, Mapping):
-        if len(parts) != len(names):
-            raise MeasurementError(
-                f"a {type(parts).__name__} of {len(parts)} parts came, wanted are "
-                f"{len(names)} tensors, one for each parameter of the columns"
-                + ("" if names else ", which have no parameters: pass a flat vector")
-            )
-        parts = dict(zip(names, parts, strict=True))
-    for name, part in parts.items():
-        if name not in names:
-            raise unknown_name("parameter", name, names)
-        if not isinstance(part, Tensor):
-            raise MeasurementError(
-                f"{name} came as a {type(part).__name__}: pass tensors in the shapes "
-                "of the parameters, or a flat array"
-            )
-    return dict(parts)
-
-
-def places_of(layout: Layout, names: Any) -> list[int]:
-    """Return the indices of parameters by a name, a list of names, or ``:`` for all."""
-    known = [name for name, _ in layout]
-    if isinstance(names, slice) and names == slice(None):
-        return list(range(len(known)))
-    names = [names] if isinstance(names, str) else names
-    if not isinstance(names, Sequence):
-        raise MeasurementError(
-            f"a block is named by {type(names).__name__}: pass names of parameters, as "
-            "operator['0.weight', ['1.weight', '1.bias']], or : for all"
-        )
-    for name in names:
-        if name not in known:
-            raise unknown_name("parameter", str(name), known)
-    if not names or len(set(names)) < len(names):
-        raise MeasurementError("a block names each parameter once, and at least one")
-    return [known.index(name) for name in names]
-
-
-def embedded(layout: Layout, places: Sequence[int], vector: Tensor) -> Tensor:
-    """Return a block's vector, with zeros for all other parameters."""
-    sizes = sizes_of(layout)
-    cut = vector.split([sizes[i] for i in places])
-    parts = dict(zip(places, cut, strict=True))
-    return torch.cat(
-        [
-            parts[i] if i in parts else vector.new_zeros(size)
-            for i, size in enumerate(sizes)
-        ]
-    )
-
-
-def extracted(layout: Layout, places: Sequence[int], vector: Tensor) -> Tensor:
-    """Return the numbers of some parameters out of those of all."""
-    parts = vector.split(sizes_of(layout))
-    return flat([parts[i] for i in places])
-
 
 # Numbers that are added up in float32 on a processor and on a GPU.
 _STRETCH, _ON_GPU = 2**16, 2**24
@@ -311,3 +191,141 @@ def _fill(vector: Tensor, generator: np.random.Generator) -> None:
     for part in vector.split(_DRAW):
         drawn = torch.from_numpy(generator.standard_normal(len(part)))
         part.copy_(drawn.to(part.dtype))
+
+
+# Columns of the basis that a restart rotates at a time: 2^20 float64 are 8 MiB a row.
+_CHUNK = 2**20
+
+
+class Basis(ABC):
+    """Rows of equal length, zero until they are stored.
+
+    Subclasses are final. All methods that take a ``count`` speak of the first so many
+    rows; coefficients and weights are float64 arrays.
+
+    Args:
+        capacity: Rows that it holds at most.
+        length: Numbers per row.
+        like: A vector such as those that it will hold, or the operator of them.
+
+    Attributes:
+        capacity: Rows that it holds at most.
+        length: Numbers per row.
+        dtype: Their type, the operator's own.
+        where: Where the rows are, in words for a reading's method; empty for the device
+            itself.
+    """
+
+    where: str = ""
+
+    def __init__(
+        self, capacity: int, length: int, like: "Tensor | VectorSpace"
+    ) -> None:
+        self.capacity, self.length = capacity, length
+        given = like.dtype if isinstance(like, Tensor) else like.torch_dtype
+        self.dtype, self._device = given, like.device
+
+    @abstractmethod
+    def store(self, place: int, vector: Tensor) -> None:
+        """Keep a vector as one of the rows."""
+
+    @abstractmethod
+    def row(self, place: int) -> Tensor:
+        """Return one row on the device; what is written to it may be lost."""
+
+    @abstractmethod
+    def remove(self, vector: Tensor, count: int) -> np.ndarray:
+        """Take the rows' components out of a vector, in place, and return them."""
+
+    @abstractmethod
+    def combined(self, weights: np.ndarray) -> Tensor:
+        """Return weighted sums of the first rows, one for each row of weights."""
+
+    @abstractmethod
+    def rotate(self, weights: np.ndarray) -> None:
+        """Replace the first rows by weighted sums of them."""
+
+    @abstractmethod
+    def inner(self, other: "Basis") -> Tensor:
+        """Return the products of all rows with all of another basis of this kind."""
+
+    @abstractmethod
+    def stretches(self, width: int) -> Iterator[Tensor]:
+        """Yield all rows of some columns at a time, for columns that are kept here."""
+
+    def whole(self, part: Tensor) -> Tensor:
+        """Return a vector of all columns from the columns that are kept here."""
+        return part
+
+    def agreed(self, vector: Tensor) -> Tensor:
+        """Return a vector that is the same on all processes that share the basis."""
+        return vector
+
+    def remove_twice(self, vector: Tensor, count: int) -> np.ndarray:
+        """Take components out, and again what rounding left of them."""
+        return self.remove(vector, count) + self.remove(vector, count)
+
+    def rows(self, count: int) -> Tensor:
+        """Return the first rows as one tensor on the device."""
+        return self.combined(np.eye(count))
+
+    @property
+    @abstractmethod
+    def device_bytes(self) -> int:
+        """Bytes on the device that the rows take for good."""
+
+    def _weights(self, weights: np.ndarray) -> Tensor:
+        given = torch.as_tensor(np.ascontiguousarray(weights))
+        return given.to(dtype=self.dtype, device=self._device)
+
+
+class DeviceBasis(Basis):
+    """Rows beside the operator, in one block."""
+
+    def __init__(
+        self, capacity: int, length: int, like: "Tensor | VectorSpace"
+    ) -> None:
+        super().__init__(capacity, length, like)
+        self._rows = torch.zeros(capacity, length, dtype=self.dtype, device=like.device)
+
+    def store(self, place: int, vector: Tensor) -> None:
+        """Keep a vector as one of the rows."""
+        self._rows[place] = vector
+
+    def row(self, place: int) -> Tensor:
+        """Return one row, as it lies in memory."""
+        return self._rows[place]
+
+    def remove(self, vector: Tensor, count: int) -> np.ndarray:
+        """Take the rows' components out of a vector, in place, and return them."""
+        return take_out(vector, self._rows[:count]).double().cpu().numpy()
+
+    def combined(self, weights: np.ndarray) -> Tensor:
+        """Return weighted sums of the first rows, one for each row of weights."""
+        return combined(self._weights(weights), self._rows[: weights.shape[1]])
+
+    def rotate(self, weights: np.ndarray) -> None:
+        """Replace the first rows by weighted sums of them."""
+        count, size = weights.shape
+        given = self._weights(weights)
+        for columns in self._rows.split(_CHUNK, dim=1):
+            # A copy, since rows may reach further than products of matrices count.
+            columns[:count] = given @ columns[:size].contiguous()
+
+    def inner(self, other: Basis) -> Tensor:
+        """Return the products of all rows with all of another basis of this kind."""
+        assert isinstance(other, DeviceBasis)
+        return inner(self._rows, other._rows)
+
+    def stretches(self, width: int) -> Iterator[Tensor]:
+        """Yield all rows of some columns at a time."""
+        yield from stretches(self._rows, width)
+
+    def rows(self, count: int) -> Tensor:
+        """Return the first rows, as they lie in memory."""
+        return self._rows[:count]
+
+    @property
+    def device_bytes(self) -> int:
+        """All of them."""
+        return self._rows.nbytes

@@ -18,8 +18,8 @@ from theodolite.core import (
 
 from ..operators.block_jacobian import BlockJacobian
 from ..operators.operator import Operator
-from ..solvers.basis import Placement, storage_for
 from ..solvers.bidiagonal import GaussRule, chance, gauss_rule, grid
+from ..solvers.lanczos import Placement, storage_for
 from .dense_values import active_units
 
 

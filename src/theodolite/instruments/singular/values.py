@@ -22,8 +22,8 @@ from ..operators.block_jacobian import BlockJacobian
 from ..operators.rounding_noise import rounding_noise
 from ..operators.span import Block
 from ..passes.forecast import as_bytes
-from ..solvers.basis import Placement
 from ..solvers.bidiagonal import grid
+from ..solvers.lanczos import Placement
 from .dense_values import active_units, bytes_wanted, sample_values, whole_values
 from .quadrature_values import CELLS, SingularValues, by_quadrature
 

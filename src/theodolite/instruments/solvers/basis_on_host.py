@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from ..operators.operator import Operator
-from ..operators.vectors import inner, products
+from ..operators.vectors import Basis, inner, products
 from ..passes.forecast import available_bytes
-from .basis import Basis
 
 # Bytes of a block: a power of two, to which pinned memory is rounded up; a copy of so
 # much takes milliseconds, against microseconds to start it.

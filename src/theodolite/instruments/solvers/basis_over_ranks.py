@@ -14,8 +14,7 @@ from torch import Tensor
 
 from ..distributed.processes import Team
 from ..operators.operator import Operator
-from ..operators.vectors import products
-from .basis import Basis, DeviceBasis
+from ..operators.vectors import Basis, DeviceBasis, products
 
 
 class SharedBasis(Basis):

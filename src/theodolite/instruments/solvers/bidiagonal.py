@@ -26,8 +26,8 @@ import torch
 from torch import Tensor
 
 from ..operators.operator import Operator
-from ..operators.vectors import norm
-from .basis import ON_DEVICE, Basis, Storage
+from ..operators.vectors import Basis, norm
+from .lanczos import ON_DEVICE, Storage
 
 # A look at the bound costs an SVD of the small matrix: the first after so many steps,
 # every next after a quarter more.

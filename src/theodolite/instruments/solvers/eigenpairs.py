@@ -22,8 +22,7 @@ from theodolite.core import MeasurementError, Status, stream
 
 from ..operators.operator import Operator
 from ..operators.vectors import combined, norm, normal_vector
-from .basis import ON_DEVICE, Storage
-from .lanczos import Krylov, Ritz
+from .lanczos import ON_DEVICE, Krylov, Ritz, Storage
 
 Ends = Literal["both", "largest", "smallest", "magnitude"]
 Stop = Literal["residual", "value"]

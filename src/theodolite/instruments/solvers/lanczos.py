@@ -12,17 +12,116 @@ References:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
-from theodolite.core import MeasurementError
+from theodolite.core import ConfigError, MeasurementError
 
+from ..distributed.processes import Team
 from ..operators.operator import Operator, products
 from ..operators.rounding_noise import noise_norm
-from ..operators.vectors import all_finite, norm, take_out
-from .basis import ON_DEVICE, Storage
+from ..operators.vectors import Basis, DeviceBasis, all_finite, norm, take_out
+from ..passes.forecast import Place, forecast_of
+
+Placement = Literal["auto", "device", "host", "shared"]
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Makes bases of one kind.
+
+    Attributes:
+        place: On the device, on the host, or shared over the processes of ``team``.
+        team: Processes that share it.
+        alike: Whether products come out the same in all of them.
+    """
+
+    place: Place = "device"
+    team: Team | None = None
+    alike: bool = False
+
+    def basis(self, capacity: int, length: int, like: Tensor | Operator) -> Basis:
+        """Return an empty basis for vectors like a given one."""
+        if self.place == "shared" and self.team is not None:
+            from .basis_over_ranks import SharedBasis
+
+            return SharedBasis(capacity, length, like, self.team, alike=self.alike)
+        if self.place == "host":
+            from .basis_on_host import HostBasis
+
+            return HostBasis(capacity, length, like)
+        return DeviceBasis(capacity, length, like)
+
+    def told(self, words: str) -> str:
+        """Add the place of the basis to a method, if it is not the device."""
+        if self.place == "shared" and self.team is not None:
+            return f"{words}, basis over {self.team.size} processes"
+        return words if self.place == "device" else f"{words}, basis on the host"
+
+
+ON_DEVICE = Storage()
+
+
+def storage_for(
+    operator: Operator,
+    wish: Placement,
+    *,
+    vectors: int,
+    least: int | None = None,
+    length: int | None = None,
+) -> Storage:
+    """Return where to keep a basis, or raise if there is no room for it.
+
+    Args:
+        operator: Whose products fill it.
+        wish: The requested place, or "auto" for the fastest with room.
+        vectors: How many it may come to hold.
+        least: How many it holds for certain; as many by default.
+        length: Numbers that each of them holds; as many as columns by default.
+    """
+    _refuse_other_wishes(operator, wish)
+    if wish == "shared":
+        team = _team(operator)
+        return Storage("shared", team, alike=team is getattr(operator, "team", None))
+    if wish != "auto":
+        return Storage(wish)
+    forecast = forecast_of(operator, vectors=vectors, length=length)
+    if forecast.placement is not None:
+        team = getattr(operator, "team", None)
+        return Storage(forecast.placement, team, alike=True)
+    # A processor's memory is taken as rows are written, not before.
+    share = forecast.basis * (least or vectors) // max(1, vectors)
+    if operator.device.type == "cpu" and share <= forecast.device_free:
+        return ON_DEVICE
+    raise MeasurementError(
+        f"{forecast}, or lower basis_bytes, which makes do with fewer vectors"
+    )
+
+
+def _refuse_other_wishes(operator: Operator, wish: Placement) -> None:
+    team = getattr(operator, "team", None) or Team()
+    if not team.alike(get_args(Placement).index(wish)):
+        raise ConfigError(
+            f"basis is {wish!r} on this rank and another on others: pass the same on "
+            "every rank"
+        )
+
+
+def _team(operator: Operator) -> Team:
+    """Return the operator's own team, or that of all processes."""
+    team = getattr(operator, "team", None) or Team()
+    if not team.several and dist.is_available() and dist.is_initialized():
+        team = Team(True)
+    if not team.several:
+        raise ConfigError(
+            "basis is 'shared', and this process is alone: start several with "
+            "torchrun, or pass basis='host'"
+        )
+    return team
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,7 @@ from theodolite.core import Status, stream
 from ..operators.operator import Operator, strides
 from ..operators.vectors import normal_vector, squared_norm
 from ..passes.forecast import refuse_beyond
-from .basis import ON_DEVICE, Placement, Storage, storage_for
-from .lanczos import Krylov, grow
+from .lanczos import ON_DEVICE, Krylov, Placement, Storage, grow, storage_for
 
 # Points at which the truncation is looked at beyond an edge, evenly on a logarithmic
 # axis from a quarter of the distance to the nearest node.

@@ -23,9 +23,8 @@ from torch import Tensor
 from theodolite.core import stream
 
 from ..operators.operator import Operator, products, strides
-from ..operators.vectors import all_finite, dot, norm, normal_vector
-from .basis import ON_DEVICE, Basis, Storage
-from .lanczos import refuse_asymmetry
+from ..operators.vectors import Basis, all_finite, dot, norm, normal_vector
+from .lanczos import ON_DEVICE, Storage, refuse_asymmetry
 
 Draw = Callable[[Operator, np.random.Generator], Tensor]
 

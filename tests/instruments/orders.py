@@ -4,8 +4,10 @@ from contextlib import contextmanager
 
 import torch
 
-from theodolite.instruments.differentiate.model_backward import instrument_backward
-from theodolite.instruments.differentiate.twice import differentiable_twice
+from theodolite.instruments.differentiate.twice import (
+    differentiable_twice,
+    instrument_backward,
+)
 
 
 @contextmanager

@@ -22,14 +22,10 @@ from theodolite.instruments import (
     singular_values,
     tangent_kernel,
 )
+from theodolite.instruments.model.objective import samples_in, tensors_in
 from theodolite.instruments.norms.full_statistics import moments_of
 from theodolite.instruments.operators.rounding_reference import rounding_reference
-from theodolite.instruments.passes.batches import (
-    join_batches,
-    samples_in,
-    split_batch,
-    tensors_in,
-)
+from theodolite.instruments.passes.batches import join_batches, split_batch
 
 X = torch.arange(12.0, dtype=torch.float64).reshape(6, 2) / 10
 Y = X.flip(1)

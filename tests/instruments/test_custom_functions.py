@@ -28,7 +28,7 @@ from theodolite.instruments import (
     hessian,
     trace,
 )
-from theodolite.instruments.differentiate.model_backward import _OWN
+from theodolite.instruments.differentiate.model_backward import OWN
 
 LOSS = {"loss": nn.CrossEntropyLoss(), "norm_mode": "batch"}
 
@@ -444,7 +444,7 @@ def test_own_functions_are_known_by_their_class():
     ours = {
         k for k in below(torch.autograd.Function) if k.__module__.startswith("theod")
     }
-    assert ours == _OWN
+    assert ours == OWN
     impostor = type("_Rectified", (Detached,), {"backward": Detached.backward})
     model, data = network(Applied(impostor), torch.float64)
     with pytest.raises(MeasurementError, match="_Rectified"):

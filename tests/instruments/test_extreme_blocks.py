@@ -16,7 +16,7 @@ from theodolite.instruments import (
     hessian,
     trace,
 )
-from theodolite.instruments.operators.rounding_noise import matrix_noise
+from theodolite.instruments.curvature.dense import matrix_noise
 
 CASE = next(case for case in CASES if case.name == "conv_bn_resnet")
 

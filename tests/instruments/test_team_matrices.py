@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from tests.instruments import rank_matrices
 from tests.instruments.ranks import import_all, launch, network
 from theodolite.instruments import Team, singular_values
-from theodolite.instruments.norms.normalisation import NormCall
+from theodolite.instruments.differentiate.batch_norm_twice import NormCall
 from theodolite.instruments.norms.shared_statistics import SharedStatistics
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork

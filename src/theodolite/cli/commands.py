@@ -101,7 +101,8 @@ def list_data(
     """
     from theodolite.data import available
 
-    use_data(data)
+    if data is not None:
+        use_data(data)
     listings = available(verify=verify)
     wrong = [item for item in listings if item.found and item.checked == "wrong"]
     if as_json:

@@ -69,10 +69,8 @@ DataFolder = Annotated[
 RESULTS = Path("out")
 
 
-def use_data(folder: Path | None) -> None:
+def use_data(folder: Path) -> None:
     """Set the folder of datasets for this process and all its workers."""
-    if folder is None:
-        return
     try:
         there = folder.is_dir()
     except (OSError, ValueError):
@@ -85,16 +83,6 @@ def use_data(folder: Path | None) -> None:
             "a folder with mnist/ in it"
         )
     os.environ["THEODOLITE_DATA"] = str(folder.absolute())
-
-
-def is_file_name(name: str) -> bool:
-    """Return whether a name on the command line is a Python file.
-
-    Example:
-        >>> is_file_name("studies/mine.py"), is_file_name("li2016demystifying")
-        (True, False)
-    """
-    return name.endswith(".py")
 
 
 def require_trust(code: str, *, trust: bool) -> None:

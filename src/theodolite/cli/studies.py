@@ -13,7 +13,6 @@ from .options import (
     DataFolder,
     Out,
     Trust,
-    is_file_name,
     require_trust,
     use_data,
 )
@@ -99,7 +98,8 @@ def run(
     if gpus and device is None:
         device = "cuda"
     check_executor(executor, jobs=jobs, address=address, gpus=gpus)
-    use_data(data)
+    if data is not None:
+        use_data(data)
     trackers = [tracker_for(text) for text in track or ()]
     entries = named_studies(names, trust=trust)
     # Whatever is missing for any study is said before the first of them starts.
@@ -240,7 +240,7 @@ def named_studies(names: Iterable[str], *, trust: bool) -> list["Entry"]:
 
     entries: list[Entry] = []
     for name in names:
-        if is_file_name(name):
+        if name.endswith(".py"):
             entries += studies_in_file(name, trust=trust)
         elif name == "all":
             print_problems()
@@ -263,7 +263,7 @@ def listed(
     if paper is None:
         print_problems()
         entries, results = usable(catalogue()), results_in(out)
-    elif is_file_name(paper):
+    elif paper.endswith(".py"):
         entries = studies_in_file(paper, trust=trust)
         results = results_in(out, paper=entries[0].paper.name)
     else:
@@ -334,7 +334,7 @@ def named_study(name: str, *, trust: bool) -> "Entry":
     from theodolite.core import ConfigError
     from theodolite.studies import find
 
-    if not is_file_name(name):
+    if not name.endswith(".py"):
         return find(name)
     entries = studies_in_file(name, trust=trust)
     if len(entries) > 1:

@@ -13,7 +13,7 @@ from .errors import RunError
 from .schema import SchemaError, parse_record, read_record, record_values
 from .verdicts.claims import Choice, Grade, Kind
 from .verdicts.judgement import Outcome, depends_on_reading
-from .verdicts.region import Region
+from .verdicts.selecting import Region
 
 FORMAT = 1
 

@@ -1,8 +1,8 @@
-"""Extremes: the highest and lowest of the rows at hand, and quantiles over networks.
+"""Quantiles over networks, which have a sampling error, and rows of several numbers.
 
-``highest`` and ``lowest``, like ``largest`` and ``smallest`` of ``sample``, are
-statements about these networks alone. What is claimed of any network of the kind, such
-as the worst of all, is read by ``quantile``, which has a sampling error.
+``highest``, ``lowest``, ``largest`` and ``smallest`` of ``sample`` are statements about
+the networks at hand alone. What is claimed of any network of the kind, such as the
+worst of all, is read by ``quantile``.
 """
 
 import math
@@ -14,47 +14,9 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..rows import Row
-from .quantity import NO_ROWS, Quantity, known
-from .sample import Read, by_network, these_networks
+from .quantity import NO_ROWS, Quantity
+from .sample import Read, by_network
 from .selecting import PredictedAndMeasured, Select
-
-
-def highest(rows: Select, *, less: Select | None = None, name: str = "") -> Read:
-    """Read the highest value of all rows, with a bound that covers each.
-
-    Args:
-        rows: The rows to read.
-        less: One row whose value is subtracted.
-        name: Name of the number.
-    """
-    return lambda both: _extreme(rows, less, both, name or f"highest {rows}", 1.0)
-
-
-def lowest(rows: Select, *, less: Select | None = None, name: str = "") -> Read:
-    """Read the lowest value of all rows, with a bound; arguments as of ``highest``."""
-    return lambda both: _extreme(rows, less, both, name or f"lowest {rows}", -1.0)
-
-
-def _extreme(
-    rows: Select,
-    less: Select | None,
-    both: PredictedAndMeasured,
-    name: str,
-    sign: float,
-) -> Quantity:
-    table = rows(both)
-    base, lost = 0.0, 0.0
-    if less is not None:
-        name = f"{name} less {less}"
-        (row,) = less(both)
-        base, lost = float(row["value"]), abs(float(row["error"]))
-    if not len(table):
-        return known(name, math.nan, note=NO_ROWS)
-    values, errors = sign * (table.values() - base), np.abs(table.values("error"))
-    value = float(values.max())
-    bound = float((values + errors).max()) + lost - value
-    bound = bound if math.isfinite(bound) else math.inf
-    return known(name, sign * value, bound, these_networks(table))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,14 +13,15 @@ right one, its own test must be wrong first.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from ..rows import to_json_values
 from .quantity import Quantity, known
-from .region import Region
+from .sample import Read
+from .selecting import PredictedAndMeasured, Region
 
 # Probability of either wrong answer, at most.
 ALPHA = 0.05
@@ -348,3 +349,33 @@ def _end(region: Region) -> float:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+# A claim's test: the rows of theory and measurement in, a judgement out.
+Test = Callable[[PredictedAndMeasured], Judgement]
+
+
+def inside(read: Read, region: Region) -> Test:
+    """Return a test that a number lies in a region."""
+    return lambda both: judge(read(both), region)
+
+
+def every(*tests: Test | Iterable[Test], name: str = "") -> Test:
+    """Return a test that all tests hold; an iterable counts as the tests in it."""
+    listed = _listed(tests)
+    return lambda both: all_of([test(both) for test in listed], name)
+
+
+def some(*tests: Test | Iterable[Test], name: str = "") -> Test:
+    """Return a test that one or more tests hold; iterables count as their tests."""
+    listed = _listed(tests)
+    return lambda both: any_of([test(both) for test in listed], name)
+
+
+def _listed(tests: Iterable[Test | Iterable[Test]]) -> list[Test]:
+    return [one for item in tests for one in ([item] if callable(item) else item)]
+
+
+def against(test: Test, rival: Test) -> Test:
+    """Return a test that holds only if its rival is excluded."""
+    return lambda both: excluding_rival(test(both), rival(both))

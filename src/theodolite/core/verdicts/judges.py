@@ -1,6 +1,6 @@
 """Tests that claims declare: a number from the rows, and the claimed region."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -9,30 +9,32 @@ from ..errors import ConfigError
 from ..rows import Row
 from .judgement import (
     Judgement,
+    Test,
+    against,
     agreed,
     all_of,
     any_of,
-    excluding_rival,
-    judge,
+    every,
+    inside,
     renamed,
     undecided,
 )
-from .region import Region, above, below, near
-from .sample import Read, difference, largest, largest_distance, slope, smallest
-from .selecting import PredictedAndMeasured, Select, measured, predicted
-
-# A claim's test: the rows of theory and measurement in, a judgement out.
-Test = Callable[[PredictedAndMeasured], Judgement]
+from .sample import difference, largest, largest_distance, slope, smallest
+from .selecting import (
+    PredictedAndMeasured,
+    Region,
+    Select,
+    above,
+    below,
+    measured,
+    near,
+    predicted,
+)
 
 # Relative to the largest entry, theory and measurement agree to this in float64.
 ROUNDING = below(
     1e-10, source="rounding", why="products and sums of this length in double precision"
 )
-
-
-def inside(read: Read, region: Region) -> Test:
-    """Return a test that a number lies in a region."""
-    return lambda both: judge(read(both), region)
 
 
 def exact(
@@ -243,27 +245,6 @@ def readings(*listed: ReadAs) -> Test:
 def our_margin(margin: float, why: str, centre: float = 0.0) -> Region:
     """Return the region that counts as equal, with a margin that we chose."""
     return near(centre, margin, source="ours", why=why)
-
-
-def every(*tests: Test | Iterable[Test], name: str = "") -> Test:
-    """Return a test that all tests hold; an iterable counts as the tests in it."""
-    listed = _listed(tests)
-    return lambda both: all_of([test(both) for test in listed], name)
-
-
-def some(*tests: Test | Iterable[Test], name: str = "") -> Test:
-    """Return a test that one or more tests hold; iterables count as their tests."""
-    listed = _listed(tests)
-    return lambda both: any_of([test(both) for test in listed], name)
-
-
-def _listed(tests: Iterable[Test | Iterable[Test]]) -> list[Test]:
-    return [one for item in tests for one in ([item] if callable(item) else item)]
-
-
-def against(test: Test, rival: Test) -> Test:
-    """Return a test that holds only if its rival is excluded."""
-    return lambda both: excluding_rival(test(both), rival(both))
 
 
 def each(

@@ -334,3 +334,41 @@ def counted(
 
 def _axis(name: str, log: bool) -> str:
     return f"log10 {name}" if log else name
+
+
+def highest(rows: Select, *, less: Select | None = None, name: str = "") -> Read:
+    """Read the highest value of all rows, with a bound that covers each.
+
+    Args:
+        rows: The rows to read.
+        less: One row whose value is subtracted.
+        name: Name of the number.
+    """
+    return lambda both: _furthest(rows, less, both, name or f"highest {rows}", 1.0)
+
+
+def lowest(rows: Select, *, less: Select | None = None, name: str = "") -> Read:
+    """Read the lowest value of all rows, with a bound; arguments as of ``highest``."""
+    return lambda both: _furthest(rows, less, both, name or f"lowest {rows}", -1.0)
+
+
+def _furthest(
+    rows: Select,
+    less: Select | None,
+    both: PredictedAndMeasured,
+    name: str,
+    sign: float,
+) -> Quantity:
+    table = rows(both)
+    base, lost = 0.0, 0.0
+    if less is not None:
+        name = f"{name} less {less}"
+        (row,) = less(both)
+        base, lost = float(row["value"]), abs(float(row["error"]))
+    if not len(table):
+        return known(name, math.nan, note=NO_ROWS)
+    values, errors = sign * (table.values() - base), np.abs(table.values("error"))
+    value = float(values.max())
+    bound = float((values + errors).max()) + lost - value
+    bound = bound if math.isfinite(bound) else math.inf
+    return known(name, sign * value, bound, these_networks(table))

@@ -11,20 +11,14 @@ from torch.utils._pytree import tree_map
 
 from theodolite.core import Exclusive, MeasurementError, NormMode
 
+from ..differentiate.batch_norm_twice import NormCall, plain_statistics
+from ..differentiate.twice import BatchNormCalls
 from ..model.objective import Batch, Outputs, checked_outputs, outputs_of
-from ..model.process_state import Draws, counted
-from ..model.reachable_state import ReachableState
+from ..model.process_state import Draws, counted, settle_dropout
+from ..model.reachable_state import ReachableState, norm_layers
 from ..model.restoring import SavedState, opened
 from ..norms.full_statistics import FullStatistics, Moments, moments_of
-from ..norms.normalisation import (
-    BatchNormCalls,
-    NormCall,
-    norm_layers_as_is,
-    norm_mode_of,
-    plain_statistics,
-    set_norm_layers,
-    settle_dropout,
-)
+from ..norms.normalisation import norm_layers_as_is, norm_mode_of, set_norm_layers
 from ..passes.batches import Batches
 from ..passes.grouping import read_batches
 
@@ -111,7 +105,7 @@ class ClassifierPasses:
 
     def _raw(self, batch: Batch) -> Tensor:
         self._state.lend_buffers()
-        set_norm_layers(self.model, self.mode)
+        set_norm_layers(norm_layers(self.model), self.mode)
         outputs = checked_outputs(self._pick(self.model, batch))
         counted(unit="batches")
         if outputs.ndim == 0 or not outputs.is_floating_point():

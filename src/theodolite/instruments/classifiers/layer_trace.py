@@ -17,7 +17,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.utils._pytree import tree_leaves
 
 from ..calls.listening import Listener
-from ..norms.normalisation import batch_norm_arguments
+from ..differentiate.batch_norm_twice import batch_norm_arguments
 
 _CONVOLUTIONS = {torch.conv1d, torch.conv2d, torch.conv3d}
 _TRANSPOSED = {torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d}

@@ -15,9 +15,9 @@ from theodolite.core import (
     TheodoliteError,
 )
 
-from ..model.objective import Outputs
+from ..model.objective import Outputs, samples_in, slice_batch
 from ..model.process_state import with_progress
-from ..passes.batches import Batches, samples_in, slice_batch
+from ..passes.batches import Batches
 from .classifier_passes import ClassifierPasses, classifier_passes, finer_passes
 from .labels import Labelling, Labels, SampleWeights, labels_in, sample_weights
 from .layer_trace import LayerTrace

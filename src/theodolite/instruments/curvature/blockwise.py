@@ -20,12 +20,13 @@ from theodolite.core import (
 )
 
 from ..differentiate.derivatives import sizes_of
+from ..model.function_model import as_module
 from ..model.process_state import measuring, with_progress
 from ..model.reachable_state import chosen_parameters, unwrapped
 from ..operators.operator import Operator
 from ..passes.batches import Batches
 from ..passes.grouping import read_batches
-from ..passes.problem import Model, Problem, as_module
+from ..passes.problem import Model, Problem
 from .model_instruments import refuse_settings
 
 R = TypeVar("R", bound=Reading)

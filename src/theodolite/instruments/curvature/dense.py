@@ -13,9 +13,11 @@ from ..differentiate.derivatives import flat, pull_back, pull_back_many
 from ..model.process_state import counted, expected, with_progress
 from ..model.reachable_state import chosen_parameters, unwrapped
 from ..operators.loss_hessian import Hessian
-from ..operators.rounding_noise import matrix_noise
+from ..operators.matrix_operator import MatrixOperator
+from ..operators.operator import Operator
+from ..operators.rounding_noise import RoundingNoise, rounding_noise
 from ..passes.batches import Batches
-from ..passes.forecast import as_bytes
+from ..passes.forecast import as_bytes, rounds
 from ..passes.problem import (
     Model,
     Problem,
@@ -240,3 +242,63 @@ def _forecast(size: int, matrix_bytes: int) -> None:
             f"{wanted / 2**30:.3g} GiB, allowed are {matrix_bytes / 2**30:.3g}: choose "
             "fewer with params=…, or raise matrix_bytes"
         )
+
+
+# In float64 no finer reference exists: allow so many roundings of a row's norm, by
+# choice.
+_ROUNDINGS = 32
+
+
+# Asymmetry above so many roundings of the largest entry: something in the graph has
+# lower precision than the parameters, or amplifies rounding.
+_SUSPECT = 1e3
+
+
+def matrix_noise(operator: Operator, matrix: np.ndarray) -> tuple[RoundingNoise, bool]:
+    """Return bounds on the error of a measured matrix, and whether it is symmetric.
+
+    Parameters below float64, or asymmetry that float64 does not explain, are compared
+    with a reference; the matrix is asymmetric only beyond the error that this shows.
+
+    Args:
+        operator: Operator of the matrix.
+        matrix: As measured, before it is symmetrised.
+    """
+    eps = torch.finfo(operator.torch_dtype).eps
+    scale = float(np.abs(matrix).max(initial=0.0))
+    gap = float(np.abs(matrix - matrix.T).max(initial=0.0))
+    suspect = gap > _SUSPECT * eps * scale and scale > eps
+    noise = None
+    if rounds(operator) or suspect:
+        noise = rounding_noise(
+            operator, lambda v: torch.as_tensor(matrix @ v.double().cpu().numpy())
+        )
+    if noise is None:
+        noise = _assumed_noise(operator, matrix, gap, eps)
+        symmetric = bool(gap <= np.sqrt(eps) * scale)
+        # An asymmetric matrix below a rounding of 1 is rounding only.
+        if not symmetric and scale <= eps:
+            return _whole_entries(matrix, noise), True
+        return noise, symmetric
+    explained = max(np.sqrt(eps) * scale, 4 * float(noise.rows.max(initial=0.0)))
+    return noise, bool(gap <= explained or scale <= eps)
+
+
+def _assumed_noise(
+    operator: Operator, matrix: np.ndarray, gap: float, eps: float
+) -> RoundingNoise:
+    """Bound the error by roundings of the rows, and by the measured asymmetry."""
+    # A given matrix is rounded to its type only; no graph was run.
+    count = 1 if isinstance(operator, MatrixOperator) else _ROUNDINGS
+    lengths = np.linalg.norm(matrix, axis=1)
+    rows = count * eps * lengths + gap / 2 * np.sqrt(len(matrix))
+    diagonal = np.abs(np.diagonal(matrix))
+    trace = count * eps * float(diagonal.sum())
+    return RoundingNoise(rows, float(np.linalg.norm(rows)), trace)
+
+
+def _whole_entries(matrix: np.ndarray, noise: RoundingNoise) -> RoundingNoise:
+    """Return errors as large as the entries, added to the given ones."""
+    rows = noise.rows + np.linalg.norm(matrix, axis=1)
+    trace = noise.trace + float(np.abs(np.diagonal(matrix)).sum())
+    return RoundingNoise(rows, float(np.linalg.norm(rows)), trace)

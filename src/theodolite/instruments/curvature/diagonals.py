@@ -23,9 +23,10 @@ from theodolite.core import Dims, SampledReading, Status, Stopwatch, stream
 
 from ..model.process_state import expected
 from ..operators.operator import Operator, products, strides
-from ..operators.rounding_noise import SMALL, RoundingNoise, rounding_noise, rounds
+from ..operators.rounding_noise import SMALL, RoundingNoise, rounding_noise
 from ..operators.vectors import sign_vector
 from ..passes.batches import Batches
+from ..passes.forecast import rounds
 from ..solvers.lanczos import Placement, Storage, storage_for
 from ..solvers.sketch import Sketch, sketch_of, split
 from .model_instruments import (

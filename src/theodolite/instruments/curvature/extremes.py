@@ -11,12 +11,9 @@ from theodolite.core import ConfigError, Dims, Reading, Status, Stopwatch
 
 from ..model.process_state import expected
 from ..operators.operator import Operator
-from ..operators.rounding_noise import (
-    EigenvalueNoise,
-    eigenvalue_noise,
-    rounds,
-)
+from ..operators.rounding_noise import EigenvalueNoise, eigenvalue_noise
 from ..passes.batches import Batches
+from ..passes.forecast import rounds
 from ..solvers.certified import certified_pairs
 from ..solvers.eigenpairs import (
     Ends,

@@ -9,8 +9,9 @@ from theodolite.core import ConfigError, Stopwatch
 
 from ..model.process_state import expected
 from ..operators.operator import Operator
-from ..operators.rounding_noise import noise_norm, rounds
+from ..operators.rounding_noise import noise_norm
 from ..passes.batches import Batches
+from ..passes.forecast import rounds
 from ..solvers.lanczos import Placement
 from ..solvers.quadrature import Quadrature, quadrature_of
 from .model_instruments import (

@@ -22,12 +22,12 @@ from theodolite.core import (
 from ..model.process_state import expected, with_progress
 from ..operators.loss_hessian import Hessian
 from ..operators.operator import Operator
-from ..operators.rounding_noise import RoundingNoise, matrix_noise
+from ..operators.rounding_noise import RoundingNoise
 from ..passes.batches import Batches
 from ..passes.forecast import as_bytes, refuse_beyond
 from ..passes.problem import ProblemSettings, problem_of, refuse_unknown, with_settings
 from ..solvers.eigenpairs import Ends, Pairs, wanted
-from .dense import DenseHessian, hessian
+from .dense import DenseHessian, hessian, matrix_noise
 from .model_instruments import (
     Curvature,
     Subject,

@@ -19,12 +19,15 @@ cotangents $a, a_\gamma, a_\beta$ of these three, with $t = r P(a)$,
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
+
+from theodolite.core import MeasurementError
 
 from .affine_twice import affine_twice, line
 from .elementary_norms import other_axes, standardised, wide, with_weight
@@ -241,3 +244,71 @@ def _by_elements(x: Tensor, weight: Tensor, g: Tensor, eps: float) -> list[Any]:
         return standardised(x, axes, eps) * wide(weight, x)
 
     return [*by_elements(normed, [x, weight], g), g.sum(axes)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormCall:
+    """One call of batch norm in train mode.
+
+    Attributes:
+        place: Number of earlier calls in this pass.
+        x: Its input, channels on axis 1.
+        weight: Scale of each channel, or None.
+        bias: Shift of each channel, or None.
+        eps: Number added to variances.
+    """
+
+    place: int
+    x: Tensor
+    weight: Tensor | None
+    bias: Tensor | None
+    eps: float
+
+    def by(self, mean: Tensor, variance: Tensor) -> Tensor:
+        """Normalise by given statistics; differentiate through them if possible."""
+        shape = [-1 if axis == 1 else 1 for axis in range(self.x.ndim)]
+        scale = (variance + self.eps).rsqrt()
+        out = (self.x - mean.reshape(shape)) * scale.reshape(shape)
+        if self.weight is not None:
+            out = out * self.weight.reshape(shape)
+        if self.bias is not None:
+            out = out + self.bias.reshape(shape)
+        return out
+
+    def by_own(self) -> Tensor:
+        """Normalise by the input's own statistics, and differentiate through them."""
+        return batch_norm_twice(self.x, self.weight, self.bias, self.eps)
+
+
+def fits(x: Tensor, weight: Tensor | None) -> bool:
+    """Return whether torch accepts an input and a weight together."""
+    half = x.dtype in (torch.float16, torch.bfloat16)
+    return weight is None or weight.dtype == x.dtype or half
+
+
+def own_statistics(call: NormCall) -> Tensor:
+    """Normalise an input by its own statistics, even with one value per channel."""
+    _refuse_fewer(call, 1)
+    return call.by_own()
+
+
+def batch_statistics(call: NormCall) -> Tensor:
+    """Normalise a batch by its own statistics; refuse one value per channel."""
+    _refuse_fewer(call, 2)
+    return call.by_own()
+
+
+def plain_statistics(call: NormCall) -> Tensor:
+    """Do the same by torch's own operator, whose backward passes can be batched."""
+    _refuse_fewer(call, 2)
+    given = call.x, call.weight, call.bias, None, None, True, 0.0, call.eps, False
+    return batch_norm(torch.batch_norm, given, {})
+
+
+def _refuse_fewer(call: NormCall, values: int) -> None:
+    if call.x.numel() < values * call.x.shape[1]:
+        few = "one" if call.x.numel() else "no"
+        raise MeasurementError(
+            f"batch norm got an input of shape {tuple(call.x.shape)}, {few} value a "
+            "channel, which has no statistics: pass more samples a batch"
+        )

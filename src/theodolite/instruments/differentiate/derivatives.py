@@ -16,7 +16,7 @@ from torch import Tensor
 
 from theodolite.core import Exclusive, MeasurementError, stream
 
-from .model_backward import explained, instrument_backward, refuse_error_nodes
+from .twice import explained, instrument_backward, refuse_error_nodes
 
 Parts = list[Tensor]
 

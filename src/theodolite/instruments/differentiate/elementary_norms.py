@@ -70,3 +70,11 @@ def standardised(x: Tensor, axes: list[int], eps: float) -> Tensor:
     centred = wide - wide.mean(axes, keepdim=True)
     variance = centred.square().mean(axes, keepdim=True)
     return centred * (variance + eps).rsqrt()
+
+
+def weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    """Return g v / ‖v‖, the norm over all axes except one, or over all for dim −1."""
+    if dim == -1:
+        return v * (g / v.square().sum().sqrt())
+    axes = [axis for axis in range(v.ndim) if axis != dim % v.ndim]
+    return v * (g / v.square().sum(axes, keepdim=True).sqrt())

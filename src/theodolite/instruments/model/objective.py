@@ -1,12 +1,11 @@
-"""The scalar to differentiate, from model, batch and a loss of any kind."""
+"""The scalar to differentiate, from model, batch and loss; what a batch consists of."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from theodolite.core import MeasurementError, TheodoliteError
 
@@ -287,84 +286,7 @@ def pair_of(batch: Batch) -> tuple[Any, Any]:
     return batch[0], batch[1]
 
 
-# Functions equal to a module with default settings. More is known about modules,
-# such as which targets they ignore.
-_AS_MODULES: dict[Any, type[nn.Module]] = {
-    functional.cross_entropy: nn.CrossEntropyLoss,
-    functional.nll_loss: nn.NLLLoss,
-    functional.mse_loss: nn.MSELoss,
-    functional.l1_loss: nn.L1Loss,
-    functional.smooth_l1_loss: nn.SmoothL1Loss,
-    functional.huber_loss: nn.HuberLoss,
-    functional.binary_cross_entropy: nn.BCELoss,
-    functional.binary_cross_entropy_with_logits: nn.BCEWithLogitsLoss,
-    functional.poisson_nll_loss: nn.PoissonNLLLoss,
-}
-_MODEL_NAMES = {"model", "net", "network", "module"}
-_BATCH_NAMES = {"batch", "data", "sample", "samples"}
-_OUTPUT_NAMES = {
-    "input", "inputs", "output", "outputs", "out", "logit", "logits", "scores",
-    "pred", "preds", "prediction", "predictions", "predicted", "y_pred", "y_hat",
-}  # fmt: skip
-_TARGET_NAMES = {"target", "targets", "label", "labels", "y", "y_true", "truth"}
 _LOSSES = nn.MSELoss.__module__
-
-
-class FunctionLoss(nn.Module):
-    """A function of outputs and targets as a loss module."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-        for name, kind in (("reduction", str), ("ignore_index", int)):
-            stated = _parameters(function).get(name)
-            if stated is not None and isinstance(stated.default, kind):
-                setattr(self, name, stated.default)
-
-    def forward(self, outputs: Any, targets: Any) -> Tensor:
-        """Return the loss of a batch."""
-        return self.function(outputs, targets)
-
-
-def as_loss(loss: Any) -> Any:
-    """Return a loss of outputs and targets as a module; leave other losses unchanged.
-
-    A function of torch becomes its module. Another function becomes a module if the
-    names of its arguments are those of outputs and targets. ``loss(model, batch)`` is
-    returned unchanged.
-
-    Example:
-        >>> as_loss(functional.cross_entropy)
-        CrossEntropyLoss()
-        >>> type(as_loss(lambda outputs, targets: (outputs - targets).mean())).__name__
-        'FunctionLoss'
-    """
-    if isinstance(loss, type) and issubclass(loss, nn.Module):
-        raise MeasurementError(
-            f"the loss is the class {loss.__name__}, wanted is a loss: make one, "
-            f"{loss.__name__}()"
-        )
-    if not callable(loss):
-        raise MeasurementError(
-            f"the loss is {loss!r}, which cannot be called: pass a loss of torch, such "
-            "as nn.CrossEntropyLoss(), or a function of outputs and targets, or of "
-            "model and batch"
-        )
-    if isinstance(loss, nn.Module):
-        return loss
-    try:
-        if loss in _AS_MODULES:
-            return _AS_MODULES[loss]()
-    except TypeError:  # unhashable, so none of them
-        pass
-    first, second = (*_parameters(loss), "", "")[:2]
-    if first in _MODEL_NAMES or second in _BATCH_NAMES:
-        return loss
-    return (
-        FunctionLoss(loss)
-        if first in _OUTPUT_NAMES or second in _TARGET_NAMES
-        else loss
-    )
 
 
 def judged(loss: nn.Module, outputs: Any, targets: Any) -> Any:
@@ -393,8 +315,69 @@ def judged(loss: nn.Module, outputs: Any, targets: Any) -> Any:
         raise
 
 
-def _parameters(function: Any) -> dict[str, inspect.Parameter]:
+def tensors_in(batch: Batch) -> list[Tensor]:
+    """List the tensors of a batch, however they are nested."""
+    tensors, left = [], [batch]
+    while left:
+        part = left.pop()
+        if isinstance(part, Tensor):
+            tensors.append(part)
+        elif isinstance(part, Mapping):
+            left += reversed(list(part.values()))
+        elif isinstance(part, tuple | list):
+            left += reversed(part)
+    return tensors
+
+
+def samples_in(batch: Batch) -> int | None:
+    """Return the number of samples: the first axis that all tensors share, or None.
+
+    Example:
+        >>> samples_in({"x": torch.zeros(5, 2), "y": torch.zeros(5)})
+        5
+    """
+    sizes = {len(tensor) for tensor in tensors_in(batch) if tensor.ndim}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def slice_batch(batch: Batch, start: int, stop: int) -> Batch:
+    """Return the samples from ``start`` to ``stop``."""
+    return map_tensors(batch, lambda t: t[start:stop] if t.ndim else t)
+
+
+def check_devices(batches: Iterable[Batch], device: torch.device) -> None:
+    """Refuse data that is not on the model's device, or that autograd refuses."""
+    for batch in batches:
+        for tensor in tensors_in(batch):
+            if tensor.device != device:
+                raise MeasurementError(
+                    f"the model is on {device} and a batch on {tensor.device}: move "
+                    f"the batch with .to({str(device)!r})"
+                )
+            if tensor.is_inference():
+                raise MeasurementError(
+                    "a batch was made under torch.inference_mode, and autograd cannot "
+                    "use such tensors: pass tensor.clone(), made outside of it"
+                )
+
+
+def map_tensors(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """Apply a function to every tensor of nested tuples, lists and mappings."""
+    if isinstance(batch, Tensor):
+        return change(batch)
+    if isinstance(batch, Mapping):
+        parts = {key: map_tensors(part, change) for key, part in batch.items()}
+        return _rebuilt(batch, parts)
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*[map_tensors(part, change) for part in batch])
+    if isinstance(batch, tuple | list):
+        return type(batch)([map_tensors(part, change) for part in batch])
+    return batch
+
+
+def _rebuilt(mapping: Mapping[Any, Any], parts: dict[Any, Any]) -> Any:
+    """Return a mapping of the same type if that accepts a dict, else a dict."""
     try:
-        return dict(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # as for code written in C
-        return {}
+        return type(mapping)(parts)  # pyright: ignore[reportCallIssue]
+    except TypeError:
+        return parts

@@ -15,13 +15,15 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 
 from theodolite.core import (
     ConfigError,
     DelayInterrupt,
     Exclusive,
     MeasurementError,
+    NormMode,
     safe_point,
 )
 
@@ -344,3 +346,27 @@ def _plain(state: dict[str, Any]) -> list[Any]:
     kind, keys, *rest = state["numpy"]
     numpy = [kind, keys.tolist(), *rest]
     return [state["torch"].tolist(), cuda, numpy, state["python"]]
+
+
+def settle_dropout(model: nn.Module, mode: NormMode) -> None:
+    """Switch dropout off under ``EVAL``, as at inference; refuse it elsewhere.
+
+    Only where the model is left as found on the way out.
+    """
+    if mode is not NormMode.EVAL:
+        return refuse_dropout(model)
+    for module in model.modules():
+        if isinstance(module, _DropoutNd):
+            module.train(False)
+    return None
+
+
+def refuse_dropout(model: nn.Module) -> None:
+    """Refuse dropout that is switched on, by its name."""
+    for name, module in model.named_modules():
+        if isinstance(module, _DropoutNd) and module.training and module.p > 0:
+            raise MeasurementError(
+                f"dropout {name!r} is active, so the loss is random: call eval() on "
+                "it, take norm mode 'eval', or fix the masks where randomness='fixed' "
+                "is an argument"
+            )

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import is_lazy
 
 from theodolite.core import Exclusive, MeasurementError
@@ -313,3 +315,11 @@ def unwrapped(model: nn.Module) -> nn.Module:
     model = getattr(model, "_orig_mod", model)
     spread = isinstance(model, nn.parallel.DistributedDataParallel)
     return model.module if spread else model
+
+
+Norm = _BatchNorm | _InstanceNorm
+
+
+def norm_layers(model: nn.Module) -> list[Norm]:
+    """List the layers whose statistics depend on the mode."""
+    return [m for m in model.modules() if isinstance(m, _BatchNorm | _InstanceNorm)]

@@ -1,6 +1,6 @@
 """Normalisation layers: which statistics they use, and how these are differentiated.
 
-- ``normalisation``: the norm mode of a model's layers, and every call of batch norm.
+- ``normalisation``: the norm mode of a model's layers.
 - ``given_moments``: batch norm by moments that are variables themselves.
 
 Statistics of all the data where a pass sees one chunk of it:

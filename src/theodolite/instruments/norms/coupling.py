@@ -9,13 +9,14 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError
 
+from ..differentiate.batch_norm_twice import NormCall
 from ..differentiate.derivatives import Parts, flat
+from ..differentiate.twice import BatchNormCalls
 from ..distributed.processes import Team
 from .chunk_pass import Open
 from .full_statistics import FullStatistics, Moments, passing
 from .given_moments import as_variable, normalised, shares_of
 from .lockstep import LockstepChunks
-from .normalisation import BatchNormCalls, NormCall
 from .segments import at_work
 from .sequential import SequentialChunks
 from .tape import NotOnTape

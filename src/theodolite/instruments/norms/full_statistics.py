@@ -29,17 +29,13 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from theodolite.core import MeasurementError, NormMode
 
+from ..differentiate.batch_norm_twice import NormCall
 from ..differentiate.derivatives import Map, Parts, add, pull_back, zeros
+from ..differentiate.twice import BatchNormCalls
 from ..distributed.processes import Team
-from .normalisation import (
-    BatchNormCalls,
-    NormCall,
-    check_layer,
-    freeze_norm_layers,
-    norm_layers,
-    set_norm_layers,
-    settle_dropout,
-)
+from ..model.process_state import settle_dropout
+from ..model.reachable_state import norm_layers
+from .normalisation import check_layer, freeze_norm_layers, set_norm_layers
 
 # Of a chunk and the moments: tensors, cotangents on them, and the chunk's shares.
 Source = Callable[[Any, Parts], tuple[Sequence[Tensor | None], Parts, Parts]]
@@ -361,7 +357,7 @@ def apply_norm_mode(
             the layers that take them.
     """
     settle_dropout(model, mode)
-    set_norm_layers(model, mode)
+    set_norm_layers(norm_layers(model), mode)
     if mode is NormMode.FROZEN or (hold and mode is not NormMode.EVAL):
         for norm in norm_layers(model):
             if norm.training:

@@ -1,39 +1,16 @@
-"""Normalisation layers in a pass: which statistics they use.
+"""The modes of normalisation layers: which statistics they use in a pass."""
 
-Layers are set to a norm mode. Calls of batch norm that use batch statistics are
-intercepted and replaced; this works on the function, not on modules, so that subclasses
-with a built-in activation, functional calls and layers applied twice are all seen.
-"""
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
-from torch.overrides import _get_current_function_mode
 
 from theodolite.core import Exclusive, MeasurementError, NormMode
 
-from ..calls.listening import Listener
-from ..differentiate.batch_norm_twice import (
-    BATCH_NORMS,
-    batch_norm,
-    batch_norm_arguments,
-    batch_norm_twice,
-)
-from ..differentiate.model_backward import is_transformed
-from ..differentiate.twice import Replacements
-
-Norm = _BatchNorm | _InstanceNorm
-
-
-def norm_layers(model: nn.Module) -> list[Norm]:
-    """List the layers whose statistics depend on the mode."""
-    return [m for m in model.modules() if isinstance(m, _BatchNorm | _InstanceNorm)]
+from ..model.reachable_state import Norm, norm_layers
 
 
 def norm_mode_of(model: nn.Module, given: NormMode | str | None) -> NormMode:
@@ -77,13 +54,13 @@ def norm_layers_as_is(model: nn.Module, mode: NormMode) -> dict[str, tuple[str, 
     }
 
 
-def set_norm_layers(model: nn.Module, mode: NormMode) -> None:
+def set_norm_layers(norms: Iterable[Norm], mode: NormMode) -> None:
     """Put norm layers into train mode, or into eval mode under ``EVAL``.
 
     Under ``FROZEN`` their statistics are still to be measured, in train mode; under
     ``AS_IS`` each keeps the mode it is in.
     """
-    for norm in norm_layers(model):
+    for norm in norms:
         check_layer(norm, mode)
         if mode is not NormMode.AS_IS:
             norm.train(mode is not NormMode.EVAL)
@@ -95,30 +72,6 @@ def freeze_norm_layers(statistics: Mapping[nn.Module, Any]) -> None:
         norm._buffers["running_mean"] = moments.mean
         norm._buffers["running_var"] = moments.variance
         norm.eval()
-
-
-def settle_dropout(model: nn.Module, mode: NormMode) -> None:
-    """Switch dropout off under ``EVAL``, as at inference; refuse it elsewhere.
-
-    Only where the model is left as found on the way out.
-    """
-    if mode is not NormMode.EVAL:
-        return refuse_dropout(model)
-    for module in model.modules():
-        if isinstance(module, _DropoutNd):
-            module.train(False)
-    return None
-
-
-def refuse_dropout(model: nn.Module) -> None:
-    """Refuse dropout that is switched on, by its name."""
-    for name, module in model.named_modules():
-        if isinstance(module, _DropoutNd) and module.training and module.p > 0:
-            raise MeasurementError(
-                f"dropout {name!r} is active, so the loss is random: call eval() on "
-                "it, take norm mode 'eval', or fix the masks where randomness='fixed' "
-                "is an argument"
-            )
 
 
 def check_layer(norm: Norm, mode: NormMode) -> None:
@@ -146,127 +99,4 @@ def _check_sync(norm: nn.SyncBatchNorm) -> None:
             "SyncBatchNorm has no second derivative across processes: replace it with "
             "BatchNorm, whose statistics norm mode 'full' takes over all ranks of a "
             "team, or measure in one process"
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class NormCall:
-    """One call of batch norm in train mode.
-
-    Attributes:
-        place: Number of earlier calls in this pass.
-        x: Its input, channels on axis 1.
-        weight: Scale of each channel, or None.
-        bias: Shift of each channel, or None.
-        eps: Number added to variances.
-    """
-
-    place: int
-    x: Tensor
-    weight: Tensor | None
-    bias: Tensor | None
-    eps: float
-
-    def by(self, mean: Tensor, variance: Tensor) -> Tensor:
-        """Normalise by given statistics; differentiate through them if possible."""
-        shape = [-1 if axis == 1 else 1 for axis in range(self.x.ndim)]
-        scale = (variance + self.eps).rsqrt()
-        out = (self.x - mean.reshape(shape)) * scale.reshape(shape)
-        if self.weight is not None:
-            out = out * self.weight.reshape(shape)
-        if self.bias is not None:
-            out = out + self.bias.reshape(shape)
-        return out
-
-    def by_own(self) -> Tensor:
-        """Normalise by the input's own statistics, and differentiate through them."""
-        return batch_norm_twice(self.x, self.weight, self.bias, self.eps)
-
-
-class BatchNormCalls(Listener):
-    """Pass every call of batch norm in train mode to a function.
-
-    If such listeners are nested, the innermost one gets the calls. Directly inside of
-    :class:`Replacements`, which sees all calls anyway, it lets that pass on the norms.
-
-    Args:
-        act: Returns the output of a call.
-
-    Attributes:
-        calls: Number of calls so far.
-        transformed: Whether any call was inside a torch transform such as ``jvp``.
-    """
-
-    def __init__(self, act: Callable[[NormCall], Tensor]) -> None:
-        self._act = act
-        self.calls, self.transformed = 0, False
-        self._host: Replacements | None = None
-
-    def __enter__(self) -> Self:
-        """Start to listen."""
-        innermost: Any = _get_current_function_mode()
-        if not isinstance(innermost, Replacements):
-            return super().__enter__()
-        self._host, self._before = innermost, innermost.batch_norms
-        innermost.batch_norms = self.on_function
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        """Stop listening."""
-        if self._host is None:
-            super().__exit__(*raised)
-        else:
-            self._host.batch_norms = self._before
-
-    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """Call a function, or let a batch norm be computed."""
-        if function not in BATCH_NORMS:
-            return function(*args, **kwargs)
-        given = batch_norm_arguments(function, args, kwargs)
-        x, weight = given["input"], given["weight"]
-        if not given["training"] or not _fit(x, weight):
-            if self._host is not None:
-                return batch_norm(function, args, kwargs)
-            return function(*args, **kwargs)
-        place, self.calls = self.calls, self.calls + 1
-        self.transformed = self.transformed or is_transformed()
-        # For inputs in half precision torch computes statistics in the weight's type.
-        wide = x if weight is None else x.to(weight.dtype)
-        call = NormCall(
-            place=place, x=wide, weight=weight, bias=given["bias"], eps=given["eps"]
-        )
-        return self._act(call).to(x.dtype)
-
-
-def _fit(x: Tensor, weight: Tensor | None) -> bool:
-    """Return whether torch accepts an input and a weight together."""
-    half = x.dtype in (torch.float16, torch.bfloat16)
-    return weight is None or weight.dtype == x.dtype or half
-
-
-def own_statistics(call: NormCall) -> Tensor:
-    """Normalise an input by its own statistics, even with one value per channel."""
-    _refuse_fewer(call, 1)
-    return call.by_own()
-
-
-def batch_statistics(call: NormCall) -> Tensor:
-    """Normalise a batch by its own statistics; refuse one value per channel."""
-    _refuse_fewer(call, 2)
-    return call.by_own()
-
-
-def plain_statistics(call: NormCall) -> Tensor:
-    """Do the same by torch's own operator, whose backward passes can be batched."""
-    _refuse_fewer(call, 2)
-    given = call.x, call.weight, call.bias, None, None, True, 0.0, call.eps, False
-    return batch_norm(torch.batch_norm, given, {})
-
-
-def _refuse_fewer(call: NormCall, values: int) -> None:
-    if call.x.numel() < values * call.x.shape[1]:
-        few = "one" if call.x.numel() else "no"
-        raise MeasurementError(
-            f"batch norm got an input of shape {tuple(call.x.shape)}, {few} value a "
-            "channel, which has no statistics: pass more samples a batch"
         )

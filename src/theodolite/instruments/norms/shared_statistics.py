@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..differentiate.batch_norm_twice import NormCall
 from ..differentiate.model_backward import own
 from ..distributed.processes import Team
-from .normalisation import NormCall
 
 
 def sum_over(team: Team, tensor: Tensor) -> Tensor:

@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from ..calls.listening import Listener
-from ..differentiate.twice import REPLACED
-from .normalisation import BatchNormCalls, NormCall
+from ..differentiate.batch_norm_twice import NormCall
+from ..differentiate.twice import REPLACED, BatchNormCalls
 from .value_sizes import bounds, sizing
 
 # Calls that turn values into Python objects, on which a code path may depend.

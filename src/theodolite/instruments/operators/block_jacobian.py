@@ -12,25 +12,21 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from theodolite.core import Exclusive, MeasurementError, NormMode
 
+from ..differentiate.batch_norm_twice import plain_statistics
 from ..differentiate.derivatives import (
     can_batch,
     pull_back,
     pull_back_many,
     pull_back_with_graph,
 )
-from ..differentiate.twice import differentiating
+from ..differentiate.twice import BatchNormCalls, differentiating
 from ..distributed.processes import Team, agreed, as_team
 from ..model.objective import Batch, Outputs, run_model
 from ..model.process_state import counted
 from ..model.reachable_state import ReachableState, unwrapped
 from ..model.restoring import opened
 from ..norms.full_statistics import apply_norm_mode
-from ..norms.normalisation import (
-    BatchNormCalls,
-    norm_layers_as_is,
-    norm_mode_of,
-    plain_statistics,
-)
+from ..norms.normalisation import norm_layers_as_is, norm_mode_of
 from ..norms.shared_statistics import SharedStatistics
 from ..passes.batches import refuse_two_alike
 from ..passes.forecast import as_bytes

@@ -46,7 +46,7 @@ from ..differentiate.derivatives import (
     pull_back,
     pull_back_with_graph,
 )
-from ..differentiate.model_backward import custom_functions
+from ..differentiate.twice import custom_functions
 
 # Step sizes, relative to the size of each variable.
 _STEPS = (1e-5, 1e-7, 1e-9)

@@ -9,7 +9,9 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError
 
+from ..differentiate.batch_norm_twice import own_statistics
 from ..differentiate.derivatives import Curve, Map, Parts, add, zeros
+from ..differentiate.twice import BatchNormCalls
 from ..model.objective import (
     Batch,
     Outputs,
@@ -19,7 +21,6 @@ from ..model.objective import (
     judged,
     pair_of,
 )
-from ..norms.normalisation import BatchNormCalls, own_statistics
 from ..passes.grouping import Chunk, Group
 from ..passes.prepared_model import PreparedModel
 from ..passes.problem import Measurement, OutputLoss, Problem

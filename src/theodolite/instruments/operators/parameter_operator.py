@@ -10,11 +10,13 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
 
+from ..differentiate.batch_norm_twice import own_statistics
 from ..differentiate.derivatives import Curve, Parts, flat, sizes_of, split
-from ..differentiate.model_backward import custom_functions
+from ..differentiate.twice import BatchNormCalls, custom_functions
 from ..distributed.processes import Team, agreed
 from ..model.objective import Reduction, checked_value, reduction_of
-from ..norms.normalisation import BatchNormCalls, norm_layers_as_is, own_statistics
+from ..model.reachable_state import norm_layers
+from ..norms.normalisation import norm_layers_as_is
 from ..passes.batches import Batches
 from ..passes.grouping import Chunk
 from ..passes.problem import (
@@ -113,7 +115,8 @@ class ParameterOperator(Operator):
     @property
     def norm_layers(self) -> dict[str, tuple[str, ...]]:
         """Names of norm layers by their mode, under ``as_is``."""
-        return norm_layers_as_is(self._prepared.model, self.norm_mode)
+        model = self._prepared.model
+        return norm_layers_as_is(model, self.norm_mode) if norm_layers(model) else {}
 
     def together(self) -> AbstractContextManager[None]:
         """Open the model once for all products inside; restore it at the end.

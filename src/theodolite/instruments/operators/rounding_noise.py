@@ -17,7 +17,6 @@ from torch import Tensor
 
 from theodolite.core import stream
 
-from .matrix_operator import MatrixOperator
 from .operator import Operator
 from .rounding_reference import RoundingReference, rounding_reference
 from .vectors import normal_vector
@@ -29,11 +28,6 @@ _LEVEL = 0.95
 _PART = 2**24
 # Share of a statistical error that rounding may add without a closer measurement.
 SMALL = 0.1
-
-
-def rounds(operator: Operator) -> bool:
-    """Return whether rounding is measured: below float64, and where terms cancel."""
-    return operator.torch_dtype != torch.float64 or operator.cancels
 
 
 @dataclass(frozen=True)
@@ -314,61 +308,3 @@ def _bounded(
     mean = abs(float(forms.mean())) if reference.finer else float(np.abs(forms).max())
     trace = mean + chance * float(np.linalg.norm(shown))
     return RoundingNoise(inflated if rows else np.empty(0), norm, trace)
-
-
-# In float64 no finer reference exists: allow so many roundings of a row's norm, by
-# choice.
-_ROUNDINGS = 32
-# Asymmetry above so many roundings of the largest entry: something in the graph has
-# lower precision than the parameters, or amplifies rounding.
-_SUSPECT = 1e3
-
-
-def matrix_noise(operator: Operator, matrix: np.ndarray) -> tuple[RoundingNoise, bool]:
-    """Return bounds on the error of a measured matrix, and whether it is symmetric.
-
-    Parameters below float64, or asymmetry that float64 does not explain, are compared
-    with a reference; the matrix is asymmetric only beyond the error that this shows.
-
-    Args:
-        operator: Operator of the matrix.
-        matrix: As measured, before it is symmetrised.
-    """
-    eps = torch.finfo(operator.torch_dtype).eps
-    scale = float(np.abs(matrix).max(initial=0.0))
-    gap = float(np.abs(matrix - matrix.T).max(initial=0.0))
-    suspect = gap > _SUSPECT * eps * scale and scale > eps
-    noise = None
-    if rounds(operator) or suspect:
-        noise = rounding_noise(
-            operator, lambda v: torch.as_tensor(matrix @ v.double().cpu().numpy())
-        )
-    if noise is None:
-        noise = _assumed_noise(operator, matrix, gap, eps)
-        symmetric = bool(gap <= np.sqrt(eps) * scale)
-        # An asymmetric matrix below a rounding of 1 is rounding only.
-        if not symmetric and scale <= eps:
-            return _whole_entries(matrix, noise), True
-        return noise, symmetric
-    explained = max(np.sqrt(eps) * scale, 4 * float(noise.rows.max(initial=0.0)))
-    return noise, bool(gap <= explained or scale <= eps)
-
-
-def _assumed_noise(
-    operator: Operator, matrix: np.ndarray, gap: float, eps: float
-) -> RoundingNoise:
-    """Bound the error by roundings of the rows, and by the measured asymmetry."""
-    # A given matrix is rounded to its type only; no graph was run.
-    count = 1 if isinstance(operator, MatrixOperator) else _ROUNDINGS
-    lengths = np.linalg.norm(matrix, axis=1)
-    rows = count * eps * lengths + gap / 2 * np.sqrt(len(matrix))
-    diagonal = np.abs(np.diagonal(matrix))
-    trace = count * eps * float(diagonal.sum())
-    return RoundingNoise(rows, float(np.linalg.norm(rows)), trace)
-
-
-def _whole_entries(matrix: np.ndarray, noise: RoundingNoise) -> RoundingNoise:
-    """Return errors as large as the entries, added to the given ones."""
-    rows = noise.rows + np.linalg.norm(matrix, axis=1)
-    trace = noise.trace + float(np.abs(np.diagonal(matrix)).sum())
-    return RoundingNoise(rows, float(np.linalg.norm(rows)), trace)

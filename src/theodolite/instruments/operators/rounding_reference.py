@@ -180,7 +180,8 @@ def _remade(
             if perturb is not None:
                 perturb(model)
             # A loader's pair may be one that is refused if given directly.
-            alone = len(items) == 1 and not are_two_alike(items[0]) and split is None
+            listed = isinstance(items[0], list) and are_two_alike(items[0])
+            alone = len(items) == 1 and not listed and split is None
             batches = _ChangedBatches(items, change, samples)
             batches = change(items[0]) if alone else batches
             peak = _peak(source, model, split) if perturb is None else None

@@ -1,6 +1,6 @@
 """Passes of a model over all of its data, set up once and run many times.
 
-- ``batches``: splits and joins batches, and lists their tensors.
+- ``batches``: splits and joins batches.
 - ``streams``: batches of a loader, read again when needed.
 - ``ranks``: each rank's share of the data, and checks that they hold one model.
 - ``grouping``: reads data of any kind, and makes the chunks that passes run on.

@@ -1,6 +1,6 @@
-"""Batches of any kind: list their tensors, count, split and join their samples."""
+"""Split and join batches of any kind, and choose samples of them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,34 +8,9 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError
 
-from ..model.objective import Batch
+from ..model.objective import Batch, map_tensors, samples_in, slice_batch, tensors_in
 
 Batches = Any
-
-
-def tensors_in(batch: Batch) -> list[Tensor]:
-    """List the tensors of a batch, however they are nested."""
-    tensors, left = [], [batch]
-    while left:
-        part = left.pop()
-        if isinstance(part, Tensor):
-            tensors.append(part)
-        elif isinstance(part, Mapping):
-            left += reversed(list(part.values()))
-        elif isinstance(part, tuple | list):
-            left += reversed(part)
-    return tensors
-
-
-def samples_in(batch: Batch) -> int | None:
-    """Return the number of samples: the first axis that all tensors share, or None.
-
-    Example:
-        >>> samples_in({"x": torch.zeros(5, 2), "y": torch.zeros(5)})
-        5
-    """
-    sizes = {len(tensor) for tensor in tensors_in(batch) if tensor.ndim}
-    return sizes.pop() if len(sizes) == 1 else None
 
 
 def split_batch(batch: Batch, size: int) -> list[Batch]:
@@ -60,11 +35,6 @@ def check_micro_batch(size: int) -> None:
         raise MeasurementError(
             f"micro_batch is {size!r}: pass a whole number of samples from 1 up"
         )
-
-
-def slice_batch(batch: Batch, start: int, stop: int) -> Batch:
-    """Return the samples from ``start`` to ``stop``."""
-    return map_tensors(batch, lambda t: t[start:stop] if t.ndim else t)
 
 
 def select_samples(batch: Batch, rows: Sequence[int]) -> Batch:
@@ -123,41 +93,3 @@ def are_two_alike(batches: Batches) -> bool:
         return False
     kinds = {(part.dtype, part.ndim, part.shape[1:]) for part in batches}
     return len(kinds) == 1
-
-
-def check_devices(batches: Iterable[Batch], device: torch.device) -> None:
-    """Refuse data that is not on the model's device, or that autograd refuses."""
-    for batch in batches:
-        for tensor in tensors_in(batch):
-            if tensor.device != device:
-                raise MeasurementError(
-                    f"the model is on {device} and a batch on {tensor.device}: move "
-                    f"the batch with .to({str(device)!r})"
-                )
-            if tensor.is_inference():
-                raise MeasurementError(
-                    "a batch was made under torch.inference_mode, and autograd cannot "
-                    "use such tensors: pass tensor.clone(), made outside of it"
-                )
-
-
-def map_tensors(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """Apply a function to every tensor of nested tuples, lists and mappings."""
-    if isinstance(batch, Tensor):
-        return change(batch)
-    if isinstance(batch, Mapping):
-        parts = {key: map_tensors(part, change) for key, part in batch.items()}
-        return _rebuilt(batch, parts)
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*[map_tensors(part, change) for part in batch])
-    if isinstance(batch, tuple | list):
-        return type(batch)([map_tensors(part, change) for part in batch])
-    return batch
-
-
-def _rebuilt(mapping: Mapping[Any, Any], parts: dict[Any, Any]) -> Any:
-    """Return a mapping of the same type if that accepts a dict, else a dict."""
-    try:
-        return type(mapping)(parts)  # pyright: ignore[reportCallIssue]
-    except TypeError:
-        return parts

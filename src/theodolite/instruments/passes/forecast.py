@@ -135,6 +135,11 @@ def still_to_come(peak: int, *, held: bool) -> int:
     return int(peak * (1 - 1 / _AT_PEAK)) if held else peak
 
 
+def rounds(operator: Any) -> bool:
+    """Return whether rounding is measured: below float64, and where terms cancel."""
+    return operator.torch_dtype != torch.float64 or operator.cancels
+
+
 def float64_bytes(parameters: int, peak: int | None) -> int:
     """Return the memory of products of a float64 copy of a float32 model.
 
@@ -282,7 +287,7 @@ def forecast_of(
         free, host = (-int(team.largest(-float(x))) for x in (free, host))
     held = bool(getattr(operator, "graphs_held", 0))
     peak = getattr(operator, "forecast_bytes", None) or 0
-    coarse = operator.torch_dtype != torch.float64 or operator.cancels
+    coarse = rounds(operator)
     return MemoryForecast(
         parameters=size,
         weights=size * width,

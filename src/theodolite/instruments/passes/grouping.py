@@ -14,14 +14,9 @@ from theodolite.core import (
 )
 
 from ..distributed.processes import Team
-from ..model.objective import Batch
+from ..model.objective import Batch, samples_in
 from ..norms.coupling import Coupled
-from .batches import (
-    Batches,
-    check_micro_batch,
-    samples_in,
-    split_batch,
-)
+from .batches import Batches, check_micro_batch, split_batch
 from .streams import Piece, StreamedBatches, no_batches
 
 Mass = Callable[[Batch, int], float]

@@ -12,32 +12,25 @@ from torch.utils.checkpoint import CheckpointError
 
 from theodolite.core import Exclusive, MeasurementError, NormMode, safe_point
 
-from ..differentiate.model_backward import Measure
+from ..differentiate.batch_norm_twice import batch_statistics
+from ..differentiate.twice import BatchNormCalls
 from ..distributed.processes import as_team
-from ..model.objective import Batch
-from ..model.process_state import counted, reseed
+from ..model.objective import Batch, check_devices, tensors_in
+from ..model.process_state import counted, refuse_dropout, reseed, settle_dropout
 from ..model.reachable_state import (
     ChangeDetector,
     ReachableState,
     chosen_parameters,
+    norm_layers,
     unwrapped,
 )
 from ..model.restoring import SavedState, opened
 from ..norms.coupling import Coupling, MemoryBudget
 from ..norms.full_statistics import Moments, frozen_statistics
-from ..norms.normalisation import (
-    BatchNormCalls,
-    batch_statistics,
-    freeze_norm_layers,
-    norm_layers,
-    refuse_dropout,
-    set_norm_layers,
-    settle_dropout,
-)
+from ..norms.normalisation import freeze_norm_layers, set_norm_layers
 from ..norms.tensor_store import offloaded
-from .batches import check_devices, tensors_in
 from .grouping import Chunk, Group, read_batches
-from .problem import Measurement, Problem
+from .problem import Measure, Measurement, Problem
 from .ranks import refuse_other_weights
 from .streams import StreamedBatches
 
@@ -325,8 +318,9 @@ class PreparedModel:
                 self._saved.lend_buffers()
             if self._quiet:
                 settle_dropout(self.model, self.mode)
-            set_norm_layers(self.model, self.mode)
-            freeze_norm_layers(self._frozen)
+            if norms := norm_layers(self.model):
+                set_norm_layers(norms, self.mode)
+                freeze_norm_layers(self._frozen)
 
     def _measure_again(self) -> None:
         """Measure statistics; if that fails, the next session has to."""

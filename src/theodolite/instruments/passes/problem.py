@@ -1,17 +1,22 @@
 """One model, its data and its loss: the input of operators and instruments."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import partial
 from typing import Any, TypedDict, TypeVar, get_args
 
+import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
 
 from ..differentiate.derivatives import Parts
+from ..differentiate.model_backward import MET
 from ..distributed.processes import Team, as_team
+from ..model.function_model import as_module, own_value
+from ..model.losses import as_loss
 from ..model.objective import (
     Batch,
     Divisor,
@@ -19,7 +24,6 @@ from ..model.objective import (
     Outputs,
     Reduction,
     Weights,
-    as_loss,
     check_weights,
     evaluate,
     judged,
@@ -29,6 +33,7 @@ from ..model.objective import (
     scalar_value,
 )
 from ..model.process_state import Randomness
+from ..model.reachable_state import norm_layers
 from ..norms.normalisation import norm_mode_of
 from .batches import Batches, check_micro_batch
 from .grouping import Chunk
@@ -39,63 +44,6 @@ OutputLoss = Callable[[Tensor, Batch], Tensor]
 
 # A module, or a function and the tensors that it takes first.
 Model = nn.Module | tuple[Callable[..., Any], Mapping[str, Tensor]]
-
-
-class FunctionModel(nn.Module):
-    """A function and its tensors, with which it shares memory.
-
-    Args:
-        function: ``function(params, inputs)``, where a mapping of inputs is passed as
-            keyword arguments; or ``function(params)``.
-        params: Real tensors by any names.
-    """
-
-    def __init__(
-        self, function: Callable[..., Any], params: Mapping[str, Tensor]
-    ) -> None:
-        super().__init__()
-        self.function = function
-        for name, tensor in params.items():
-            # register_parameter refuses names with dots, as of named_parameters().
-            self._parameters[name] = nn.Parameter(tensor.detach())
-
-    def forward(self, *inputs: Any, **named: Any) -> Any:
-        """Return the value of the function."""
-        return self.function(dict(self._parameters), *inputs, **named)
-
-
-def as_module(model: Any) -> nn.Module:
-    """Return a model as a module, or refuse what is none."""
-    if isinstance(model, nn.Module):
-        return model
-    if not (isinstance(model, tuple) and len(model) == 2 and callable(model[0])):
-        raise MeasurementError(
-            f"the model is a {type(model).__name__}: pass a torch module, a pair "
-            "(function, params) of a function of a dict of tensors and that dict, or a "
-            "Problem of one"
-        )
-    function, params = model
-    if isinstance(function, nn.Module):
-        raise MeasurementError(
-            f"a pair of a {type(function).__name__} and tensors came as the model: "
-            "pass the module itself, or (lambda params, x: torch.func.functional_call("
-            "model, params, x), params)"
-        )
-    named = dict(params) if isinstance(params, Mapping) else {}
-    real = [isinstance(t, Tensor) and t.is_floating_point() for t in named.values()]
-    if not real or not all(real):
-        raise MeasurementError(
-            f"the parameters of the function are a {type(params).__name__} with "
-            f"{sum(real)} real tensors of {len(real)} entries: pass a dict of names "
-            "and real tensors"
-        )
-    return FunctionModel(function, params)
-
-
-def own_value(model: nn.Module, batch: Any) -> Tensor:
-    """Return the value of a function that takes no data."""
-    del batch
-    return model()
 
 
 class _Passes(TypedDict, total=False):
@@ -206,7 +154,7 @@ class Problem:
         object.__setattr__(self, "team", given)
         with given.reporting_errors():
             self._take_function()
-            if self.loss is not None:
+            if not isinstance(self.loss, nn.Module | None):
                 object.__setattr__(self, "loss", as_loss(self.loss))
             check_weights(self.weights, reduction_of(self.criterion, self.reduction))
             if self.micro_batch is not None:
@@ -215,16 +163,19 @@ class Problem:
 
     def _take_function(self) -> None:
         """Turn a pair (function, params) into a module, with its own value as loss."""
-        alone = not isinstance(self.model, nn.Module) and self.batches is None
+        if isinstance(self.model, nn.Module):
+            return
         object.__setattr__(self, "model", as_module(self.model))
-        if alone and self.loss is None and self.output_loss is None:
+        if self.batches is None and self.loss is None and self.output_loss is None:
             object.__setattr__(self, "loss", own_value)
             object.__setattr__(self, "batches", {})
 
     @property
     def mode(self) -> NormMode:
         """The norm mode; ``as_is`` where none was given and none is needed."""
-        return norm_mode_of(self.model, self.norm_mode)
+        if self.norm_mode is None and norm_layers(self.model):
+            return norm_mode_of(self.model, None)
+        return NormMode.AS_IS if self.norm_mode is None else NormMode(self.norm_mode)
 
     @property
     def criterion(self) -> Any:
@@ -283,6 +234,47 @@ class Measurement:
     def mass(self) -> Divisor | None:
         """Weight of a batch in a mean over all, None for a sum."""
         return None if self.divisor is None or self.divisor.sums else self.divisor
+
+
+class Measure:
+    """Runs a model without a graph, even if it differentiates in its forward pass.
+
+    Args:
+        run: Returns the measured value.
+
+    Attributes:
+        differentiates: Whether the model ran a backward pass when it was tried out.
+    """
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        self._run = run
+        self.differentiates = False
+
+    def __call__(self, *given: Any) -> Any:
+        """Run the model; return a value without a graph if grad mode is off."""
+        if torch.is_grad_enabled() or not self.differentiates:
+            return self._run(*given)
+        with torch.enable_grad():
+            value = self._run(*given)
+        return value.detach() if isinstance(value, Tensor) else value
+
+    def function(self) -> Callable[..., Any]:
+        """Return the function that runs the model in the present grad mode."""
+        plain = torch.is_grad_enabled() or not self.differentiates
+        return self._run if plain else self
+
+    @contextmanager
+    def trying_out(self) -> Iterator[Callable[..., Any]]:
+        """Yield the function that runs the model; record whether it differentiates.
+
+        If its own backward pass fails without a graph, that is recorded, and the next
+        run has a graph.
+        """
+        before = MET[0]
+        try:
+            yield self.function()
+        finally:
+            self.differentiates = MET[0] > before
 
 
 def problem_of(

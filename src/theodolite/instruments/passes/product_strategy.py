@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from ..model.objective import samples_in, slice_batch, tensors_in
 from ..norms.segments import at_work, carried_bytes, computed_bytes, segments_of
 from ..norms.tape import NotOnTape, record
 from . import forecast
-from .batches import samples_in, slice_batch, tensors_in
 from .grouping import Chunk
 
 if TYPE_CHECKING:

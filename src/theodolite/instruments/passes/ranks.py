@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from theodolite.core import MeasurementError, NormMode
 
 from ..distributed.processes import Team, as_team
-from ..model.objective import Batch
-from ..norms.normalisation import norm_layers
-from .batches import Batches, samples_in, slice_batch
+from ..model.objective import Batch, samples_in, slice_batch
+from ..model.reachable_state import norm_layers
+from .batches import Batches
 from .grouping import is_one
 from .streams import checksum
 

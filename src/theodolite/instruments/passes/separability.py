@@ -22,11 +22,12 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError, derive
 
+from ..differentiate.batch_norm_twice import NormCall
 from ..differentiate.derivatives import Parts, filled
-from ..model.objective import Batch, Divisor
+from ..differentiate.twice import BatchNormCalls
+from ..model.objective import Batch, Divisor, map_tensors
 from ..norms.full_statistics import Moments, moments_of
-from ..norms.normalisation import BatchNormCalls, NormCall
-from .batches import as_float64, join_batches, map_tensors, select_samples
+from .batches import as_float64, join_batches, select_samples
 from .grouping import Chunk, mass_of, partition_of
 from .moved_results import MovedResults
 from .prepared_model import PreparedModel

@@ -9,19 +9,15 @@ from torch import Tensor
 
 from theodolite.core import Exclusive, MeasurementError, NormMode, derive
 
+from ..differentiate.batch_norm_twice import NormCall, batch_statistics, own_statistics
 from ..differentiate.derivatives import zeros
+from ..differentiate.twice import BatchNormCalls
 from ..distributed.processes import as_team
-from ..model.objective import Batch, check_finite
+from ..model.objective import Batch, check_finite, samples_in, slice_batch, tensors_in
 from ..model.process_state import Draws, check_repeats, reseed
 from ..model.reachable_state import chosen_parameters
 from ..norms.coupling import MemoryBudget
-from ..norms.normalisation import (
-    BatchNormCalls,
-    NormCall,
-    batch_statistics,
-    own_statistics,
-)
-from .batches import join_batches, samples_in, slice_batch, split_batch, tensors_in
+from .batches import join_batches, split_batch
 from .forecast import (
     Saved,
     as_bytes,

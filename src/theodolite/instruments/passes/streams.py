@@ -8,14 +8,13 @@ import torch
 
 from theodolite.core import DelayInterrupt, Exclusive, MeasurementError
 
-from ..model.objective import Batch
+from ..model.objective import Batch, samples_in, slice_batch, tensors_in
 from ..model.process_state import (
     generator_state,
     random_state,
     restore_generator,
     restore_random_state,
 )
-from .batches import samples_in, slice_batch, tensors_in
 
 
 class StreamedBatches(Sequence[Batch]):

@@ -20,29 +20,33 @@ from theodolite.core import (
     condition_of,
 )
 
-from ..differentiate.model_backward import Measure
+from ..differentiate.batch_norm_twice import own_statistics, plain_statistics
+from ..differentiate.twice import BatchNormCalls
 from ..distributed.processes import Team, as_team
 from ..model.objective import Batch, Outputs, checked_outputs, outputs_of
-from ..model.process_state import with_progress
-from ..model.reachable_state import ReachableState, chosen_parameters, unwrapped
+from ..model.process_state import settle_dropout, with_progress
+from ..model.reachable_state import (
+    ReachableState,
+    chosen_parameters,
+    norm_layers,
+    unwrapped,
+)
 from ..model.restoring import opened
 from ..norms.full_statistics import Moments, frozen_statistics
-from ..norms.normalisation import (
-    BatchNormCalls,
-    freeze_norm_layers,
-    norm_layers,
-    norm_layers_as_is,
-    own_statistics,
-    plain_statistics,
-    set_norm_layers,
-    settle_dropout,
-)
+from ..norms.normalisation import freeze_norm_layers, norm_layers_as_is, set_norm_layers
 from ..operators.jacobian import TangentKernel
 from ..operators.rounding_noise import RoundingNoise
 from ..passes.batches import Batches, join_batches, refuse_two_alike
 from ..passes.forecast import as_bytes
 from ..passes.grouping import read_batches
-from ..passes.problem import Model, Problem, problem_of, refuse_unknown, with_settings
+from ..passes.problem import (
+    Measure,
+    Model,
+    Problem,
+    problem_of,
+    refuse_unknown,
+    with_settings,
+)
 from ..passes.ranks import refuse_other_calls, refuse_other_weights
 from .layer_sweep import one_width, plan
 from .product_strategy import ProductStrategy, kernel_noise
@@ -202,7 +206,7 @@ def tangent_kernel(
                 return _checked(pick(network, batch))
 
             settle_dropout(network, mode)
-            set_norm_layers(network, mode)
+            set_norm_layers(norm_layers(network), mode)
 
             def first() -> object:
                 state.lend_buffers()

@@ -11,11 +11,12 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError
 
+from ..differentiate.batch_norm_twice import own_statistics
 from ..differentiate.derivatives import pull_back_many
 from ..differentiate.model_backward import is_transformed
+from ..differentiate.twice import BatchNormCalls
 from ..distributed.processes import Team
 from ..model.objective import Batch
-from ..norms.normalisation import BatchNormCalls, own_statistics
 from .gram import Gram
 from .layer_rows import Call, known, outer_factors, rows_of
 

@@ -16,6 +16,7 @@ from theodolite.instruments import (
     Identity,
     Jacobian,
     MatrixOperator,
+    TangentKernel,
     by_block,
     condition,
     diagonal,
@@ -26,6 +27,7 @@ from theodolite.instruments import (
     spectrum,
     trace,
 )
+from theodolite.instruments.operators.rounding_noise import noise_norm
 
 BY_NAME = {case.name: case for case in CASES}
 
@@ -359,3 +361,28 @@ def test_a_combination_follows_the_model():
     h = H.dense()
     near(twice @ np.ones(2), (2 * h - h @ h) @ np.ones(2))
     assert np.abs(twice @ np.ones(2) - before).max() > 1e-3
+
+
+def kernel_of(model, batch, loss):
+    return TangentKernel(Jacobian(model, batch, norm_mode="eval"))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda *given: Hessian(*given[:2], loss=given[2], norm_mode="eval"),
+        lambda *given: 2 * Hessian(*given[:2], loss=given[2], norm_mode="eval"),
+        kernel_of,
+    ],
+)
+def test_rounding_is_measured_again_when_the_model_has_changed(make):
+    model, batch, loss = BY_NAME["in_place_relu"].make(dtype=torch.float32)
+    operator = make(model, batch, loss)
+    before = noise_norm(operator)
+    assert 0 < before == noise_norm(operator)  # measured once
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(4)
+    operator @ torch.ones(operator.shape[1])  # which meets the change
+    assert noise_norm(operator) != before
+    assert noise_norm(operator) == noise_norm(make(model, batch, loss))

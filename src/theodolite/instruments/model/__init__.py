@@ -1,7 +1,7 @@
 """The user's model: its loss and outputs, and restoring it afterwards.
 
 - ``objective``: batches, losses and outputs; ``misfits`` says why they do not fit.
-  ``losses`` makes modules of functions, ``function_model`` one of a function and a dict.
+  ``losses`` and ``function_model`` make modules of functions.
 - ``reachable_state``: the chosen parameters, modules behind callables, what modules
   store on themselves, and whether any of it changed since the last look.
 - ``restoring``: :func:`preserve`, and models opened for passes and restored afterwards.

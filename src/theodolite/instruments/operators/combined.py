@@ -67,6 +67,11 @@ class Combined(Operator):
         self.title = self.written(modes=len(set(self._held("norm_mode"))) > 1)
 
     @property
+    def changes(self) -> tuple[Any, ...]:
+        """How often products of each operand met a model that had changed."""
+        return tuple(leaf.changes for leaf in self._measured)
+
+    @property
     def norm_layers(self) -> dict[str, tuple[str, ...]]:
         """Names of norm layers by their mode, under ``as_is``."""
         return (*self._held("norm_layers"), {})[0]

@@ -137,6 +137,11 @@ class TangentKernel(Operator):
         self.torch_dtype, self.device = self.jacobian.torch_dtype, self.jacobian.device
 
     @property
+    def changes(self) -> int:
+        """How often products met a model or data that had changed."""
+        return self.jacobian.changes
+
+    @property
     def norm_layers(self) -> dict[str, tuple[str, ...]]:
         """Names of norm layers by their mode, under ``as_is``."""
         return self.jacobian.norm_layers

@@ -38,6 +38,8 @@ class Operator(ABC):
         layout: Names and shapes of the parameters along the columns, empty for others.
         passes: Backward passes (or Jacobian products) spent so far.
         noise_norm: Bound on the rounding of the graph, once measured.
+        noise_at: Value of ``changes`` when it was measured.
+        changes: A new value after each change of the model that a product met.
         title: Name of the matrix, for methods of readings; empty for a plain matrix.
         cancels: Whether products are sums of larger terms, so that their rounding has
             to be measured in float64 too.
@@ -53,6 +55,8 @@ class Operator(ABC):
     layout: Layout = ()
     passes: int = 0
     noise_norm: float | None = None
+    noise_at: Any = 0
+    changes: Any = 0
     title: str = ""
     cancels: bool = False
     inexact: bool = False

@@ -99,13 +99,9 @@ class ParameterOperator(Operator):
         )
 
     @property
-    def noise_norm(self) -> float | None:
-        """Bound on the rounding of the graph, once measured at these parameters."""
-        return self._prepared.noise_norm
-
-    @noise_norm.setter
-    def noise_norm(self, bound: float | None) -> None:  # pyright: ignore
-        self._prepared.noise_norm = bound
+    def changes(self) -> int:
+        """How often products met a model or data that had changed."""
+        return self._prepared.changes
 
     @property
     def reduction(self) -> Reduction:

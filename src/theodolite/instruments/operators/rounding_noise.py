@@ -89,9 +89,10 @@ def rounding_noise(
 
 def noise_norm(operator: Operator) -> float:
     """Return the bound on the norm of an operator's error, measured once; 0 if none."""
-    if operator.noise_norm is None:
+    if operator.noise_norm is None or operator.noise_at != operator.changes:
         noise = rounding_noise(operator, rows=False)
         operator.noise_norm = 0.0 if noise is None else noise.norm
+        operator.noise_at = operator.changes
     return operator.noise_norm
 
 

@@ -101,7 +101,7 @@ class PreparedModel:
         device: Their device.
         plan: What passes run on; ``set_up.prepare`` makes it.
         graphs: Graphs that products share, until the model changes.
-        noise_norm: Bound on the rounding of products, until the model changes.
+        changes: How often sessions found the model or its data changed.
         is_open: Whether a session is open, which found the model unchanged.
     """
 
@@ -115,7 +115,7 @@ class PreparedModel:
         check_devices(self.items, self.device)
         self.plan = PassPlan()
         self.graphs: dict[Chunk, Any] = {}
-        self.noise_norm: float | None = None
+        self.changes = 0
         self.is_open = self._careful = self._quiet = self._begun = False
         self._saved: SavedState | None = None
         self._frozen: dict[nn.Module, Moments] = {}
@@ -278,7 +278,8 @@ class PreparedModel:
         return True
 
     def _forget(self) -> None:
-        self._frozen, self.noise_norm = {}, None
+        self._frozen = {}
+        self.changes += 1
         self.graphs.clear()
 
     def run(self, chunk: Chunk, *, check: bool = True) -> Tensor:

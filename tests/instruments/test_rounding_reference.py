@@ -10,8 +10,11 @@ from torch.testing import assert_close
 
 from theodolite.core import MeasurementError
 from theodolite.instruments import Hessian
-from theodolite.instruments.operators import loss_hessian, rounding_reference
-from theodolite.instruments.operators.rounding_noise import rounding_noise
+from theodolite.instruments.operators import (
+    loss_hessian,
+    rounding_noise,
+    rounding_reference,
+)
 from theodolite.instruments.passes.forecast import float64_bytes
 from theodolite.instruments.passes.set_up import GraphMemory
 

@@ -29,6 +29,7 @@ def write(pages: Path, nav: Nav) -> None:
     for folder in (path for path in (ROOT / "docs").iterdir() if path.is_dir()):
         shutil.copytree(folder, pages / folder.name)
     run_tutorial(pages / "pictures")
+    shutil.copytree(ROOT / "examples" / "notebooks", pages / "notebooks")
     for name in ("site.css", "iframe-worker.js"):
         shutil.copy(HERE / name, pages)
     special = ("index", *FIRST, *PAPERS, *TAKE_PART)
@@ -64,6 +65,7 @@ def run_tutorial(pictures: Path) -> None:
 def site_links(text: str) -> str:
     """Return a page whose links lead to pages of the site."""
     text = re.sub(r"\]\((?:\.\./)?docs/", "](", text)
+    text = re.sub(r"\]\((?:\.\./)?examples/notebooks/", "](notebooks/", text)
     for source, target in BESIDE.items():
         text = re.sub(rf"\]\((?:\.\./)?{re.escape(source)}", f"]({target}", text)
     return text

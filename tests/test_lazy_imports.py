@@ -41,6 +41,20 @@ def test_every_name_of_a_package_is_there(name):
         package.no_such_name  # noqa: B018
 
 
+def test_completion_finds_every_package_before_it_is_imported():
+    program = """
+        import sys
+        import theodolite
+        names = [name for name in dir(theodolite) if not name.startswith("_")]
+        assert "torch" not in sys.modules
+        packages = [getattr(theodolite, name) for name in names]
+        print(*[one.__name__ for one in packages if hasattr(one, "__path__")])
+    """
+    inside = {"cli", "pages"}  # the command line, and what the report is made of
+    public = {path.parent.name for path in SOURCE.glob("*/__init__.py")} - inside
+    assert set(printed(program).split()) == {f"theodolite.{name}" for name in public}
+
+
 def test_the_packages_and_core_import_nothing_heavy():
     program = f"""
         import sys

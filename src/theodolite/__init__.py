@@ -1,9 +1,9 @@
 """Theodolite: survey the loss landscape of deep networks.
 
-Packages are imported by name (``from theodolite import data, instruments, theory``);
-importing the package itself loads nothing heavy. ``theodolite.survey(model, batches)``,
-``theodolite.compare``, ``theodolite.summary`` and ``theodolite.watch`` need no further
-import.
+Packages are loaded when they are first used (``from theodolite import data`` or
+``theodolite.data``); importing the package itself loads nothing heavy.
+``theodolite.survey(model, batches)``, ``theodolite.compare``, ``theodolite.summary``
+and ``theodolite.watch`` need no further import.
 """
 
 from importlib import import_module
@@ -12,15 +12,22 @@ from typing import Any
 __version__ = "0.1.0"
 
 
+_PACKAGES = set(
+    "anatomy certificates core data figures instruments networks paths report runs "
+    "studies surgery survey theory training".split()
+)
+_FUNCTIONS = {"compare", "summary", "watch"}
+
+
 def __getattr__(name: str) -> Any:
-    """Import the survey on first access to one of its functions."""
-    if name == "survey":
-        return import_module("theodolite.survey")
-    if name in ("compare", "summary", "watch"):
+    """Import a package, or the survey for its functions, on first access."""
+    if name in _PACKAGES:
+        return import_module(f"theodolite.{name}")
+    if name in _FUNCTIONS:
         return getattr(import_module("theodolite.survey"), name)
     raise AttributeError(f"module 'theodolite' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """List what completion offers, also before it is imported."""
-    return sorted({*globals(), "survey", "compare", "summary", "watch"})
+    return sorted({*globals(), *_PACKAGES, *_FUNCTIONS})

@@ -127,7 +127,10 @@ def test_a_reading_fits_a_screen_and_a_notebook(readings, kind):
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
     assert lines[0].startswith(kind)
-    well_formed(readings[kind]._repr_html_())
+    page = readings[kind]._repr_html_()
+    well_formed(page)
+    assert page.count("data:image/png;base64,iVBOR") == 1
+    assert readings[kind].plot()._repr_png_().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -254,6 +257,7 @@ def test_a_grid_fits_a_screen_and_a_notebook(grid):
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
     well_formed(grid._repr_html_())
+    assert "data:image/png;base64,iVBOR" in grid._repr_html_()
 
 
 def test_rows_in_a_notebook_are_the_first_of_them():

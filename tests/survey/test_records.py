@@ -235,7 +235,11 @@ def test_a_notebook_escapes_what_others_wrote():
         title="<script>alert(1)</script>", n_parameters=1, blocks=(), measured=()
     )
     assert "<script>" not in survey._repr_html_()
-    assert "5 ± 0.05" in by_hand()._repr_html_()
+    page = by_hand()._repr_html_()
+    assert "5 ± 0.05" in page
+    frame = page.partition("</iframe>")[0]
+    assert "&lt;svg" in frame
+    assert frame.count("<") == 1  # nothing leaves the frame
 
 
 def test_the_room_is_a_function_at_the_root_and_loads_no_torch():
@@ -253,7 +257,9 @@ def test_the_room_is_a_function_at_the_root_and_loads_no_torch():
 def test_the_package_has_the_signature_and_the_help_of_its_function():
     code = (
         "import inspect, pydoc, theodolite\n"
-        "assert {'survey', 'compare', 'watch'} <= set(dir(theodolite))\n"
+        "functions = {'survey', 'compare', 'summary', 'watch'}\n"
+        "assert functions <= set(dir(theodolite))\n"
+        "assert list(inspect.signature(theodolite.summary).parameters)[0] == 'model'\n"
         "assert 'Survey' in dir(theodolite.survey)\n"
         "told = pydoc.plain(pydoc.render_doc(theodolite.survey))\n"
         "own = inspect.signature(theodolite.survey.survey)\n"

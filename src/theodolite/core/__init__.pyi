@@ -41,6 +41,8 @@ from .display import headline as headline
 from .display import html_table as html_table
 from .display import join_lines as join_lines
 from .display import metadata_line as metadata_line
+from .display import picture_html as picture_html
+from .display import png_html as png_html
 from .display import quantity_line as quantity_line
 from .errors import ArgumentError as ArgumentError
 from .errors import ConfigError as ConfigError

@@ -4,9 +4,12 @@ A screen has 24 lines of 80 columns. Core imports no other package: drawing func
 are found by name when the user plots, and matplotlib is imported only then.
 """
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from html import escape
 from importlib import import_module
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +22,40 @@ if TYPE_CHECKING:
 
 
 def draw_figure(how: str, what: Any, **settings: Any) -> "Figure":
-    """Return the figure that a function of ``theodolite.figures`` draws."""
-    figures = import_module("theodolite.figures")
-    return getattr(figures, how)(what, **settings)
+    """Return the figure that a function of ``theodolite.figures`` draws.
+
+    A notebook shows it as it is, without ``%matplotlib inline``.
+    """
+    figure = getattr(import_module("theodolite.figures"), how)(what, **settings)
+    figure._repr_png_ = partial(png_of, figure)
+    return figure
+
+
+def png_of(figure: "Figure") -> bytes:
+    """Return a figure as the bytes of a PNG file for a screen."""
+    target = BytesIO()
+    figure.savefig(target, format="png", dpi=100)
+    return target.getvalue()
+
+
+def picture_html(result: Any) -> str:
+    """Return the plot of a result as HTML, empty if it cannot be drawn.
+
+    Notebooks show HTML in place of a PNG where they have both, so it is part of that.
+    """
+    try:
+        return png_html(png_of(result.plot()), type(result).__name__)
+    except Exception:  # such as a reading without numbers; the table still tells
+        return ""
+
+
+def png_html(content: bytes, name: str) -> str:
+    """Return the bytes of a PNG file as HTML that needs no file."""
+    text = b64encode(content).decode()
+    return (
+        f'<img alt="{escape(name)}" style="max-width: 100%" '
+        f'src="data:image/png;base64,{text}" />'
+    )
 
 
 # Cells keep the notebook's own colours, in the light and in the dark.

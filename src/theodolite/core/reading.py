@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from .display import draw_figure, html_table, join_lines, lines_of
+from .display import draw_figure, html_table, join_lines, lines_of, picture_html
 from .errors import TheodoliteError
 from .rows import Rows, optional, to_json_values
 from .saved_reading import load, save
@@ -141,12 +141,12 @@ class Reading:
         return repr(self)
 
     def _repr_html_(self) -> str:
-        """Return the summary as an HTML table for notebooks."""
+        """Return the summary as an HTML table, and the plot, for notebooks."""
         first, *lines = self.summary_lines()
         cut = [line.strip().partition("  ") for line in lines]
         rows = [(name, text.strip()) for name, gap, text in cut if gap]
         notes = [name for name, gap, _ in cut if not gap]
-        return html_table(first, (), rows, "; ".join(notes))
+        return html_table(first, (), rows, "; ".join(notes)) + picture_html(self)
 
     @property
     def status_message(self) -> str:

@@ -19,6 +19,9 @@ from theodolite.core import (
     check_summary,
     decide,
     from_lines,
+    html_table,
+    join_lines,
+    png_html,
     to_lines,
     to_strict_json,
 )
@@ -50,6 +53,25 @@ class Finished:
     folder: RunFolder
     execution: Execution
     summary: Summary
+
+    def __repr__(self) -> str:
+        """Return the verdicts, one per line; ``summary`` holds everything."""
+        told = [f"  {one.verdict:<9} {one.claim}" for one in self.summary.claims]
+        return join_lines([self._headline(), *told])
+
+    def _repr_html_(self) -> str:
+        """Return the verdicts with what decided them, and the figures."""
+        lines = [
+            (one.verdict, one.statement, one.place, one.own.because if one.own else "")
+            for one in self.summary.claims
+        ]
+        header = ("verdict", "claim", "place", "because")
+        figures = sorted((self.folder.path / "figures").glob("*.png"))
+        pictures = [png_html(one.read_bytes(), one.stem) for one in figures]
+        return html_table(self._headline(), header, lines) + "".join(pictures)
+
+    def _headline(self) -> str:
+        return f"{self.summary.study.name}, {len(self.summary.claims)} claims"
 
 
 def run_study(

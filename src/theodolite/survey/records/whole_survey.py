@@ -200,8 +200,15 @@ class Survey:
         print(self.text(full=full))
 
     def _repr_html_(self) -> str:
-        text = escape(self.text(full=True))
-        return f'<pre style="white-space: pre-wrap">{text}</pre>'
+        """Return the page in a frame, and the text for notebooks that allow none."""
+        from ..page.survey_page import survey_page
+
+        page, text = escape(survey_page(self)), escape(self.text(full=True))
+        return (
+            f'<iframe title="Survey" style="width: 100%; height: 40em; border: 0" '
+            f'srcdoc="{page}"></iframe><details><summary>The survey as text</summary>'
+            f'<pre style="white-space: pre-wrap">{text}</pre></details>'
+        )
 
 
 def write_json(path: str | Path, content: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from theodolite.core import (
     draw_figure,
     html_table,
     join_lines,
+    picture_html,
     to_json_values,
 )
 
@@ -59,7 +60,7 @@ class Grid:
 
     def _repr_html_(self) -> str:
         first, entries, note = self._summary()
-        return html_table(first, (), entries, note)
+        return html_table(first, (), entries, note) + picture_html(self)
 
     def _summary(self) -> tuple[str, list[tuple[str, str]], str]:
         """Return a headline, named lines, and a line with the cost."""

@@ -30,4 +30,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """List what completion offers, also before it is imported."""
-    return sorted({*globals(), *_PACKAGES, *_FUNCTIONS})
+    return sorted({"__doc__", "__version__", *_PACKAGES, *_FUNCTIONS})

@@ -85,7 +85,11 @@ def test_a_folder_says_what_its_figures_are_drawn_with(entry, smoke_root):
 
 def test_figures_redraw_from_rows_to_the_same_bytes(tmp_path):
     entry = find("around_zero")
-    folder = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0).folder
+    done = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
+    folder, page = done.folder, done._repr_html_()
+    drawn = len(list(folder.path.glob("figures/*.png")))
+    assert page.count("data:image/png;base64,iVBOR") == drawn > 0
+    assert page.count("<tr>") == len(done.summary.claims) + 1
     before = {path: path.read_bytes() for path in folder.path.glob("figures/*")}
     for path in before:
         path.unlink()

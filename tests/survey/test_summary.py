@@ -243,3 +243,11 @@ def test_products_that_have_no_formula_make_the_count_unknown():
     table = summary(Own(3, 3), torch.randn(4, 3))
     assert math.isnan(table.macs)
     assert "? MACs" in str(table)
+
+
+def test_it_says_in_which_mode_batch_norms_were_and_nothing_of_layer_norms():
+    assert summary(normed().eval(), data()).norms.endswith("in eval mode")
+    table = summary(transformer().eval(), torch.randn(6, 5, 8))
+    assert table.norms == ""
+    assert "no norms" not in str(table)
+    assert all("norm_spread" in row for row in table.rows()[:4])

@@ -35,7 +35,7 @@ class LayerTable:
         n_parameters: Number of parameters of the model.
         n_trained: Number of those that require a gradient.
         samples: Samples in the batch.
-        norms: Statistics that normalisation layers used, in words.
+        norms: Modes of the norm layers that have several, in words.
         notes: What to know before reading, one sentence each.
     """
 
@@ -98,7 +98,8 @@ class LayerTable:
 
     def _note(self) -> str:
         told = [
-            f"{self.samples} sample{'s' if self.samples > 1 else ''}, {self.norms}",
+            f"{self.samples} sample{'s' if self.samples > 1 else ''}"
+            + (f", {self.norms}" if self.norms else ""),
             "signal and gradient: root mean square of the output and of the loss's "
             "derivative by it",
             "±: standard error over samples, rounded up",

@@ -106,14 +106,16 @@ def summary(
         notes = tuple(context.unsupported)
         if context.random_layers_off:
             notes += ("random layers such as dropout are off, by eval mode",)
-        parameters = list(context.model.parameters())
+        mode, parameters = context.norm_mode, list(context.model.parameters())
+        # Layer norms have one mode.
+        modal = mode is not NormMode.AS_IS or any(context.norm_layers.values())
         return LayerTable(
             title=type(context.model).__name__,
             table=Rows(rows),
             n_parameters=sum(p.numel() for p in parameters),
             n_trained=sum(p.numel() for p in parameters if p.requires_grad),
             samples=context.samples,
-            norms=norm_words(str(context.norm_mode), context.norm_layers),
+            norms=norm_words(str(mode), context.norm_layers) if modal else "",
             notes=notes,
         )
 

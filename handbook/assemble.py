@@ -16,9 +16,19 @@ BESIDE = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
 }
-FIRST = ("tutorial", "everyday")
-PAPERS = ("studies", "verdicts", "errata", "theorem_5_1")
-TAKE_PART = ("extending", "your_study")
+# Files that a page is made of, and that page.
+MADE_FROM = {
+    "handbook/gallery_pages.py": "gallery/when_numbers_lie.md",
+    "handbook/gallery": "gallery/index.md",
+}
+SECTIONS = {
+    "Fix a network": "tutorial survey subjects compare_and_watch surgery findings",
+    "Measure one": "everyday instruments operators large_models",
+    "Check a paper": "studies how_we_know verdicts errata theorem_5_1 theory report",
+    "Extend it": "extending your_study",
+}
+# A link to a section of another page that is a paragraph of its own.
+TABLE_OF = re.compile(r"^\[[^\]]+\]\((\w+\.md)#([\w-]+)\)$", re.M)
 
 
 def write(pages: Path, nav: Nav) -> None:
@@ -32,25 +42,35 @@ def write(pages: Path, nav: Nav) -> None:
     shutil.copytree(ROOT / "examples" / "notebooks", pages / "notebooks")
     for name in ("site.css", "iframe-worker.js"):
         shutil.copy(HERE / name, pages)
-    special = ("index", *FIRST, *PAPERS, *TAKE_PART)
-    order = {
-        "Start": [name for name in FIRST if name in docs],
-        "Papers": [name for name in PAPERS if name in docs],
-        "Guide": [name for name in docs if name not in special],
-        "Take part": [name for name in TAKE_PART if name in docs],
-    }
-    for section, names in order.items():
-        for name in names:
+    placed = " ".join(("index", *SECTIONS.values())).split()
+    others = [name for name in docs if name not in placed]
+    for section, names in SECTIONS.items():
+        for name in (*names.split(), *(others if section == "Measure one" else ())):
             nav.add(section, title_of(pages / f"{name}.md"), f"{name}.md")
     for target in BESIDE.values():
-        nav.add("Take part", title_of(pages / target), target)
+        nav.add("Extend it", title_of(pages / target), target)
 
 
 def hand_written() -> dict[str, str]:
     """Return the text of each page written by hand, by its file name on the site."""
     files = {path.name: path for path in (ROOT / "docs").glob("*.md")}
     files |= {target: ROOT / source for source, target in BESIDE.items()}
-    return {name: site_links(path.read_text()) for name, path in files.items()}
+    texts = {name: site_links(path.read_text()) for name, path in files.items()}
+    texts["how_we_know.md"] = TABLE_OF.sub(
+        lambda link: f"{link[0]}\n\n{first_table(texts[link[1]], link[2])}",
+        texts["how_we_know.md"],
+    )
+    return texts
+
+
+def first_table(text: str, place: str) -> str:
+    """Return the first table of the section of a page with that address."""
+    for section in re.split(r"^#+ ", text, flags=re.M):
+        heading = section.partition("\n")[0]
+        table = re.search(r"(?:^\|.*\n)+", section, re.M)
+        if re.sub(r"\W+", "-", heading.lower()) == place and table:
+            return table[0]
+    raise ValueError(f"no page has a table below #{place}; name the section's address")
 
 
 def run_tutorial(pictures: Path) -> None:
@@ -66,7 +86,7 @@ def site_links(text: str) -> str:
     """Return a page whose links lead to pages of the site."""
     text = re.sub(r"\]\((?:\.\./)?docs/", "](", text)
     text = re.sub(r"\]\((?:\.\./)?examples/notebooks/", "](notebooks/", text)
-    for source, target in BESIDE.items():
+    for source, target in (BESIDE | MADE_FROM).items():
         text = re.sub(rf"\]\((?:\.\./)?{re.escape(source)}", f"]({target}", text)
     return text
 

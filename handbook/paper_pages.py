@@ -34,7 +34,7 @@ def write(pages: Path, nav: Nav) -> None:
         parts += [_study(entry, verdicts) for entry in entries]
         parts.append(errata.get(paper.title, ""))
         (place / f"{paper.name}.md").write_text("\n".join(parts))
-        nav.add("Papers", paper.title, f"papers/{paper.name}.md")
+        nav.add("Check a paper", paper.title, f"papers/{paper.name}.md")
 
 
 _LEGEND = """Verdicts are of a run at the quick scale;

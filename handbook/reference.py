@@ -3,6 +3,7 @@
 import ast
 from pathlib import Path
 
+from handbook.gallery import TITLES
 from handbook.settings import HERE, Nav
 
 PACKAGE = HERE.parent / "src" / "theodolite"
@@ -23,6 +24,8 @@ PACKAGES = (
     "report",
     "core",
 )
+# What a page begins with; the rest follows by the alphabet.
+FIRST = ("survey", "compare", "watch", "summary", "Problem", *TITLES)
 
 
 def write(pages: Path, nav: Nav) -> None:
@@ -30,14 +33,17 @@ def write(pages: Path, nav: Nav) -> None:
     place = pages / "reference"
     place.mkdir()
     for package in PACKAGES:
-        parts = [f"# theodolite.{package}\n", f"{_description(package)}\n"]
+        parts = [
+            f"# {package.capitalize()}\n",
+            f"`theodolite.{package}`\n\n{_description(package)}\n",
+        ]
         parts += [f"::: {path}\n" for path in public_names(package)]
         (place / f"{package}.md").write_text("\n".join(parts))
-        nav.add("Reference", package, f"reference/{package}.md")
+        nav.add("Reference", package.capitalize(), f"reference/{package}.md")
 
 
 def public_names(package: str) -> list[str]:
-    """Return where each public name of a package is defined, in alphabetical order."""
+    """Return where each public name of a package is defined, as a reader meets them."""
     folder = PACKAGE / package
     stub = folder / "__init__.pyi"
     source = stub if stub.exists() else folder / "__init__.py"
@@ -50,7 +56,9 @@ def public_names(package: str) -> list[str]:
             for name in node.names:
                 if module.startswith(f"theodolite.{package}."):
                     places[name.asname or name.name] = f"{module}.{name.name}"
-    here = [places[name] for name in sorted(places, key=str.lower)]
+    order = [name for name in FIRST if name in places]
+    order += sorted(places.keys() - order, key=str.lower)
+    here = [places[name] for name in order]
     return [path for path in here if _is_defined(path)]
 
 
@@ -73,7 +81,6 @@ def _is_defined(path: str) -> bool:
 
 
 def _description(package: str) -> str:
-    return (
-        ast.get_docstring(ast.parse((PACKAGE / package / "__init__.py").read_text()))
-        or ""
-    )
+    text = ast.get_docstring(ast.parse((PACKAGE / package / "__init__.py").read_text()))
+    # What follows two colons is indented, which is code for mkdocs as well.
+    return (text or "").replace("::\n", ":\n")

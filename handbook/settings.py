@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SECTIONS = ("Start", "Gallery", "Papers", "Guide", "Take part", "Reference")
+SECTIONS = (
+    "Fix a network",
+    "Measure one",
+    "Gallery",
+    "Check a paper",
+    "Extend it",
+    "Reference",
+)
 
 
 @dataclass

@@ -18,7 +18,7 @@ def write(pages: Path, nav: Nav) -> None:
     for path in sorted(EXAMPLES.glob("*.py")):
         parts.append(_section(path, pages / "tasks"))
     (pages / "tasks.md").write_text("\n".join(parts))
-    nav.add("Start", "Scripts", "tasks.md")
+    nav.add("Measure one", "Scripts", "tasks.md")
 
 
 def _section(path: Path, pictures: Path) -> str:

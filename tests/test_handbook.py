@@ -8,8 +8,8 @@ from importlib import import_module
 
 import pytest
 from handbook import assemble, links, paper_pages, reference
-from handbook.gallery import ORDER
-from handbook.gallery_pages import page_of
+from handbook.gallery import TITLES
+from handbook.gallery_pages import page_of, when_numbers_lie
 from matplotlib.figure import Figure
 
 from tests.studies.test_quick import REFUTED, TRUE_BUT_LOOSE, wanted
@@ -37,16 +37,24 @@ def test_every_instrument_has_a_page():
         for name, function in inspect.getmembers(package, inspect.isfunction)
         if reads(function) and not name.endswith(("_of", "_of_operator"))
     }
-    assert names_found == set(ORDER)
+    assert names_found == TITLES.keys()
 
 
-@pytest.mark.parametrize("name", ORDER)
+@pytest.mark.parametrize("name", TITLES)
 def test_a_page_says_what_when_and_when_not(name):
     page = page_of(name, import_module(f"handbook.gallery.{name}"))
     places = [page.index(f"## {section}") for section in SECTIONS]
     assert places == sorted(places)
+    assert page.startswith(f"# {TITLES[name]}\n")
     assert f"({name}.svg)" in page
     assert f"{name}(" in page or f".{name}," in page, "the plot shows it in use"
+
+
+def test_warnings_of_all_instruments_are_on_one_page():
+    headings = re.findall(r"^## (.*)", when_numbers_lie(), re.MULTILINE)
+    assert headings == list(TITLES.values())
+    for section in when_numbers_lie().split("\n## ")[1:]:
+        assert "\n- " in section, section
 
 
 @pytest.mark.parametrize("name", ["singular_values", "lesion"])
@@ -104,6 +112,31 @@ def test_the_reference_has_all_that_packages_define():
         assert reference.public_names(package), package
 
 
+def test_the_reference_begins_with_what_is_used_first():
+    assert reference.PACKAGES[:2] == ("survey", "instruments")
+    survey, instruments = map(reference.public_names, reference.PACKAGES[:2])
+    first = [path.rpartition(".")[2] for path in (*survey[:4], *instruments[:3])]
+    calls = ["survey", "compare", "watch", "summary"]
+    assert first == [*calls, "Problem", "hessian", "spectrum"]
+
+
+def test_tables_come_from_the_page_that_is_named():
+    page = assemble.hand_written()["how_we_know.md"]
+    for source in ("verdicts", "findings", "benchmarks"):
+        text = (assemble.ROOT / "docs" / f"{source}.md").read_text()
+        (link, *_) = re.findall(rf"\n(\[.*\]\({source}\.md#.*\)\n\n\|.*\n)", page)
+        assert link.splitlines()[2] in text
+    with pytest.raises(ValueError, match="below #nowhere"):
+        assemble.first_table("# Page\n", "nowhere")
+
+
+def test_each_page_has_one_place_in_the_navigation():
+    files = {path.stem for path in (assemble.ROOT / "docs").glob("*.md")}
+    placed = " ".join(assemble.SECTIONS.values()).split()
+    assert len(placed) == len(set(placed))
+    assert set(placed) < files
+
+
 def test_links_are_those_of_the_site():
     text = assemble.site_links(
         "[a](../ARCHITECTURE.md#words) [b](docs/paths.md) [c](paths.md) "
@@ -122,6 +155,7 @@ def broken_links():
         for target in re.findall(r"\]\(([^)\s#]+)", text)
         if "://" not in target
         and target not in pages
+        and target not in assemble.MADE_FROM.values()
         # The build copies notebooks/ from examples/.
         and not any(
             (assemble.ROOT / f / target).is_file() for f in ("docs", "examples")

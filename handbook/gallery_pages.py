@@ -1,4 +1,4 @@
-"""A page an instrument, from its file in the gallery, with the plot that it draws."""
+"""A page per instrument, from its file in the gallery, with the plot that it draws."""
 
 import inspect
 from importlib import import_module
@@ -14,8 +14,8 @@ from theodolite.figures import house_style
 
 _HEAD = """# Gallery
 
-A page an instrument: what it means, how it is computed, when it lies, and a plot that
-the build of this site has made. All look at the same small network, below.
+One page per instrument: what it means, how it is computed, when it lies, and a plot
+that the build of this site has made. All look at the same small network, below.
 [When numbers lie](when_numbers_lie.md) has the warnings of all on one page.
 """
 _LIES = """# When numbers lie
@@ -71,7 +71,7 @@ def page_of(name: str, module: ModuleType) -> str:
 
 
 def when_numbers_lie() -> str:
-    """Return a page of what can mislead, a section an instrument."""
+    """Return a page of what can mislead, one section per instrument."""
     parts = [_LIES]
     for name, title in TITLES.items():
         text = import_module(f"handbook.gallery.{name}").__doc__ or ""

@@ -1,4 +1,4 @@
-"""A file an instrument: what it means, how it is computed, when it lies, and a plot.
+"""A file per instrument: what it means, how it is computed, when it lies, and a plot.
 
 The docstring of each is the text of its page, ``draw`` its plot; the page shows its
 code. Their titles, in the order of the site, are below.

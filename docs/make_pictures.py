@@ -59,7 +59,7 @@ def losses(model: Any, optimizer: Any, space: dict[str, Any]) -> list[float]:
 def with_advice(space: dict[str, Any]) -> dict[str, Any]:
     """Return the names of README.md after its advice was run on a copy."""
     model = deepcopy(space["model"])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     treated = {"model": model, "optimizer": optimizer, "inputs": space["x"]}
     torch.manual_seed(0)
     exec(space["result"].advice[0].code, treated)
@@ -73,7 +73,7 @@ def readme() -> None:
     data = (space["x"], space["y"])
     again = survey(treated["model"], data, loss=space["loss"], measures=("signal",))
     plain = deepcopy(space["model"])
-    sgd = torch.optim.SGD(plain.parameters(), lr=0.1)
+    sgd = torch.optim.SGD(plain.parameters(), lr=0.05)
     curves = {
         "as it was": losses(plain, sgd, space),
         "with the advice": losses(treated["model"], treated["optimizer"], space),

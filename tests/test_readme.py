@@ -10,7 +10,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-
 from docs import make_pictures
 
 ROOT = Path(__file__).parents[1]

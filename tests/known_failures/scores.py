@@ -50,70 +50,72 @@ started.
 _SEALED = """\
 ## Networks that the rules were not written for
 
-Three authors who saw neither rules nor code wrote 120 broken training set-ups, each
-beside a repaired twin, and 300 sound ones. Half of them was sealed before these rules
-were changed and opened once, after the last change of a rule until then. Each set-up
-was surveyed with its own data, loss, optimiser and training step at the usual effort. A
-reader who did not know the rules compared the first finding with the cause that the
-author had written down. Intervals are Clopper and Pearson's at 95 %.
+Five authors who saw neither rules nor code wrote broken training set-ups, each beside a
+repaired twin, and sound ones. They were sealed, and opened once after the last change of
+a rule: 60 faults and 154 sound set-ups of three authors for earlier rules, then 61 and
+100 of two more authors for the present ones. Each was surveyed with its own data, loss,
+optimiser and training step at the usual effort. A reader who did not know the rules
+compared the first finding with the cause that the author had written down. Intervals are
+Clopper and Pearson's at 95 %.
 
-| | count | share | goal |
-|---|---|---|---|
+| | present rules | share | earlier rules | share | goal |
+|---|---|---|---|---|---|
 {rates}
 
-{words} The set-ups are small and by three authors only; the set-ups that were missed
-are listed in `tests/known_failures/authored/sealed_scores.json`.
-
-These are the figures of the rules as they were then. Rules were changed after that with
-both halves in view, so that the figures say nothing of the present ones. With these, on
-one processor and without the measures that no alarm rests on, 3 of the 300 sound
-set-ups and none of the 120 repaired twins raise an alarm; those are figures of
-development, not error rates.
+With the present rules {words} Advice helps if, trained as the author does from three
+seeds, it closes half of the gap to the repaired twin, and harms if it loses a tenth of
+it. The set-ups are small and by few authors, and four of the six goals are missed. What
+was missed is listed in `tests/known_failures/authored/sealed_scores_2.json` (and
+`sealed_scores.json` for the earlier rules). Rules that change from now on need other
+set-ups.
 
 Published tools for the same job, on 32 public questions (other faults than these, so
 that the figures are not comparable one by one; none reports alarms on repaired
 programs): causes named by DEFault 21, DeepFD 19, UMLAUT 13, AutoTrainer 6, DeepLocalize
 5. An earlier version of this survey, with other rules, named 12 of the 32.
 """
-_SCORES = Path(__file__).parent / "authored" / "sealed_scores.json"
+_AUTHORED = Path(__file__).parent / "authored"
+# What is counted: its name, the state of the set-up, the label and its value, the goal.
+_COUNTED = (
+    ("faults detected (a warning or worse)", "broken", "alarms", "", "≥ 95 %"),
+    ("right cause listed first", "broken", "cause_first", "right", "≥ 80 %"),
+    ("first advice helps", "broken", "advice", "helps", "≥ 75 %"),
+    ("first advice harms", "broken", "advice", "harms", "≤ 2 %"),
+    ("repaired twins alarmed", "repaired", "alarms", "", "≤ 4 %"),
+    ("sound networks alarmed", "sound", "alarms", "", "≤ 2 %"),
+)
 
 
 def sealed_rates() -> str:
-    """Return the rates on the sealed half of the authors' set-ups."""
-    rows = json.loads(_SCORES.read_text())
-    of = {
-        state: [row for row in rows if row["state"] == state]
-        for state in ("broken", "repaired", "sound")
-    }
-    broken = of["broken"]
-    first, advice = (
-        Counter(row[name] for row in broken) for name in ("cause_first", "advice")
+    """Return the rates on the sealed set-ups of other authors."""
+    present, earlier = (
+        json.loads((_AUTHORED / f"{name}.json").read_text())
+        for name in ("sealed_scores_2", "sealed_scores")
     )
-    alarmed = {state: sum(bool(r["alarms"]) for r in of[state]) for state in of}
-    lines = [
-        ("faults detected (a warning or worse)", alarmed["broken"], broken, "≥ 95 %"),
-        ("right cause listed first", first["right"], broken, "≥ 80 %"),
-        ("first advice helps", advice["helps"], broken, "≥ 75 %"),
-        ("first advice harms", advice["harms"], broken, "≤ 2 %"),
-        ("repaired twins alarmed", alarmed["repaired"], of["repaired"], "≤ 4 %"),
-        ("sound networks alarmed", alarmed["sound"], of["sound"], "≤ 2 %"),
-    ]
-    rates = "\n".join(_rate(*line) for line in lines)
+    rates = "\n".join(
+        f"| {name} | {_rate(present, *what)} | {_rate(earlier, *what)} | {goal} |"
+        for name, *what, goal in _COUNTED
+    )
+    first, advice = (
+        Counter(row[name] for row in present if row["state"] == "broken")
+        for name in ("cause_first", "advice")
+    )
     words = (
-        f"Of the other first findings {first['related']} point to the place or a "
-        f"symptom and {first['wrong']} to something else. Advice helps if, trained as "
-        "the author does from three seeds, it closes half of the gap to the repaired "
-        f"twin, and harms if it loses a tenth of it; {advice['instruction']} pieces "
-        f"are instructions that a person must carry out and {advice['none']} faults "
-        "got none, which both count as not helping."
+        f"{first['related']} of the other first findings point to the place or a "
+        f"symptom and {first['wrong']} to something else; {advice['instruction']} "
+        "pieces of advice are instructions that a person must carry out and "
+        f"{advice['none']} faults got none, which both count as not helping."
     )
     return _SEALED.format(rates=rates, words=words)
 
 
-def _rate(name: str, count: int, rows: Sequence[dict], goal: str) -> str:
-    ends = binomtest(count, len(rows)).proportion_ci(method="exact")
-    share = f"{count / len(rows):.1%} [{ends.low:.1%}, {ends.high:.1%}]"
-    return f"| {name} | {count} of {len(rows)} | {share} | {goal} |"
+def _rate(rows: Sequence[dict], state: str, label: str, wanted: str) -> str:
+    """Return a count and its share; any value counts where none is wanted."""
+    values = [row[label] for row in rows if row["state"] == state]
+    count = sum(value == wanted if wanted else bool(value) for value in values)
+    ends = binomtest(count, len(values)).proportion_ci(method="exact")
+    share = f"{count / len(values):.1%} [{ends.low:.1%}, {ends.high:.1%}]"
+    return f"{count} of {len(values)} | {share}"
 
 
 def findings_page(

@@ -51,12 +51,12 @@ _SEALED = """\
 ## Networks that the rules were not written for
 
 Five authors who saw neither rules nor code wrote broken training set-ups, each beside a
-repaired twin, and sound ones. They were sealed, and opened once after the last change of
-a rule: 60 faults and 154 sound set-ups of three authors for earlier rules, then 61 and
-100 of two more authors for the present ones. Each was surveyed with its own data, loss,
-optimiser and training step at the usual effort. A reader who did not know the rules
-compared the first finding with the cause that the author had written down. Intervals are
-Clopper and Pearson's at 95 %.
+repaired twin, and sound ones. They were sealed, and opened once after the last change
+of a rule: 60 faults and 154 sound set-ups of three authors for earlier rules, then 61
+and 100 of two more authors for the present ones. Each was surveyed with its own data,
+loss, optimiser and training step at the usual effort. A reader who did not know the
+rules compared the first finding with the cause that the author had written down.
+Intervals are Clopper and Pearson's at 95 %.
 
 | | present rules | share | earlier rules | share | goal |
 |---|---|---|---|---|---|

@@ -102,11 +102,11 @@ def test_the_tutorial_runs_and_the_patient_recovers(tmp_path, monkeypatch, capsy
 
 
 def prints_what_it_shows(page, said):
-    """Compare the output that a page shows, up to the dots, with what was printed."""
-    shown = re.search(r"```text\n(.*?)…", page.read_text(), re.DOTALL)[1]
+    """Compare the output that a page shows, except dots, with what was printed."""
     told = re.sub(r"\(.*?\)", "", said)
-    for line in re.sub(r"\(.*?\)", "", shown).splitlines():
-        assert line in told
+    for shown in re.findall(r"```text\n(.*?)```", page.read_text(), re.DOTALL):
+        for line in re.sub(r"\(.*?\)", "", shown).splitlines():
+            assert "…" in line or line in told
 
 
 def test_example_of_two_roads_agrees():

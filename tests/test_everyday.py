@@ -9,6 +9,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from tests.later import later
+from theodolite.cli import commands as cli
 from theodolite.core import ConfigError, Rows
 from theodolite.studies import (
     StudyFile,
@@ -99,7 +100,7 @@ def test_a_map_of_depth_and_rate(desk):
     assert Path("map.png").stat().st_size > 1000
 
 
-def test_a_small_study_is_judged(desk):
+def test_a_small_study_is_judged(desk, capsys):
     Path("edge.py").write_text(STUDY)
     (entry,) = studies_in_file(StudyFile.read("edge.py"))
     plan = plan_study(entry, scale="smoke")
@@ -108,6 +109,8 @@ def test_a_small_study_is_judged(desk):
     assert verdict.verdict == "HOLDS"
     assert entry.study.title == "Measure"
     assert len(entry.study.cells(plan.config)) == 16
+    assert cli._run(["show", "edge"]) == 0  # by the study's name, without its file
+    assert "edge/edge: Measure" in capsys.readouterr().out
 
 
 def test_a_small_study_takes_readings_and_rows_and_says_what_it_wants():

@@ -311,8 +311,8 @@ def last_run(
         paper, study = entry.paper.name, entry.name
         asked = shlex.quote(name) if entry.file else entry.full_name
     except UnknownNameError:
-        left = results_in(out, paper=paper, study=study) if study else None
-        if left is None or (paper, study) not in left.judged:
+        study = study or paper  # a study of a file is its own paper
+        if (paper, study) not in results_in(out, paper=paper, study=study).judged:
             raise
         if code:
             raise RunError(

@@ -74,7 +74,7 @@ setup: $(CORE) ## Make .venv with what theodolite needs to run
 
 setup-dev: $(DEV) ## Make .venv with the tools of the tests as well
 
-reproduce: $(CORE) ## Run every study on embedded data and write out/report.html
+reproduce: $(CORE) ## Run every study on embedded data and write out/report.html, with a page per paper
 	$(BIN)/theodolite run all --scale $(SCALE) --out $(OUT)
 	$(BIN)/theodolite report --out $(OUT)
 

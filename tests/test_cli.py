@@ -193,7 +193,9 @@ def test_list_names_damage_and_shows_the_rest(results, tmp_path):
 def test_report(results):
     done = theodolite("report", "--out", results[0])
     assert done.returncode == 0, done.stderr
-    page = (results[0] / "report.html").read_text()
+    front = results[0] / "report.html"
+    assert done.stdout.splitlines()[-1] == front.absolute().as_uri()
+    page = "".join(one.read_text() for one in results[0].glob("report-*.html"))
     for row in results[1]:
         assert row["claim"] in page
 

@@ -5,9 +5,7 @@ import json
 import pytest
 
 from tests.pages.conftest import browser, drawn  # noqa: F401 (fixtures)
-from tests.report.papers import STUDIES
-from theodolite.core import parse_summary
-from theodolite.report.finished_runs import JudgedRun
+from tests.report.papers import OF_TWO_PAPERS, STUDIES, saved
 from theodolite.runs import RunFolder, RunSpec
 
 
@@ -43,25 +41,13 @@ def root(tmp_path_factory, drawn):  # noqa: F811
 @pytest.fixture(scope="session")
 def runs(drawn):  # noqa: F811
     """The same, read straight from their text."""
-    judged = []
-    for study in STUDIES:
-        svg = {
-            f"figures/{one['name']}.svg": drawn[one["name"]][
-                f"{one['name']}.svg"
-            ].decode()
-            for one in study["figures"]
-        }
-        info = {
-            "config": study["config"],
-            "version": "0.1.0",
-            "commit": "0123abc",
-            "device": "cpu",
-            "seeds": [0, 1, 2, 3],
-        }
-        text = json.dumps(study)
-        summary = parse_summary(text, source="summary.json")
-        judged.append(JudgedRun(summary=summary, info=info, svg=svg))
-    return judged
+    return [saved(study, drawn) for study in STUDIES]
+
+
+@pytest.fixture(scope="session")
+def runs_of_two_papers(drawn):  # noqa: F811
+    """The same studies, one of them of another paper."""
+    return [saved(study, drawn) for study in OF_TWO_PAPERS]
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """Summaries as studies write them, with every verdict and every kind of claim."""
 
+import json
+
 from theodolite.core import (
     Choice,
     Claim,
@@ -13,12 +15,38 @@ from theodolite.core import (
     known,
     near,
     our_margin,
+    parse_summary,
     sampled,
     to_strict_json,
 )
 from theodolite.core.verdicts.claims import Ruling
+from theodolite.report import render
+from theodolite.report.finished_runs import JudgedRun
 
 ROUNDING = below(1e-10, source="rounding", why="products of this length")
+
+
+def page_of(runs):
+    """The page of the one paper of these runs."""
+    _, page = render(runs).values()
+    return page
+
+
+def saved(study, drawn):
+    """A run of a study, read straight from its text."""
+    svg = {
+        f"figures/{one['name']}.svg": drawn[one["name"]][f"{one['name']}.svg"].decode()
+        for one in study["figures"]
+    }
+    info = {
+        "config": study["config"],
+        "version": "0.1.0",
+        "commit": "0123abc",
+        "device": "cpu",
+        "seeds": [0, 1, 2, 3],
+    }
+    summary = parse_summary(json.dumps(study), source="summary.json")
+    return JudgedRun(summary=summary, info=info, svg=svg)
 
 
 def spread(centre, error, n=16):
@@ -266,7 +294,7 @@ TRAINING = study(
 )
 
 SINGULAR = study(
-    ORHAN,
+    LI,
     "degenerate_directions",
     "Degenerate directions and training speed",
     "The fraction of degenerate eigenvalues is lower with skip connections.",
@@ -293,5 +321,7 @@ SINGULAR = study(
     ],
 )
 
+# Of one paper, and so on one page; or of two.
 STUDIES = (INITIAL, TRAINING, SINGULAR)
+OF_TWO_PAPERS = (INITIAL, TRAINING, {**SINGULAR, "paper": ORHAN})
 CLAIMS = [one for each in STUDIES for one in each["claims"]]

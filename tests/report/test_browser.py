@@ -35,7 +35,8 @@ FIELDS = {"kind": "kind", "verdict": "verdict", "rests": "rests_on"}
 @pytest.fixture(scope="module")
 def address(root, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page with spaces")
-    return write_report(root, folder / "report.html").as_uri()
+    front = write_report(root, folder / "report.html")
+    return front.with_name("report-li2016demystifying.html").as_uri()
 
 
 def shown(page):
@@ -88,6 +89,8 @@ def test_figures_are_drawn(visit):
     page = visit()
     drawings = page.locator("svg.drawing")
     assert drawings.count() == 2
+    for fold in page.locator(".more-figures > summary").all():
+        fold.click()
     for each in drawings.all():
         box = each.bounding_box()
         assert box["width"] > 400
@@ -150,7 +153,7 @@ def test_each_mark_leads_to_its_claim(visit):
 def test_the_contents_follow(visit):
     page = visit(height=600)
     current = page.locator(".contents [aria-current]")
-    assert current.inner_text() == "Overview"
+    assert current.inner_text() == "Demystifying ResNet"
     for study in STUDIES:
         name = f"r-{study['paper']['name']}--{study['study']['name']}"
         page.evaluate(
@@ -163,7 +166,7 @@ def test_the_contents_follow(visit):
             arg=name,
         )
         assert current.count() == 1
-        assert current.is_visible(), "its paper is unfolded"
+        assert current.is_visible()
         nav = page.locator(".contents").bounding_box()
         assert nav["y"] >= 0
         assert current.bounding_box()["y"] <= nav["y"] + nav["height"]
@@ -180,7 +183,7 @@ def test_the_contents_open_over_a_phone(visit):
     page.keyboard.press("Escape")
     assert not nav.is_visible()
     button.click()
-    nav.locator("a:visible").last.click()
+    nav.locator("ol a:visible").last.click()
     assert not nav.is_visible()
     assert "#r-" in page.url
     page.locator(".filters-button").click()
@@ -196,7 +199,7 @@ def test_the_filter_covers_everything(visit):
         assert shown(page) == len(wanted), value
         assert count(page) == f"{len(wanted)} of {len(CLAIMS)}"
         assert page.locator("a.mark:visible").count() == len(wanted)
-        # Studies, papers, the rows about them and the contents go with their claims.
+        # Studies, the rows about them and the contents go with their claims.
         kept = {one.get_attribute("id").rpartition("--")[0] for one in
                 page.locator("article.claim:visible").all()}  # fmt: skip
         assert page.locator(".study:visible").count() == len(kept)
@@ -206,16 +209,13 @@ def test_the_filter_covers_everything(visit):
         studies = {one for one in entries if one.count("--") == 1}
         assert studies == kept
         assert page.locator(".plot:visible").count() == 0
-        assert not page.locator(".counts, .tally").first.is_visible(), "they sum up all"
+        assert not page.locator(".tally").is_visible(), "it sums up all"
         for chapter in page.locator(".chapter:visible").all():
             assert chapter.locator("li:visible").count() > 0
         choose(page, name, "")
     assert shown(page) == len(CLAIMS)
-    choose(page, "paper", "r-orhan2018skip")
-    assert page.locator(".paper:visible").count() == 1
-    assert page.locator("[data-of='r-li2016demystifying']").is_visible() is False
     choose(page, "verdict", "UNDECIDED")
-    choose(page, "kind", "claim")
+    choose(page, "rests", "committed")
     assert shown(page) == 0
     page.locator(".nothing button").click()
     assert shown(page) == len(CLAIMS)
@@ -293,6 +293,9 @@ def test_dark_and_light_differ_and_the_button_switches(visit):
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
     light, dark = visit(color_scheme="light"), visit(color_scheme="dark")
+    unfold = "document.querySelectorAll('.more-figures').forEach(d => d.open = true)"
+    for page in (light, dark):
+        page.evaluate(unfold)
     assert background(light) != background(dark)
     wanted = background(dark)
     paints = [set(page.evaluate(PAINTED)) for page in (light, dark)]
@@ -303,6 +306,7 @@ def test_dark_and_light_differ_and_the_button_switches(visit):
     assert background(light) == wanted
     assert set(light.evaluate(PAINTED)) == paints[1], "figures follow the button"
     light.reload()
+    light.evaluate(unfold)
     assert background(light) == wanted, "remembered"
     light.emulate_media(media="print")
     assert background(light) == "rgb(255, 255, 255)"
@@ -343,7 +347,9 @@ def test_no_sideways_scrolling(visit, width):
 
 
 def test_the_key_of_verdicts_stands_close_on_a_phone(visit):
-    words = visit(width=390).locator(".key dt")
+    page = visit(width=390)
+    page.get_by_text("What the words and drawings mean").click()
+    words = page.locator(".key dt")
     heights = words.evaluate_all("all => all.map(one => one.offsetHeight)")
     assert len(heights) == 6
     assert max(heights) < 40
@@ -366,6 +372,8 @@ def test_without_javascript_all_is_readable(visit):
     page = visit(java_script_enabled=False)
     assert shown(page) == len(CLAIMS)
     assert not page.locator(".toolbar").is_visible(), "no buttons that do nothing"
+    for fold in page.locator(".more-figures > summary").all():
+        fold.click()
     assert page.locator("svg.drawing:visible").count() == 2
     assert page.locator(".contents a:visible").count() > 1
     page.locator("a.mark").last.click()
@@ -408,3 +416,47 @@ def test_the_command_can_be_copied(visit):
     if page.evaluate("window.said.includes('Copied')"):
         copied = page.evaluate("navigator.clipboard.readText()")
         assert copied.startswith("theodolite run ")
+
+
+@pytest.mark.parametrize("width", [390, 768, 1400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_front_page_leads_to_a_paper_and_back(browser, address, width, scheme):
+    page = browser.new_page(
+        viewport={"width": width, "height": 900}, color_scheme=scheme
+    )
+    complaints, requests = [], []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("request", lambda request: requests.append(request.url))
+    front = address.replace("-li2016demystifying", "")
+    page.goto(front)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(UNNAMED) == []
+    assert page.evaluate(UNREACHABLE) == []
+    assert [one for one in page.evaluate(CONTRAST) if one[0] < 4.5] == []
+    page.get_by_role("link", name="Demystifying ResNet").click()
+    assert page.url == address
+    assert shown(page) == len(CLAIMS)
+    page.get_by_role("link", name="All papers").first.click()
+    assert page.url == front
+    page.close()
+    assert complaints == []
+    assert requests == [front, address, front]
+
+
+@pytest.mark.parametrize("width", [390, 768, 1400])
+def test_labels_are_whole(visit, width):
+    page = visit(width=width)
+    cut = "all => all.filter((e) => e.scrollWidth > e.clientWidth + 1).length"
+    for words in (".what", ".place", ".contents a", ".claim h3"):
+        assert page.locator(words).count()
+        page.locator(words).evaluate_all(
+            "all => all.forEach((e) => e.append(' and more words of it'.repeat(9)))"
+        )
+        assert page.locator(f"{words}:visible").evaluate_all(cut) == 0, words
+
+
+def test_departures_and_readings_are_seen_before_anything_is_unfolded(visit):
+    page = visit()
+    for study in STUDIES:
+        for line in study["study"]["departures"]:
+            assert page.get_by_text(line.partition("$")[0].strip()).is_visible()

@@ -54,7 +54,8 @@ def agrees(old, new):
     return (verdict, name) == (other, named) and abs(a - b) <= reach + 1e-3 * abs(a)
 
 
-def test_the_page_tells_each_erratum_with_its_numbers(runs):
+def test_the_page_tells_each_erratum_with_its_numbers(runs_of_two_papers):
+    runs = runs_of_two_papers
     text = errata_page(runs)
     assert HEADING.findall(text) == ["transposed_block", "sign_of_overlap"]
     first, second = text.split("\n### ")[1:]

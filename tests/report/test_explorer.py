@@ -5,10 +5,10 @@ import re
 
 import pytest
 
+from tests.report import papers
 from tests.report.ensembles import PAPER, exhibit, measured
 from tests.report.test_page import EVIL, HTTP, Page
 from theodolite.core import parse_summary
-from theodolite.report import render
 from theodolite.report.explorers import EXPLORER_SCRIPTS
 from theodolite.report.finished_runs import JudgedRun
 from theodolite.report.page import SCRIPTS
@@ -20,7 +20,7 @@ N_SCRIPTS = 1 + len(SCRIPTS) + len(EXPLORER_SCRIPTS["path_ensemble"])
 def page_of(study):
     """The page on one run."""
     summary = parse_summary(json.dumps(study), source="summary.json")
-    return render([JudgedRun(summary=summary)])
+    return papers.page_of([JudgedRun(summary=summary)])
 
 
 def tables_in(html):

@@ -6,11 +6,10 @@ from html import unescape
 
 import pytest
 
-from tests.report.papers import CLAIMS
+from tests.report.papers import CLAIMS, page_of
 from theodolite.core import Outcome, SavedNumber
 from theodolite.pages import to_plain
 from theodolite.pages.text import unrenderable
-from theodolite.report import render
 from theodolite.studies import catalogue, papers
 
 
@@ -29,7 +28,7 @@ def part(html, kind):
 
 @pytest.fixture(scope="module")
 def html(runs):
-    return render(runs)
+    return page_of(runs)
 
 
 def changed(run, name, ruling=None, **changes):
@@ -53,21 +52,21 @@ def test_studies_stand_in_the_papers_order(html):
 
 def test_the_balance_counts_the_papers_own_claims(html):
     words = part(html, "balance")
-    assert "Of 5 claims judged, 3 hold, 1 fail, 1 undecided; 2 of them hang on" in words
-    assert "1 of 1 erratum is confirmed" in words
+    assert "Of 6 claims judged, 4 hold, 1 fail, 1 undecided; 2 of them hang on" in words
+    assert "1 of 2 errata are confirmed" in words
     assert "of 1 statement beyond the paper, 0 hold, 1 fail, 0 undecided" in words
-    assert "scale quick (2 studies)" in words
-    assert "Not run yet: final_losses" in words
+    assert "scale quick (3 studies)" in words
+    assert "Not run yet: final losses" in words
 
 
 def test_an_erratum_that_is_not_confirmed_is_said_to_be(runs):
     run = changed(
         runs[0], "transposed_block", {"confirmed": False}, verdict=Outcome.HOLDS
     )
-    html = render([run])
+    html = page_of([run])
     assert "0 of 1 erratum is confirmed" in part(html, "balance")
     assert "transposed block erratum not confirmed" in part(html, "story")
-    assert "not confirmed" not in part(render(runs), "story")
+    assert "not confirmed" not in part(page_of(runs), "story")
 
 
 def test_each_claim_is_told_once(html):
@@ -86,10 +85,10 @@ def resting(run, name, alone=None):
 
 
 def test_verdicts_on_committed_rows_are_counted(runs):
-    words = part(render([resting(runs[0], "two_shortcut_constant")]), "balance")
+    words = part(page_of([resting(runs[0], "two_shortcut_constant")]), "balance")
     assert "1 of the verdicts rests on paper-scale rows" in words
     assert "alone" not in words
-    assert "on paper-scale" not in part(render(runs), "balance")
+    assert "on paper-scale" not in part(page_of(runs[:2]), "balance")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +101,7 @@ def test_verdicts_on_committed_rows_are_counted(runs):
 )
 def test_what_runs_alone_say_is_told_beside(runs, alone, counts):
     run = resting(runs[0], "two_shortcut_constant", alone)
-    assert counts in part(render([run]), "balance")
+    assert counts in part(page_of([run]), "balance")
 
 
 def test_the_story_tells_chapters_with_their_verdicts(html):
@@ -125,13 +124,15 @@ def test_the_story_follows_the_numbers(runs):
         {"because": "the ratio grows", "numbers": numbers},
         verdict=Outcome.FAILS,
     )
-    words = part(render([run, runs[1]]), "story")
+    words = part(page_of([run, runs[1]]), "story")
     assert "0.730 ± 0.020" in words
     assert "FAILS: two shortcut constant" in words
 
 
 def test_a_paper_without_a_story_has_its_balance_alone(runs):
-    page = render([runs[2]])
+    summary = runs[2].summary
+    paper = replace(summary.paper, story=())
+    page = page_of([replace(runs[2], summary=replace(summary, paper=paper))])
     assert 'class="story"' not in page
     assert "1 hold" in part(page, "balance")
 

@@ -43,14 +43,16 @@ def test_every_study_is_collected(root):
     assert years == sorted(years)
     for one in runs:
         assert all(set(f.files) & set(one.svg) for f in one.summary.figures)
-    assert runs[0].info["config"] == INITIAL["config"]
+    (initial,) = [o for o in runs if o.summary.study.name == "initial_condition"]
+    assert initial.info["config"] == INITIAL["config"]
 
 
-def test_the_file_is_written_whole_beside_nothing_else(root, tmp_path):
+def test_the_pages_are_written_whole_beside_nothing_else(root, tmp_path):
     target = tmp_path / "deep" / "page.html"
     assert write_report(root, target) == target
     assert target.read_text(encoding="utf-8").rstrip().endswith("</html>")
-    assert [one.name for one in target.parent.iterdir()] == ["page.html"]
+    names = {one.name for one in target.parent.iterdir()}
+    assert names == {"page.html", "page-li2016demystifying.html"}
     assert target.stat().st_mode & 0o444 == 0o444 & ~_umask()
     before = target.read_bytes()
     assert write_report(root, target).read_bytes() == before
@@ -65,6 +67,11 @@ def _umask():
 def test_the_default_destination(tmp_path, drawn):
     write_run(tmp_path, TRAINING, drawn)
     assert write_report(str(tmp_path)) == tmp_path / "report.html"
+
+
+def paper_page(front):
+    """The page of the one paper beside a front page."""
+    return front.with_name("report-li2016demystifying.html").read_text()
 
 
 @pytest.mark.parametrize("made", [False, True])
@@ -176,7 +183,7 @@ def test_a_corrupt_figure_is_named_and_left_out(tmp_path, drawn, harm):
     else:
         (folder.path / "figures" / "spectrum.svg").write_bytes(b"<svg>\xff</svg>")
     damages = []
-    page = write_report(tmp_path, damaged=damages.append).read_text()
+    page = paper_page(write_report(tmp_path, damaged=damages.append))
     (damage,) = damages
     assert (damage.folder, damage.name) == (folder.path, "figures/spectrum.svg")
     assert page.count('class="drawing"') == 1
@@ -189,7 +196,7 @@ def test_one_damaged_run_leaves_the_others(tmp_path, drawn):
     (folder.path / "summary.json").write_text("{")
     (other.path / "run.json").write_bytes(b"\xff")
     damages = []
-    page = write_report(tmp_path, damaged=damages.append).read_text()
+    page = paper_page(write_report(tmp_path, damaged=damages.append))
     assert INITIAL["study"]["title"] in page
     assert TRAINING["study"]["title"] not in page
     assert {damage.name for damage in damages} == {"summary.json", "run.json"}
@@ -208,12 +215,16 @@ def test_what_a_killed_writer_left_is_swept(root, tmp_path):
     (left,) = tmp_path.iterdir()
     assert left.name != "report.html"
     write_report(root, target)
-    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+    names = {one.name for one in tmp_path.iterdir()}
+    assert names == {"report.html", "report-li2016demystifying.html"}
 
 
 def test_pipes_are_written_through_and_links_stay(root, tmp_path):
-    whole = write_report(root, tmp_path / "report.html").read_bytes()
-    pipe, link, file = (tmp_path / name for name in ("pipe", "link", "file"))
+    (tmp_path / "other").mkdir()
+    whole = write_report(root, tmp_path / "other" / "pipe").read_bytes()
+    pipe, file = (tmp_path / name for name in ("pipe", "file"))
+    link = tmp_path / "other" / "pipe"
+    link.unlink()
     os.mkfifo(pipe)
     received = []
     reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))

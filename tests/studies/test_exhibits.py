@@ -52,7 +52,7 @@ def test_a_run_keeps_its_exhibits(summary, tmp_path):
     assert kept.columns == ("quantity", "network", "length", "value", "error")
     assert kept.lines[1] == ("share", "trial 0", 1, 0.5, 0.0)
     assert len(kept.lines) == 6
-    page = render(judged_runs(tmp_path))
+    _, page = render(judged_runs(tmp_path)).values()
     assert '"trial 2"' in page
     assert "theodolite run tiny2020paper/other" in page
     assert "<code>theodolite run tiny2020paper/line</code>, " not in page

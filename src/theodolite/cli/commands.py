@@ -35,14 +35,14 @@ app.command("show")(show)
 def report(
     out: Out = RESULTS,
     to: Annotated[
-        Path | None, typer.Option(help="File to write; report.html in --out.")
+        Path | None, typer.Option(help="Front page to write; report.html in --out.")
     ] = None,
     errata: Annotated[
         Path | None, typer.Option(help="Write the page of errata to this file instead.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write one self-contained HTML page from all finished runs."""
+    """Write a front page and a page per paper from all finished runs, as HTML."""
     from theodolite.core import ConfigError
     from theodolite.report import write_errata, write_report
 
@@ -54,12 +54,16 @@ def report(
     damages: list[Damage] = []
     if errata is None:
         path = write_report(out, to, damaged=damages.append)
+        address = path.absolute().as_uri()
+        written = {"report": str(path), "address": address}
+        words = f"wrote {path} and a page per paper beside it; open\n{address}"
     else:
         path = write_errata(out, errata, damaged=damages.append)
+        written, words = {"errata": str(path)}, f"wrote {path}"
     if as_json:
-        print_json({"report" if errata is None else "errata": str(path)})
+        print_json(written)
     else:
-        print_text(f"wrote {path}")
+        print_text(words)
     print_damage(damages)
 
 

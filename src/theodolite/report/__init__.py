@@ -1,4 +1,4 @@
-"""Saved runs to one self-contained HTML file.
+"""Saved runs to self-contained HTML pages.
 
 Nothing of matplotlib or jinja2 is imported until a name of this package is used.
 """

@@ -17,6 +17,9 @@ from theodolite.pages import (
 _WHOSE = {"own": "this run", "committed": "committed"}
 _RUNS = {"this run": "this run", "committed": "committed run"}
 
+# A table of a claim shows this many of its numbers, or a page could not be read.
+_MOST = 16
+
 # A judgement and why it came out so, of this run or of a committed one.
 Judged = tuple[str, SavedJudgement, str]
 
@@ -125,8 +128,20 @@ def _source(region: Region, kind: Kind) -> str:
 
 
 def _table(whose: str, judged: SavedJudgement, shared: SharedSvg) -> dict[str, Any]:
-    """Return the table of all numbers of a claim that has several."""
+    """Return a table of the numbers of a claim that has several.
+
+    Of very many it shows the one that decides, then those that say otherwise, then
+    those that are least sure.
+    """
     leaves = judged.leaves
+
+    def weight(leaf: SavedJudgement) -> tuple[bool, bool, float]:
+        sure = -min(leaf.p_holds, leaf.p_fails)
+        return leaf is not judged.deciding, leaf.outcome is judged.outcome, sure
+
+    ranked = sorted(range(len(leaves)), key=lambda place: weight(leaves[place]))
+    shown = [leaves[place] for place in sorted(ranked[:_MOST])]
+    some = "All" if len(shown) == len(leaves) else f"{_MOST} of"
     regions = {leaf.region for leaf in leaves}
     scales = {
         region: gauge_scale(GaugeNumber.of(o) for o in leaves if o.region == region)
@@ -134,8 +149,9 @@ def _table(whose: str, judged: SavedJudgement, shared: SharedSvg) -> dict[str, A
     }
     same = sum(leaf.outcome is judged.outcome for leaf in leaves)
     return {
-        "title": f"All {len(leaves)} numbers, {_RUNS[whose]}; "
+        "title": f"{some} {len(leaves)} numbers, {_RUNS[whose]}; "
         f"{same} say {judged.outcome}",
+        "omitted": len(leaves) - len(shown),
         "region": format_region(leaves[0].region) if len(regions) == 1 else "",
         "lines": [
             {
@@ -146,6 +162,6 @@ def _table(whose: str, judged: SavedJudgement, shared: SharedSvg) -> dict[str, A
                 "svg": draw_strip(number, scales[leaf.region], shared),
                 "decides": leaf is judged.deciding,
             }
-            for leaf in leaves
+            for leaf in shown
         ],
     }

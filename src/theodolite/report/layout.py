@@ -2,9 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
 from typing import Any
 
 from theodolite.core import Kind, SavedFigure, SavedVerdict, Summary, count_verdicts
@@ -30,36 +29,31 @@ _HERE = "_here"
 _DRAWN_FROM = re.compile(r"\s*Drawn from ([^.]*)\.\s*$")
 
 
-def lay_out(shown: Iterable[JudgedRun], shared: SharedSvg) -> list[dict[str, Any]]:
-    """Return the papers with their studies, in the order of the page.
+def lay_out(shown: Sequence[JudgedRun], shared: SharedSvg) -> dict[str, Any]:
+    """Return a paper with its studies, in the order of its page.
 
     Args:
-        shown: One run per study, those of a paper together.
+        shown: One run per study of the paper.
         shared: Shapes and styles that the page's drawings share.
     """
-    names = _Names()
-    papers = []
-    for _, group in groupby(shown, key=lambda one: one.summary.paper.name):
-        runs = in_order_of_paper(group)
-        newest = newest_summary(runs)
-        paper = newest.paper
-        name = names.new(paper.name)
-        studies = [_study(one, names, shared) for one in runs]
-        papers.append(
-            {
-                "id": name,
-                "paper": paper,
-                "url": paper.url if _ADDRESS.fullmatch(paper.url) else "",
-                "studies": studies,
-                "balance": _balance(studies, newest),
-                "story": _story(studies, newest),
-                "explorer": explorer_of(runs),
-            }
-        )
-    return papers
+    names = Names()
+    runs = in_order_of_paper(shown)
+    newest = newest_summary(runs)
+    paper = newest.paper
+    name = names.new(paper.name)
+    studies = [_study(one, names, shared) for one in runs]
+    return {
+        "id": name,
+        "paper": paper,
+        "url": paper.url if _ADDRESS.fullmatch(paper.url) else "",
+        "studies": studies,
+        "balance": _balance(studies, newest),
+        "story": _story(studies, newest),
+        "explorer": explorer_of(runs),
+    }
 
 
-def _study(run: JudgedRun, names: "_Names", shared: SharedSvg) -> dict[str, Any]:
+def _study(run: JudgedRun, names: "Names", shared: SharedSvg) -> dict[str, Any]:
     summary, config = run.summary, run.info.get("config")
     way = (summary.paper.name, summary.study.name)
     name = names.new(*way)
@@ -248,8 +242,8 @@ def minute(stamp: str) -> str:
         return stamp
 
 
-class _Names:
-    """Unique identifiers for the elements of one page."""
+class Names:
+    """Unique identifiers for the elements of one page, and for pages."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()

@@ -16,7 +16,7 @@
   // Print shows every claim in its line; browsers that cannot do so by style are helped.
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details.more:not([open])")];
+    folded = [...document.querySelectorAll("details:is(.more, .more-figures):not([open])")];
     for (const one of folded) one.open = true;
   });
   addEventListener("afterprint", () => { for (const one of folded) one.open = false; });

@@ -1,11 +1,10 @@
 "use strict";
-// The contents list marks the part that is being read, and opens its paper.
+// The contents list marks the part that is being read.
 (() => {
   const nav = document.querySelector(".contents");
   const button = document.querySelector(".contents-button");
-  const entries = [...nav.querySelectorAll("a")].map((link) => ({
-    link, target: document.getElementById(link.getAttribute("href").slice(1)),
-    paper: link.closest("details")}));
+  const entries = [...nav.querySelectorAll("ol a")].map((link) => ({
+    link, target: document.getElementById(link.getAttribute("href").slice(1))}));
   let current = null;
 
   const reading = () => {
@@ -23,7 +22,6 @@
     current?.link.removeAttribute("aria-current");
     current = found;
     found.link.setAttribute("aria-current", "true");
-    for (const details of nav.querySelectorAll("details")) details.open = details === found.paper || (!found.paper && details.open);
     const {top, bottom} = found.link.getBoundingClientRect();
     const frame = nav.getBoundingClientRect();
     if (top < frame.top || bottom > frame.bottom) nav.scrollTop += top - frame.top - frame.height / 3;

@@ -29,7 +29,7 @@
   }));
   const claims = all("article.claim").map((element) => ({
     element, study: studies.get(element.closest(".study").id),
-    data: {...element.dataset, paper: element.closest(".paper").id},
+    data: element.dataset,
     words: lazily(() => wordsOf(element)), seen: lazily(() => wordsOf(element.querySelector("summary"))),
   }));
   const links = all(".mark, .findings a").map((element) => ({
@@ -77,35 +77,31 @@
       return fits;
     });
     document.documentElement.classList.toggle("narrowed", active);
-    const byPaper = !words.length && choices.every(([name]) => name === "paper");
     for (const {element, head} of studies.values()) {
       const found = words.length > 0 && words.every((word) => head().includes(word));
       hide(element, active && !has(element));
-      for (const part of all(".about", element)) hide(part, active && !(found || byPaper));
+      for (const part of all(".about", element)) hide(part, active && !found);
     }
     for (const more of all(".more")) {
       hide(more, !has(more));
       if (active && has(more)) open(more);
     }
-    for (const paper of all(".paper")) hide(paper, active && !has(paper));
     const gone = new Set(claims.filter(({element}) => element.classList.contains("filtered")).map(({element}) => element.id));
     for (const {element, target} of links) hide(element, gone.has(target));
     // What sums up all claims makes way for some; a search leads to its finds alone.
-    for (const part of all(".overview")) hide(part, active);
-    for (const part of all(".tally, .balance > .meta")) hide(part, active && !byPaper);
+    for (const part of all(".tally, .balance > .meta")) hide(part, active);
     for (const part of all(".top, .balance")) hide(part, words.length > 0);
     for (const {element, told} of chapters) {
       const finds = words.every((word) => told().includes(word));
       hide(element, active && !(finds && element.querySelector("li:not(.filtered)")));
     }
     for (const part of all(".story")) hide(part, active && !part.querySelector(".chapter:not(.filtered)"));
-    for (const part of all(".explorer")) hide(part, active && !byPaper);
+    for (const part of all(".explorer")) hide(part, active);
     for (const row of all("[data-of]")) hide(row, document.getElementById(row.dataset.of).classList.contains("filtered"));
-    for (const link of all(".contents a")) {
+    for (const link of all(".contents ol a")) {
       const target = document.getElementById(link.getAttribute("href").slice(1));
       hide(link.parentElement, Boolean(target.closest(".filtered")));
     }
-    for (const entry of all(".contents details")) hide(entry.parentElement, !entry.querySelector("li:not(.filtered)"));
     if (words.length) unfold(shown, words);
     mark(words, shown);
     status.textContent = `${shown.length} of ${claims.length}`;

@@ -115,6 +115,7 @@ PAIRS = (
         sick=lambda: _with_bias(-4.0),
         healthy=lambda: _with_bias(0.0),
         expected=("dead-units",),
+        also=("biases-shut-units",),
     ),
     Pair(
         name="saturated-units",

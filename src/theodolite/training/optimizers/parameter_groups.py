@@ -1,10 +1,11 @@
 """Parameter groups for ``SphereSGD``: directions with and without a scale."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn.modules.conv import _ConvNd
 
 from theodolite.core import Exclusive, MeasurementError, unknown_name
@@ -99,20 +100,22 @@ def _scale_free(model: nn.Module, inputs: Any, names: list[str]) -> set[str]:
             )
         parameters = dict(model.named_parameters())
         for name in names:
-            parameters[name].mul_(2)
-            off = float((_outputs(model, inputs) - start).norm())
-            parameters[name].div_(2)
+            # Not in place: that would spoil graphs that other threads keep.
+            doubled = {name: 2 * parameters[name]}
+            off = float((_outputs(model, inputs, doubled) - start).norm())
             if off <= _SAME * size:
                 unchanged.add(name)
     return unchanged
 
 
-def _outputs(model: nn.Module, inputs: Any) -> Tensor:
+def _outputs(
+    model: nn.Module, inputs: Any, weights: Mapping[str, Tensor] | None = None
+) -> Tensor:
     # Dropout draws the same numbers each time.
     reseed(0)
     try:
-        several = isinstance(inputs, tuple | list)
-        outputs = model(*inputs) if several else model(inputs)
+        several = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+        outputs = functional_call(model, dict(weights or {}), several)
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         raise MeasurementError(
             f"{type(model).__name__} does not run on the inputs ({error}): pass a "

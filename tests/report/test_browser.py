@@ -434,10 +434,10 @@ def test_the_front_page_leads_to_a_paper_and_back(browser, address, width, schem
     assert page.evaluate(UNREACHABLE) == []
     assert [one for one in page.evaluate(CONTRAST) if one[0] < 4.5] == []
     page.get_by_role("link", name="Demystifying ResNet").click()
-    assert page.url == address
+    page.wait_for_url(address)
     assert shown(page) == len(CLAIMS)
     page.get_by_role("link", name="All papers").first.click()
-    assert page.url == front
+    page.wait_for_url(front)
     page.close()
     assert complaints == []
     assert requests == [front, address, front]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.func import functional_call
 
 from tests.instruments.agreement import near
 from theodolite.core import MeasurementError
@@ -104,6 +105,25 @@ def test_blocks_and_steps_take_problems_and_operators(problem):
     assert sharpness_along(Hessian(problem))(0) == largest
 
 
+def test_features_margins_and_blocks_take_a_problem(problem):
+    model, given = problem.model, {"norm_mode": "batch"}
+    for measure, field in ((collapse, "nc1_variability"), (classifier_norms, "rho")):
+        wanted = getattr(measure(model, (X, Y), norm_mode="eval"), field)
+        assert getattr(measure(problem), field) == wanted
+        changed = getattr(measure(model, (X, Y), **given), field)
+        assert getattr(measure(problem, **given), field) == changed != wanted
+        with pytest.raises(MeasurementError, match="a Problem came with batches"):
+            measure(problem, (X, Y))
+    spans = (lambda *a, **k: BlockJacobian(*a, **k).dense(), singular_values)
+    for measure in spans:
+        wanted = measure(model, (X, Y), block="1", norm_mode="eval")
+        read = measure(problem, block="1")
+        for one in ("values", "cdf") if measure is singular_values else ("T",):
+            np.testing.assert_array_equal(getattr(read, one), getattr(wanted, one))
+        with pytest.raises(MeasurementError, match="has 2 batches"):
+            measure(replace(problem, batches=[(X, Y), (X, Y)]), block="1")
+
+
 def test_settings_beside_a_problem_replace_its_own(problem):
     params = ["0.weight"]
     assert Hessian(problem, params=params).names == params
@@ -189,6 +209,9 @@ def test_a_model_may_return_its_loss():
     parts = [{"inputs": X[i], "labels": y[i]} for i in (slice(5), slice(5, 12))]
     near(spectrum(model, parts).eigenvalues, wanted, rtol=1e-10)
     near(spectrum(model, parts, micro_batch=2).eigenvalues, wanted, rtol=1e-10)
+    keyed = lambda params, **batch: vars(functional_call(model, params, (), batch))  # noqa: E731
+    same = spectrum((keyed, dict(model.named_parameters())), parts).eigenvalues
+    near(same, wanted, rtol=1e-10)  # a plain dict with the loss
 
 
 @pytest.mark.parametrize("batch", [{"inputs": X}, (X, Y)], ids=["unlabelled", "pair"])

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,28 +14,29 @@ from theodolite.core import Exclusive, MeasurementError, NormMode
 
 from ..differentiate.batch_norm_twice import NormCall, plain_statistics
 from ..differentiate.twice import BatchNormCalls
-from ..model.objective import Batch, Outputs, checked_outputs, outputs_of
+from ..model.objective import Batch, checked_outputs, outputs_of
 from ..model.process_state import Draws, counted, settle_dropout
 from ..model.reachable_state import ReachableState, norm_layers
 from ..model.restoring import SavedState, opened
 from ..norms.full_statistics import FullStatistics, Moments, moments_of
-from ..norms.normalisation import norm_layers_as_is, norm_mode_of, set_norm_layers
+from ..norms.normalisation import norm_layers_as_is, set_norm_layers
 from ..passes.batches import Batches
 from ..passes.grouping import read_batches
+from ..passes.problem import Model, Problem, given_in, problem_of
 
 
 class ClassifierPasses:
     """Runs a classifier on batches, only while it is open.
 
     Args:
-        model: The classifier.
+        problem: The classifier and its data.
+        model: The classifier, unwrapped.
         items: Its data.
-        mode: Statistics that normalisation layers use.
-        pick: Runs the model on a batch; returns its outputs.
         state: The state to start each pass from.
         statistics: Moments for batch norms, if they are not the data's own.
 
     Attributes:
+        problem: As given.
         model: The classifier.
         items: Its data.
         mode: Statistics that normalisation layers use.
@@ -44,15 +46,15 @@ class ClassifierPasses:
 
     def __init__(
         self,
+        problem: Problem,
         model: nn.Module,
         items: Sequence[Batch],
-        mode: NormMode,
-        pick: Outputs,
         state: SavedState,
         statistics: list[Moments] | None,
     ) -> None:
-        self.model, self.items, self.mode = model, items, mode
-        self._pick, self._state = pick, state
+        self.problem, self.model, self.items = problem, model, items
+        self.mode = mode = problem.mode
+        self._pick, self._state = problem.outputs or outputs_of, state
         self.moments: list[Moments] = []
         self._known = statistics
         draws = Draws()
@@ -130,58 +132,57 @@ class ClassifierPasses:
         return call.by(known.mean, known.variance)
 
 
+def classifier_problem(
+    model: Model | Problem, batches: Batches, **settings: Any
+) -> Problem:
+    """Return the problem of a classifier; a given one keeps what is not set."""
+    problem = problem_of(model, batches, given_in(settings))
+    if problem.team is not None and problem.team.several:
+        raise MeasurementError(
+            "the problem has a team, and classifiers are measured in one process: pass "
+            "dataclasses.replace(problem, team=None, batches=…) with all the data"
+        )
+    return problem
+
+
 @contextmanager
 def classifier_passes(
-    model: nn.Module,
-    batches: Batches,
+    problem: Problem,
     *,
-    norm_mode: NormMode | str | None,
-    outputs: Outputs | None,
-    max_batches: int | None = None,
     callables: Sequence[Callable[..., Any] | None] = (),
     statistics: list[Moments] | None = None,
 ) -> Iterator[ClassifierPasses]:
     """Open a classifier for passes without derivatives; restore it on exit.
 
     Args:
-        model: Any module; a compiled one is unwrapped.
-        batches: Any data that :func:`read_batches` accepts.
-        norm_mode: Statistics that normalisation layers use.
-        outputs: Runs the model on a batch; by default ``model(inputs)``.
-        max_batches: Largest number of batches to use.
+        problem: The classifier, its data, its norm mode and what runs it.
         callables: Other callables that run while it is open.
         statistics: Moments for batch norms, if they are not the data's own.
     """
-    model = getattr(model, "_orig_mod", model)
-    mode, pick = norm_mode_of(model, norm_mode), outputs or outputs_of
-    items = read_batches(batches, max_batches=max_batches)
-    roots = [model, pick, *(call for call in callables if call is not None)]
+    model = getattr(problem.model, "_orig_mod", problem.model)
+    items = read_batches(problem.batches, max_batches=problem.max_batches)
+    given = [problem.outputs or outputs_of, *callables]
+    roots = [model, *(call for call in given if call is not None)]
     with (
         Exclusive(),
         opened(model, careful=True, reach=ReachableState(roots)) as state,
         torch.no_grad(),
     ):
-        settle_dropout(model, mode)
-        yield ClassifierPasses(model, items, mode, pick, state, statistics)
+        settle_dropout(model, problem.mode)
+        yield ClassifierPasses(problem, model, items, state, statistics)
 
 
 @contextmanager
 def finer_passes(
-    passes: ClassifierPasses, *, outputs: Outputs | None
+    passes: ClassifierPasses,
 ) -> Iterator[tuple[ClassifierPasses, Batch]]:
-    """Open a float64 copy of the model on its first batch, with the same statistics.
-
-    Args:
-        passes: The passes to compare with.
-        outputs: As given to :func:`classifier_passes`.
-    """
+    """Open a float64 copy of the model on its first batch, with the same statistics."""
     twin = copy.deepcopy(passes.model).double()
     batch, known = tree_map(_double, passes.items[0]), passes.statistics
     if known is not None:
         known = [Moments(m.count, m.mean.double(), m.variance.double()) for m in known]
-    with classifier_passes(
-        twin, [batch], norm_mode=passes.mode, outputs=outputs, statistics=known
-    ) as finer:
+    same = replace(passes.problem, model=twin, batches=[batch], norm_mode=passes.mode)
+    with classifier_passes(same, statistics=known) as finer:
         yield finer, batch
 
 

@@ -7,16 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from theodolite.core import MeasurementError, NormMode, TheodoliteError
 
 from ..model.objective import Outputs
 from ..model.process_state import with_progress
+from ..norms.full_statistics import Moments
 from ..operators.span import named
 from ..passes.batches import Batches
+from ..passes.problem import Model, Problem
 from .class_statistics import Centre
-from .classifier_passes import ClassifierPasses, classifier_passes, finer_passes
+from .classifier_passes import (
+    ClassifierPasses,
+    classifier_passes,
+    classifier_problem,
+    finer_passes,
+)
 from .collapse_meter import CollapseMeter
 from .collapse_reading import Collapse
 from .final_layer import Head, decisions_of, last_linear
@@ -25,8 +32,8 @@ from .labels import Labels, SampleWeights, labels_in
 
 @with_progress("batches")
 def collapse(
-    model: nn.Module,
-    batches: Batches,
+    model: Model | Problem,
+    batches: Batches | None = None,
     *,
     norm_mode: NormMode | str | None = None,
     layer: str | None = None,
@@ -47,7 +54,8 @@ def collapse(
     compared with those of a float64 copy, and errors include the difference.
 
     Args:
-        model: Any classifier; never changed.
+        model: Any classifier, never changed; or a :class:`Problem`, whose model, data,
+            ``norm_mode``, ``outputs`` and ``max_batches`` are used.
         batches: Pairs (inputs, labels), or mappings with ``labels``; a list or a
             DataLoader of them.
         norm_mode: Statistics that normalisation layers use, as for :class:`Problem`.
@@ -73,15 +81,10 @@ def collapse(
         >>> reading.nc1_variability > 1, len(reading.classes), reading.layer
         (True, 3, 'input of 2')
     """
-    given: dict[str, Any] = {"norm_mode": norm_mode, "outputs": outputs}
+    settings = {"norm_mode": norm_mode, "outputs": outputs, "max_batches": max_batches}
+    problem = classifier_problem(model, batches, **settings)
     with (
-        classifier_passes(
-            model,
-            batches,
-            **given,
-            max_batches=max_batches,
-            callables=(labels, weights),
-        ) as passes,
+        classifier_passes(problem, callables=(labels, weights)) as passes,
         watching(passes, layer) as watch,
     ):
         meter = CollapseMeter(
@@ -96,9 +99,11 @@ def collapse(
         _feed(meter.update, passes, watch, labels, weights)
         if meter.folded:
             _feed(meter.recount, passes, watch, labels, weights)
-        noise = _noise(passes, watch, layer, given)
-    given["statistics"] = passes.statistics
-    outside = None if other is None else _mean_of(model, other, layer, given)
+        noise = _noise(passes, watch, layer)
+    outside = None
+    if other is not None:
+        others = replace(problem, batches=other, max_batches=None)
+        outside = _mean_of(others, layer, passes.statistics)
     reading = meter.compute(other=outside, feature_noise=noise)
     return replace(reading, norm_layers=passes.norm_layers)
 
@@ -182,9 +187,7 @@ def _feed(
         )
 
 
-def _noise(
-    passes: ClassifierPasses, watch: Watch, layer: str | None, given: dict[str, Any]
-) -> float:
+def _noise(passes: ClassifierPasses, watch: Watch, layer: str | None) -> float:
     """Return the rounding error of the features, root mean square in norm."""
     batch = passes.items[0]
     passes.outputs(batch)
@@ -193,7 +196,7 @@ def _noise(
         return 0.0
     try:
         with (
-            finer_passes(passes, outputs=given["outputs"]) as (finer, same),
+            finer_passes(passes) as (finer, same),
             watching(finer, layer) as other,
         ):
             finer.outputs(same)
@@ -207,12 +210,12 @@ def _noise(
 
 
 def _mean_of(
-    model: nn.Module, batches: Batches, layer: str | None, given: dict[str, Any]
+    problem: Problem, layer: str | None, statistics: list[Moments] | None
 ) -> Tensor:
     """Return the mean feature of other data as one row."""
     total, count = None, 0
     with (
-        classifier_passes(model, batches, **given) as passes,
+        classifier_passes(problem, statistics=statistics) as passes,
         watching(passes, layer) as watch,
     ):
         for batch in passes.items:

@@ -18,7 +18,13 @@ from theodolite.core import (
 from ..model.objective import Outputs, samples_in, slice_batch
 from ..model.process_state import with_progress
 from ..passes.batches import Batches
-from .classifier_passes import ClassifierPasses, classifier_passes, finer_passes
+from ..passes.problem import Model, Problem
+from .classifier_passes import (
+    ClassifierPasses,
+    classifier_passes,
+    classifier_problem,
+    finer_passes,
+)
 from .labels import Labelling, Labels, SampleWeights, labels_in, sample_weights
 from .layer_trace import LayerTrace
 from .norm_folding import FoldedLayer, fold, product_of
@@ -31,8 +37,8 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @with_progress("batches")
 def classifier_norms(
-    model: nn.Module,
-    batches: Batches,
+    model: Model | Problem,
+    batches: Batches | None = None,
     *,
     norm_mode: NormMode | str | None = None,
     labels: Labels | None = None,
@@ -52,7 +58,8 @@ def classifier_norms(
     to it.
 
     Args:
-        model: Any classifier; never changed.
+        model: Any classifier, never changed; or a :class:`Problem`, whose model, data,
+            ``norm_mode``, ``outputs`` and ``max_batches`` are used.
         batches: Pairs (inputs, labels), or mappings with ``labels``; a list or a
             DataLoader of them.
         norm_mode: Statistics that normalisation layers use, as for :class:`Problem`. In
@@ -80,14 +87,13 @@ def classifier_norms(
         (array([2.    , 1.4142]), array([ 4.9497, -0.    ]))
     """
     watch = Stopwatch()
-    given: dict[str, Any] = {"norm_mode": norm_mode, "outputs": outputs}
-    with classifier_passes(
-        model, batches, **given, max_batches=max_batches, callables=(labels, weights)
-    ) as passes:
+    settings = {"norm_mode": norm_mode, "outputs": outputs, "max_batches": max_batches}
+    problem = classifier_problem(model, batches, **settings)
+    with classifier_passes(problem, callables=(labels, weights)) as passes:
         layers, notes, left_out = _layers(passes)
         measured = _margins(passes, labels, weights, ignore_index)
         trials = _trials(passes, layers) if scales else {}
-        noise = _noise(passes, given)
+        noise = _noise(passes)
         eps = max(torch.finfo(p.dtype).eps for p in passes.model.parameters())
     return _reading(
         layers,
@@ -209,7 +215,7 @@ def _weights(model: nn.Module, layers: list[FoldedLayer]) -> dict[str, nn.Parame
     return weights
 
 
-def _noise(passes: ClassifierPasses, given: dict[str, Any]) -> float:
+def _noise(passes: ClassifierPasses) -> float:
     """Return the error of an output against exact arithmetic, on the first batch."""
     batch = passes.items[0]
     ours = passes.outputs(batch)
@@ -217,7 +223,7 @@ def _noise(passes: ClassifierPasses, given: dict[str, Any]) -> float:
     if ours.dtype == torch.float64:
         return 16 * eps * float(ours.abs().max())
     try:
-        with finer_passes(passes, outputs=given["outputs"]) as (finer, same):
+        with finer_passes(passes) as (finer, same):
             theirs = finer.outputs(same)
     except (TheodoliteError, RuntimeError, TypeError, ValueError):
         return 64 * eps * float(ours.abs().max())

@@ -71,12 +71,13 @@ def evaluate(model: nn.Module, batch: Batch, loss: Loss) -> Tensor:
 
 def returned_loss(model: nn.Module, batch: Batch) -> Tensor:
     """Return the loss that a model computes from a batch of keyword arguments."""
-    named = isinstance(batch, Mapping)
-    value = getattr(call_model(model, batch), "loss", None) if named else None
+    output = call_model(model, batch) if isinstance(batch, Mapping) else None
+    keyed = isinstance(output, Mapping)
+    value = output.get("loss") if keyed else getattr(output, "loss", None)
     if value is None:
         raise MeasurementError(
             "no loss was given and the model returned none: pass loss=…, or a mapping "
-            "with labels to a model whose output has .loss, as in Hugging Face"
+            "with labels to a model whose output has a loss, as in Hugging Face"
         )
     return value
 

@@ -30,6 +30,8 @@ from ..norms.normalisation import norm_layers_as_is, norm_mode_of
 from ..norms.shared_statistics import SharedStatistics
 from ..passes.batches import refuse_two_alike
 from ..passes.forecast import as_bytes
+from ..passes.grouping import read_batches
+from ..passes.problem import Problem, given_in, problem_of
 from ..passes.ranks import refuse_other_weights
 from .derivative_check import refuse_lost_graphs
 from .operator import Operator
@@ -57,7 +59,8 @@ class BlockJacobian(Operator):
     summed over all ranks.
 
     Args:
-        model: Any module; never changed.
+        model: Any module, never changed; or a :class:`Problem` of one batch, of which
+            model, data, ``norm_mode``, ``outputs`` and ``team`` are used.
         batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
         block: Name of a submodule, or of the first and the last of a span.
         norm_mode: Statistics that normalisation layers use, as for :class:`Problem`;
@@ -96,8 +99,8 @@ class BlockJacobian(Operator):
 
     def __init__(
         self,
-        model: nn.Module,
-        batch: Batch,
+        model: nn.Module | Problem,
+        batch: Batch | None = None,
         *,
         block: Block,
         norm_mode: NormMode | str | None = None,
@@ -106,10 +109,16 @@ class BlockJacobian(Operator):
         team: Team | None = None,
         checked: bool = False,
     ) -> None:
-        self.norm_mode = norm_mode_of(model, norm_mode)
+        if isinstance(model, Problem):
+            settings = {"norm_mode": norm_mode, "outputs": outputs, "team": team}
+            problem = problem_of(model, batch, given_in(settings))
+            norm_mode, outputs = problem.norm_mode, problem.outputs
+            batch, team = _only_batch(problem), problem.team
+        network: nn.Module = model.model if isinstance(model, Problem) else model
+        self.norm_mode = norm_mode_of(network, norm_mode)
         self.block, self.coupled = block, coupled
         self.team = as_team(team)
-        self.model, self.items, self.loss = model, [batch], None
+        self.model, self.items, self.loss = network, [batch], None
         self._settings = {"block": block, "coupled": coupled, "outputs": outputs}
         self._dual: tuple[Tensor, Tensor | None] | None = None
         self._batched: bool | None = None
@@ -117,9 +126,9 @@ class BlockJacobian(Operator):
             if outputs is None:
                 refuse_two_alike(batch)
             if self.team.several:
-                model = unwrapped(model)
-                refuse_other_weights(model, self.norm_mode, self.team)
-            self._run(model, batch, outputs or run_model)
+                network = unwrapped(network)
+                refuse_other_weights(network, self.norm_mode, self.team)
+            self._run(network, batch, outputs or run_model)
             self._find_places()
             if not coupled and not checked:
                 self._refuse_coupling()
@@ -334,3 +343,14 @@ class BlockJacobian(Operator):
                         "the statistics of BatchNorm modules: use coupled=True"
                     )
         return None
+
+
+def _only_batch(problem: Problem) -> Batch:
+    """Return the batch of a problem, or raise if there are several."""
+    items = read_batches(problem.batches, max_batches=problem.max_batches)
+    if len(items) > 1:
+        raise MeasurementError(
+            f"the problem has {len(items)} batches, and a block is measured on one: "
+            "pass dataclasses.replace(problem, max_batches=1)"
+        )
+    return items[0]

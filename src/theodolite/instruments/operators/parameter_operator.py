@@ -71,7 +71,7 @@ class ParameterOperator(Operator):
         batches: Batches | None = None,
         **settings: Unpack[ProblemSettings],
     ) -> None:
-        refuse_unknown(type(self).__init__, settings)
+        refuse_unknown(type(self), settings)
         self.problem = problem_of(model, batches, settings)
         self._prepared = prepare(self.problem, self._measurement())
         self.layout = self._prepared.layout

@@ -291,6 +291,11 @@ def problem_of(
     return replace(model, **settings) if settings else model
 
 
+def given_in(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are not None; others are left to a given problem."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
 def spelled_out(function: Callable[..., Any], **more: Any) -> inspect.Signature:
     """Return a signature with one parameter for each of ``**settings``.
 
@@ -317,11 +322,12 @@ def spelled_out(function: Callable[..., Any], **more: Any) -> inspect.Signature:
 
 
 def refuse_unknown(function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
-    """Refuse settings that a function under :func:`with_settings` does not take."""
+    """Refuse settings that a function or class under :func:`with_settings` lacks."""
     for name in settings:
-        if name not in vars(function)["__signature__"].parameters:
-            called = function.__qualname__.split(".")[0]
-            raise TypeError(f"{called}: got an unexpected keyword argument {name!r}")
+        if name not in inspect.signature(function).parameters:
+            raise TypeError(
+                f"{function.__name__}: got an unexpected keyword argument {name!r}"
+            )
 
 
 def bound(

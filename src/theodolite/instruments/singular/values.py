@@ -22,6 +22,7 @@ from ..operators.block_jacobian import BlockJacobian
 from ..operators.rounding_noise import rounding_noise
 from ..operators.span import Block
 from ..passes.forecast import as_bytes
+from ..passes.problem import Problem
 from ..solvers.bidiagonal import grid
 from ..solvers.lanczos import Placement
 from .dense_values import active_units, bytes_wanted, sample_values, whole_values
@@ -89,8 +90,8 @@ _MINUTE = 60 / 0.28 * 1_600**3
 
 @with_progress()
 def singular_values(
-    model: nn.Module,
-    batch: Batch,
+    model: nn.Module | Problem,
+    batch: Batch | None = None,
     *,
     block: Block,
     norm_mode: NormMode | str | None = None,
@@ -118,7 +119,8 @@ def singular_values(
     ``auto`` takes the first of these that is exact and quick, else within ``tol``.
 
     Args:
-        model: Any module; never changed.
+        model: Any module, never changed; or a :class:`Problem` of one batch, of which
+            model, data, ``norm_mode``, ``outputs`` and ``team`` are used.
         batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
         block: Name of a submodule, or of the first and the last of a span.
         norm_mode: Statistics that normalisation layers use, as for :class:`Problem`.
@@ -154,7 +156,7 @@ def singular_values(
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     basis_bytes = as_bytes("basis_bytes", basis_bytes)
     watch = Stopwatch()
-    team = as_team(team)
+    team = None if team is None else as_team(team)
     given = {"block": block, "norm_mode": norm_mode, "outputs": outputs, "team": team}
     jacobian = BlockJacobian(model, batch, **given)
     chosen = _choose(jacobian, tol, matrix_bytes) if method == "auto" else method

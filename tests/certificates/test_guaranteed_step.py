@@ -16,7 +16,7 @@ from theodolite.certificates.enclosure import prepare
 from theodolite.core import MeasurementError
 from theodolite.instruments import Problem
 
-from .networks import CLASSES, FEATURES, NETWORKS, problem
+from .networks import CLASSES, FEATURES, NETWORKS, outside, problem
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -160,6 +160,24 @@ def _hidden(x):
     return x * torch.from_numpy(x.detach().numpy())
 
 
+def _alias(x):
+    sums = torch.zeros_like(x)
+    part = sums[:, :1]
+    sums += x
+    return x * part
+
+
+def _statistics(x):
+    mean, variance = torch.zeros(CLASSES).double(), torch.ones(CLASSES).double()
+    x = functional.batch_norm(x, mean, variance, training=True)
+    return x * mean
+
+
+@torch.library.custom_op("theodolite_tests::relu", mutates_args=())
+def _foreign(x: torch.Tensor) -> torch.Tensor:
+    return x.sin()
+
+
 def _indices(x):
     pooled, index = functional.max_pool2d(x[None, None], 1, return_indices=True)
     return pooled[0, 0] + index[0, 0]
@@ -175,25 +193,50 @@ def _indices(x):
         (lambda x: functional.elu(x, 0.5), "ELU with an alpha"),
         (lambda x: functional.dropout(x, 0.5), "draws random numbers"),
         (_written, "reads memory that was written to"),
-        (_hidden, "through another tensor"),
+        (_alias, "through another tensor"),
+        (_hidden, r"numpy\(\), whose numbers leave torch"),
+        (_statistics, "reads memory that was written to"),
+        (lambda x: _foreign(x), "the operator theodolite_tests.relu.default"),
+        (lambda x: 2**x, "an exponent that is a tensor"),
+        (lambda x: x ** torch.full_like(x, 2.0), "an exponent that is a tensor"),
+        (lambda x: functional.softplus(x, threshold=1), "a threshold below 20"),
+        (lambda x: x.masked_fill(x.detach() * 0 == 0, 1.0), "the operator eq"),
+        (lambda x: torch.flip(x.float(), (0,)).double(), "a cast to torch.float32"),
+        (lambda x: torch.empty_like(x).exponential_() * x, "random numbers"),
         (_indices, "a second result of max_pool2d_with_indices"),
     ],
 )
 def test_what_is_not_known_is_named(function, words):
     data = torch.randn(5, FEATURES).double(), torch.arange(5) % CLASSES
     model = Twice(function).double()
+    given = Problem(model, data, loss=nn.CrossEntropyLoss())
+    along = torch.ones(sum(one.numel() for one in model.parameters()))
     with pytest.raises(MeasurementError, match=words):
+        guaranteed_step(given, direction=along)
+
+
+def test_a_loss_that_changes_from_run_to_run_is_noticed():
+    numbers = iter(range(10**6))
+    data = torch.randn(5, FEATURES).double(), torch.arange(5) % CLASSES
+    model = Twice(lambda x: x * (1 + next(numbers) / 1e5)).double()
+    with pytest.raises(MeasurementError, match="changes from run to run"):
         guaranteed_step(Problem(model, data, loss=nn.CrossEntropyLoss()))
 
 
-def test_what_is_computed_outside_torch_is_noticed():
-    def outside(x):
-        return x + 100 * torch.tensor(x.detach().numpy() ** 2)
-
-    data = torch.randn(5, FEATURES).double(), torch.arange(5) % CLASSES
-    given = Problem(Twice(outside).double(), data, loss=nn.CrossEntropyLoss())
-    with pytest.raises(MeasurementError, match="outside torch"):
-        guaranteed_step(given)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + (x.tanh() - x).detach(),
+        lambda x: functional.max_pool1d(x[None], 2)[0],
+        lambda x: x.tanh().masked_fill(torch.eye(5, CLASSES) > 0, 0.3),
+    ],
+)
+def test_what_looks_difficult_is_bounded(function):
+    data = torch.randn(5, FEATURES).double(), torch.arange(5) % 1
+    model = Twice(function).double()
+    given = Problem(model, data, loss=nn.CrossEntropyLoss(label_smoothing=0.1))
+    for length in (1e-3, 0.1):
+        assert not outside(given, length, "random")
 
 
 def test_what_cannot_be_certified_is_refused():
@@ -210,6 +253,16 @@ def test_what_cannot_be_certified_is_refused():
         guaranteed_step(given, direction=torch.ones(3))
     with pytest.raises(MeasurementError, match="not finite"):
         guaranteed_step(Problem(given.model, (x * torch.inf, y), **settings))
+    twins = copy.deepcopy(given.model)
+    twins.extra = nn.Parameter(twins[0].weight.data)
+    with pytest.raises(MeasurementError, match="share memory"):
+        guaranteed_step(Problem(twins, (x, y), **settings))
+    weight = given.model[0].weight
+    fragile = nn.Sequential(
+        given.model, Odd(lambda x: weight.sum().exp() * x.exp_().exp_())
+    )
+    with pytest.raises(MeasurementError, match="has no gradient"):
+        guaranteed_step(Problem(fragile, (x, y), **settings))
     with pytest.raises(MeasurementError, match="at least 2"):
         guaranteed_step(given, evaluations=1)
 

@@ -24,7 +24,7 @@ from theodolite.instruments import (
 )
 
 from .intervals import Interval
-from .operators import Operators
+from .operators import MOVES, Operators
 from .series import Series
 
 # One tensor per parameter.
@@ -32,8 +32,10 @@ Parts = list[Tensor]
 # Operators that read no numbers of a tensor, or whose results are used as constants.
 _SHAPES = frozenset("empty_like zeros_like ones_like full_like new_empty new_zeros "
     "new_ones new_full sym_size sym_numel is_same_size".split())  # fmt: skip
-_RANDOM = frozenset("native_dropout bernoulli rand randn rand_like randn_like normal "
-    "uniform randperm randint multinomial".split())  # fmt: skip
+_BATCH_NORMS = ("native_batch_norm", "_native_batch_norm_legit")
+_WRITTEN = "memory that was written to"
+# Functions that hand numbers of a tensor to code outside torch.
+_OUTWARD = frozenset("numpy tolist __array__ __dlpack__ data_ptr".split())
 
 
 class Enclosing(Listener):
@@ -61,9 +63,7 @@ class Enclosing(Listener):
 
     def of(self, tensor: Tensor) -> Series | None:
         """Return the series of a tensor, None if it does not move."""
-        known = self._series.get(id(tensor), (tensor, None))[1]
-        if known is None and tensor.numel() and _memory(tensor) in self._memory:
-            known = "memory of the parameters or their results through another tensor"
+        known = self._held(tensor)
         if isinstance(known, str):
             raise MeasurementError(
                 f"{self._where()} reads {known}, of which no bounds are known: compute "
@@ -71,9 +71,22 @@ class Enclosing(Listener):
             )
         return known
 
+    def _held(self, tensor: Tensor) -> Series | str | None:
+        known = self._series.get(id(tensor), (tensor, None))[1]
+        if known is None and tensor.numel() and _memory(tensor) in self._memory:
+            return "memory of the parameters or their results through another tensor"
+        return known
+
     def _keep(self, tensor: Tensor, series: Series | str) -> None:
         self._series[id(tensor)] = (tensor, series)
         self._memory.add(_memory(tensor))
+
+    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Refuse calls that hand numbers which move to code outside torch."""
+        name = getattr(function, "__name__", "")
+        if name in _OUTWARD and self.of(args[0]) is not None:
+            raise self._refusal(f"{name}(), whose numbers leave torch")
+        return function(*args, **kwargs)
 
     def on_enter(self, module: nn.Module, args: Any) -> None:
         """Nothing to do; ``running`` names layers."""
@@ -90,60 +103,80 @@ class Enclosing(Listener):
         """Run an operator, and carry the series of its arguments on."""
         name = str(operator).split(".")[1]
         name = name if name.startswith("__") else name.rstrip("_")
-        if name in _RANDOM:
+        if torch.Tag.nondeterministic_seeded in operator.tags:
             raise MeasurementError(
                 f"{self._where()} draws random numbers ({name}): call model.eval(), or "
                 "set norm_mode='eval', so that dropout is off"
             )
-        given = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
+        written = _written(operator, args)
+        read = args
+        if name in _BATCH_NORMS and len(args) == 8 and args[5]:
+            # Running statistics are written, and not read.
+            read = (*args[:3], None, None, *args[5:])
+            written = [one for one in args[3:5] if one is not None]
+        given = [one for one in tree_leaves((read, kwargs)) if isinstance(one, Tensor)]
+        if name in MOVES and isinstance(held := self._held(given[0]), str):
+            result = operator(*args, **kwargs)
+            self._keep(result, held)
+            return result
         moving = name not in _SHAPES and any(
             [self.of(one) is not None for one in given]
         )
-        written = _written(operator, args)
         if not moving:
             result = operator(*args, **kwargs)
             self._note_writes(written)
             return result
-        bounds = self._carried(operator, name, args, kwargs)
-        result = operator(*args, **kwargs)
-        results = result if isinstance(result, tuple | list) else (result,)
-        bounds = bounds if isinstance(bounds, tuple | list) else (bounds,)
-        self._note_writes(written)
-        for tensor, one in zip(results, bounds, strict=False):
-            if isinstance(tensor, Tensor) and one is None:
-                self._keep(tensor, f"a second result of {name}")
-            elif isinstance(tensor, Tensor):
-                _check(tensor, one)
-                self._keep(tensor, one)
-        return result
+        try:
+            bounds = self._carried(operator, name, read, kwargs)
+            result = operator(*args, **kwargs)
+            self._note_writes(written)
+            for one in written:
+                self._keep(one, _WRITTEN)
+            self._keep_results(name, result, bounds)
+            return result
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            known = isinstance(error, KeyError)
+            raise self._refusal(error.args[0] if known else str(operator)) from error
+
+    def _refusal(self, what: str) -> MeasurementError:
+        return MeasurementError(
+            f"{self._where()} uses {what}, of which no bounds are known: use another "
+            "layer there"
+        )
 
     def _carried(self, operator: Any, name: str, args: Any, kwargs: Any) -> Any:
         def replaced(leaf: Any) -> Any:
             series = self.of(leaf) if isinstance(leaf, Tensor) else None
             return leaf if series is None else series
 
-        try:
-            if not self._operators.known(name):
-                raise KeyError(f"the operator {name}")
-            if kwargs.get("dtype") not in (None, torch.float64):
-                raise KeyError(f"a cast to {kwargs['dtype']}")
-            plain = _out_of_place(operator)
-            return self._operators(
-                plain, name, tree_map(replaced, args), tree_map(replaced, kwargs)
-            )
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
-            what = error.args[0] if isinstance(error, KeyError) else str(operator)
-            raise MeasurementError(
-                f"{self._where()} uses {what}, of which no bounds are known: use "
-                "another layer there"
-            ) from error
+        if operator.namespace != "aten":
+            raise KeyError(f"the operator {operator}")
+        if name not in self._operators.names:
+            raise KeyError(f"the operator {name}")
+        if "out" in kwargs:
+            raise KeyError(f"the argument out of {name}")
+        if kwargs.get("dtype") not in (None, torch.float64):
+            raise KeyError(f"a cast to {kwargs['dtype']}")
+        moved = tree_map(replaced, args), tree_map(replaced, kwargs)
+        return self._operators(_out_of_place(operator), name, *moved)
+
+    def _keep_results(self, name: str, result: Any, bounds: Any) -> None:
+        results = result if isinstance(result, tuple | list) else (result,)
+        bounds = bounds if isinstance(bounds, tuple | list) else (bounds,)
+        for tensor, one in zip(results, bounds, strict=False):
+            if isinstance(tensor, Tensor) and one is None:
+                self._keep(tensor, f"a second result of {name}")
+            elif isinstance(tensor, Tensor):
+                if (tensor.shape, tensor.dtype) != (one.first.mid.shape, torch.float64):
+                    raise KeyError(f"a result of type {tensor.dtype}")
+                self._keep(tensor, one)
 
     def _note_writes(self, written: list[Tensor]) -> None:
         """Forget series of tensors that share the memory written to."""
         places = {_memory(one) for one in written} & self._memory
         for key, (tensor, _) in list(self._series.items()) if places else ():
             if _memory(tensor) in places:
-                self._series[key] = tensor, "memory that was written to"
+                self._series[key] = tensor, _WRITTEN
 
     def _where(self) -> str:
         for module in reversed(self.running):
@@ -165,11 +198,6 @@ def _written(operator: Any, args: Any) -> list[Tensor]:
         and argument.alias_info is not None
         and argument.alias_info.is_write
     ]
-
-
-def _check(tensor: Tensor, series: Series) -> None:
-    if tensor.shape != series.first.mid.shape or tensor.dtype != torch.float64:
-        raise KeyError(f"a result of type {tensor.dtype}")
 
 
 def _real(leaf: Any) -> bool:
@@ -229,9 +257,16 @@ class Prepared:
 
     def gradient(self) -> Parts:
         """Return the gradient of the loss."""
-        with torch.enable_grad():
-            loss = self.loss(self.model, self.batch)
-            parts = torch.autograd.grad(loss, self.parameters, allow_unused=True)
+        try:
+            with torch.enable_grad():
+                loss = self.loss(self.model, self.batch)
+                parts = torch.autograd.grad(loss, self.parameters, allow_unused=True)
+        except RuntimeError as error:
+            reason = str(error).split(": [")[0].split(". ")[0]
+            raise MeasurementError(
+                f"the loss has no gradient ({reason}): repair the model, or pass a "
+                "direction"
+            ) from error
         return [
             torch.zeros_like(one) if part is None else part.detach()
             for one, part in zip(self.parameters, parts, strict=True)
@@ -300,5 +335,14 @@ def prepare(problem: Problem) -> Prepared:
         for name, one in model.named_parameters()
         if (one.requires_grad if chosen is None else name in chosen)
     )
+    places = [
+        one.data_ptr()
+        for one in (*problem.model.parameters(), *problem.model.buffers())
+    ]
+    if len({*places} - {0}) < len([one for one in places if one]):
+        raise MeasurementError(
+            "two parameters or buffers of the model share memory without being the "
+            "same object: assign one to the other, as in b.weight = a.weight"
+        )
     paths = {id(module): name for name, module in model.named_modules()}
     return Prepared(model=model, batch=batch, loss=loss, names=names, paths=paths)

@@ -177,8 +177,6 @@ BY_SERIES: dict[str, Callable[..., Series]] = {
     "clamp_min": lambda u, least: clamped(u, least, None),
     "hardswish": lambda u: u * _sixth(u),
     "hardsigmoid": _sixth,
-    "tanhshrink": lambda u: u - u.apply(tanh),
     "log_sigmoid_forward": lambda u: u.scaled(-1.0).apply(softplus).scaled(-1.0),
-    "square": lambda u: u * u,
     "neg": lambda u: u.scaled(-1.0),
 }

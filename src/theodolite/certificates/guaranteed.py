@@ -287,12 +287,19 @@ class _Search:
         """Refuse a model whose loss at the end of a segment is not in its enclosure."""
         if self.best is None:
             return
-        loss, _ = self.best
-        slope, bend = _upper(loss, 1), max(_upper(loss, 2), 0.0)
-        before, after = (self._ready.run(self._along, t)[0] for t in (0.0, self.step))
-        fall = -(slope * self.step + bend * self.step**2)
-        # Both are computed with rounding, which an enclosure of the loss shows.
-        if not before - after >= fall - 1e-9 * (1 + abs(before)):
+        loss, start = self.best[0], self._ready.run(self._along, 0.0)[0]
+        certain = start == self.loss
+        for t in (self.step, self.step / 16):
+            move = float(self._ready.run(self._along, t)[0]) - start
+            bounds = [term.ends() for term in loss.terms[1:] if term]
+            lower, upper = (
+                sum(t**k * float(ends[side]) for k, ends in enumerate(bounds, 1))
+                for side in (0, 1)
+            )
+            # Both losses are computed with rounding, which bounds do not show.
+            slack = 1e-9 * (1 + abs(start))
+            certain = certain and not (move < lower - slack or move > upper + slack)
+        if not certain:
             raise MeasurementError(
                 "the loss leaves its bounds, so the model computes something outside "
                 "torch or changes from run to run: compute with torch alone"

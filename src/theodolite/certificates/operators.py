@@ -28,14 +28,14 @@ from .softmax import log_softmax
 
 # Operators that move, repeat or leave out entries.
 MOVES = frozenset(
-    "view _unsafe_view reshape _reshape_alias t transpose permute squeeze unsqueeze "
-    "flatten unflatten clone contiguous detach alias lift_fresh expand slice select "
-    "narrow index index_select gather diagonal constant_pad_nd reflection_pad2d "
-    "replication_pad2d flip roll repeat pixel_shuffle pixel_unshuffle "
+    "view _unsafe_view _reshape_alias t transpose permute squeeze unsqueeze clone "
+    "detach alias lift_fresh expand slice select index index_select gather diagonal "
+    "constant_pad_nd reflection_pad2d replication_pad2d flip roll repeat "
+    "pixel_shuffle pixel_unshuffle "
     "upsample_nearest2d _to_copy im2col unfold tril triu".split()
 )
 # Those with several results.
-SPLITS = frozenset("split split_with_sizes chunk unbind".split())
+SPLITS = frozenset("split split_with_sizes unbind".split())
 
 Rule = Callable[..., Any]
 
@@ -45,6 +45,9 @@ class Operators:
 
     Args:
         like: Any series of the run, which gives its order and length.
+
+    Attributes:
+        names: Names of all operators that have a rule.
     """
 
     def __init__(self, like: Series) -> None:
@@ -57,7 +60,6 @@ class Operators:
             "div": self._divided,
             "mm": lambda a, b: self._matrices(torch.matmul, a, b),
             "bmm": lambda a, b: self._matrices(torch.matmul, a, b),
-            "matmul": lambda a, b: self._matrices(torch.matmul, a, b),
             "mv": lambda a, b: self._matrices(torch.matmul, a, b),
             "dot": lambda a, b: self._matrices(torch.matmul, a, b),
             "addmm": self._addmm,
@@ -76,6 +78,7 @@ class Operators:
             "cat": lambda parts, dim=0: self._joined(torch.cat, parts, dim),
             "stack": lambda parts, dim=0: self._joined(torch.stack, parts, dim),
             "pow": self._pow,
+            "masked_fill": self._filled,
             "gelu": lambda u, approximate="none": (
                 u.apply(gelu) if approximate == "none" else gelu_by_tanh(u)
             ),
@@ -95,12 +98,9 @@ class Operators:
             "mse_loss": self._mse,
             "nll_loss_forward": self._nll,
             "binary_cross_entropy_with_logits": self._logistic,
+            "embedding": lambda u, places, *rest: u.moved(lambda one: one[places]),
         }
-
-    def known(self, name: str) -> bool:
-        """Return whether an operator has a rule."""
-        names = (self._rules, SMOOTH, BY_SERIES, MOVES, SPLITS)
-        return any(name in one for one in names)
+        self.names = {*self._rules, *SMOOTH, *BY_SERIES, *MOVES, *SPLITS}
 
     def __call__(self, operator: Any, name: str, args: Any, kwargs: Any) -> Any:
         """Return the series of an operator's results, None for those of no signal."""
@@ -113,6 +113,8 @@ class Operators:
         u, *rest = args
         if name == "constant_pad_nd" and len(rest) > 1 and rest[1]:
             raise KeyError("a pad that is not of zeros")
+        if name in ("detach", "alias", "lift_fresh"):
+            return u.scaled(1.0)
         if name in MOVES:
             return u.moved(lambda one: operator(one, *rest, **kwargs))
         moved = [
@@ -195,7 +197,15 @@ class Operators:
         )
         return Series((first, slope, rest), self._like.length, links)
 
+    def _filled(self, u: Series, mask: Tensor, value: Any) -> Series:
+        filled = torch.where(mask, float(value), torch.zeros_like(u.first.mid))
+        if not filled.isfinite().all():
+            raise KeyError("masked_fill with a value that is not finite")
+        return u.moved(lambda one: one.masked_fill(mask, 0.0)) + self.series(filled)
+
     def _pow(self, u: Series, exponent: Any) -> Series:
+        if not isinstance(exponent, int | float):
+            raise KeyError("pow with an exponent that is a tensor")
         if exponent in (2, 3):
             return u * u if exponent == 2 else u * u * u
         if exponent in (0.5, -0.5, -1):
@@ -203,8 +213,8 @@ class Operators:
         raise KeyError(f"pow with exponent {exponent}")
 
     def _softplus(self, u: Series, beta: float = 1, threshold: float = 20) -> Series:
-        if beta != 1:
-            raise KeyError("softplus with a beta")
+        if beta != 1 or threshold < 20:
+            raise KeyError("softplus with a beta or a threshold below 20")
         # Above the threshold torch takes the identity, which differs by e^-threshold;
         # the bounds are those of the exact function.
         return u.apply(softplus)

@@ -1,0 +1,209 @@
+"""A wrong bound of each operator that has a rule is caught."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from theodolite.certificates.intervals import Interval
+from theodolite.certificates.operators import Operators
+from theodolite.certificates.series import Series, late_rise
+from theodolite.instruments import HalfSquareLoss, Problem
+
+from .networks import CLASSES, FEATURES, outside
+
+SAMPLES, WIDTH = 7, 8
+ATEN = torch.ops.aten
+WEIGHTS = torch.linspace(-1, 1, WIDTH, dtype=torch.float64)
+CLASS, PLACES = torch.arange(SAMPLES) % CLASSES, torch.tensor([3, 0, 0])
+HALVES = torch.linspace(0.1, 0.9, SAMPLES * WIDTH, dtype=torch.float64).reshape(-1, 8)
+
+
+def images(x):
+    return x.reshape(len(x), 2, 2, 2)
+
+
+def positive(x):
+    return x * x + 1
+
+
+# A function of seven samples of eight numbers that runs the operator, by its name.
+CASES = {
+    "_adaptive_avg_pool2d": lambda x: functional.adaptive_avg_pool2d(images(x), (1, 2)),
+    "_log_softmax": lambda x: x.log_softmax(1),
+    "_native_batch_norm_legit": lambda x: ATEN._native_batch_norm_legit.no_stats(
+        x, WEIGHTS, None, True, 0.1, 1e-5
+    )[0],
+    "_native_batch_norm_legit_no_training": lambda x: (
+        ATEN._native_batch_norm_legit_no_training(
+            x, WEIGHTS, None, WEIGHTS, WEIGHTS**2, 0.1, 1e-1
+        )[0]
+    ),
+    "_softmax": lambda x: x.softmax(1),
+    "_weight_norm_interface": lambda x: (
+        ATEN._weight_norm_interface(x, x.sum(1)[:, None], 0)[0]
+    ),
+    "add": lambda x: torch.add(x, x[0], alpha=2),
+    "addmm": lambda x: torch.addmm(x[0], x, x.T @ x, beta=2, alpha=0.5),
+    "avg_pool2d": lambda x: functional.avg_pool2d(images(x), 2, 1, 1),
+    "baddbmm": lambda x: torch.baddbmm(images(x)[0], images(x)[1], images(x)[2]),
+    "binary_cross_entropy_with_logits": lambda x: (
+        functional.binary_cross_entropy_with_logits(x, HALVES)[None, None]
+    ),
+    "bmm": lambda x: images(x)[0] @ images(x)[1],
+    "cat": lambda x: torch.cat([x, x * x], 1),
+    "convolution": lambda x: functional.conv_transpose2d(
+        images(x), images(x)[:2], stride=2, padding=1, dilation=2, groups=2
+    ),
+    "div": lambda x: x / positive(x),
+    "dot": lambda x: x[0].dot(x[1])[None, None],
+    "elu": lambda x: functional.elu(x),
+    "embedding": lambda x: functional.embedding(PLACES, x),
+    "gelu": lambda x: functional.gelu(x) + functional.gelu(x, approximate="tanh"),
+    "linalg_vector_norm": lambda x: torch.linalg.vector_norm(x, dim=1)[:, None],
+    "masked_fill": lambda x: x.masked_fill(HALVES > 0.5, 2.0),
+    "max_pool2d_with_indices": lambda x: functional.max_pool2d(images(x), 2),
+    "mean": lambda x: x.mean(0, keepdim=True),
+    "mm": lambda x: x @ x.T,
+    "mse_loss": lambda x: functional.mse_loss(x, HALVES, reduction="sum")[None, None],
+    "mul": lambda x: x * x[:, :1],
+    "mv": lambda x: (x @ x[0])[None],
+    "native_batch_norm": lambda x: functional.batch_norm(
+        x, WEIGHTS * 0, WEIGHTS**2, x[0], x[1], training=True
+    ),
+    "native_group_norm": lambda x: functional.group_norm(images(x), 2, x[0, :2]),
+    "native_layer_norm": lambda x: functional.layer_norm(x, (8,), x[0], x[1]),
+    "nll_loss_forward": lambda x: functional.cross_entropy(
+        x, CLASS, weight=WEIGHTS.abs(), ignore_index=1, label_smoothing=0.1
+    )[None, None],
+    "pow": lambda x: x**3,
+    "rsub": lambda x: torch.rsub(x, x[0], alpha=2),
+    "softplus": lambda x: functional.softplus(x),
+    "stack": lambda x: torch.stack([x, x * x], 1),
+    "sub": lambda x: torch.sub(x, x[0], alpha=2),
+    "sum": lambda x: x.sum((0,), keepdim=True),
+    "exp": lambda x: x.exp(),
+    "log": lambda x: positive(x).log(),
+    "reciprocal": lambda x: positive(x).reciprocal(),
+    "rsqrt": lambda x: positive(x).rsqrt(),
+    "sigmoid": lambda x: x.sigmoid(),
+    "silu": lambda x: functional.silu(x),
+    "sqrt": lambda x: positive(x).sqrt(),
+    "tanh": lambda x: x.tanh(),
+    "abs": lambda x: x.abs(),
+    "clamp": lambda x: x.clamp(-0.5, 0.5),
+    "clamp_min": lambda x: x.clamp_min(0.1),
+    "hardsigmoid": lambda x: functional.hardsigmoid(4 * x),
+    "hardswish": lambda x: functional.hardswish(4 * x),
+    "hardtanh": lambda x: functional.hardtanh(x),
+    "leaky_relu": lambda x: functional.leaky_relu(x, 0.1),
+    "log_sigmoid_forward": lambda x: functional.logsigmoid(x),
+    "neg": lambda x: -x,
+    "relu": lambda x: x.relu(),
+    "_reshape_alias": lambda x: ATEN._reshape_alias(x, (7, 2, 4), (8, 4, 1)),
+    "_to_copy": lambda x: ATEN._to_copy(x),
+    "_unsafe_view": lambda x: ATEN._unsafe_view(x, (7, 2, 4)),
+    "alias": lambda x: ATEN.alias(x),
+    "clone": lambda x: x.clone(),
+    "constant_pad_nd": lambda x: functional.pad(x, (1, -2)),
+    "detach": lambda x: x.detach(),
+    "diagonal": lambda x: x.diagonal()[None],
+    "expand": lambda x: x[:, None].expand(7, 2, 8),
+    "flip": lambda x: x.flip(0),
+    "gather": lambda x: x.gather(1, PLACES.expand(7, 3)),
+    "im2col": lambda x: functional.unfold(images(x), 2, padding=1),
+    "index": lambda x: x[:, PLACES],
+    "index_select": lambda x: x.index_select(1, PLACES),
+    "lift_fresh": lambda x: ATEN.lift_fresh(x),
+    "permute": lambda x: images(x).permute(0, 3, 1, 2),
+    "pixel_shuffle": lambda x: functional.pixel_shuffle(x.reshape(7, 4, 1, 2), 2),
+    "pixel_unshuffle": lambda x: functional.pixel_unshuffle(images(x), 2),
+    "reflection_pad2d": lambda x: functional.pad(images(x), (1,) * 4, mode="reflect"),
+    "repeat": lambda x: x.repeat(1, 2),
+    "replication_pad2d": lambda x: functional.pad(
+        images(x), (2,) * 4, mode="replicate"
+    ),
+    "roll": lambda x: x.roll(1, 1),
+    "select": lambda x: x[:, 3][None],
+    "slice": lambda x: x[:, 2:6],
+    "split": lambda x: x.split(3, 1)[1],
+    "split_with_sizes": lambda x: x.split([3, 5], 1)[1],
+    "squeeze": lambda x: x[:, None].squeeze(1),
+    "t": lambda x: x.t(),
+    "transpose": lambda x: images(x).transpose(1, 2),
+    "tril": lambda x: x.tril(),
+    "triu": lambda x: x.triu(),
+    "unbind": lambda x: x.unbind(1)[1][None],
+    "unfold": lambda x: x.unfold(1, 3, 2),
+    "unsqueeze": lambda x: x[:, None],
+    "upsample_nearest2d": lambda x: functional.interpolate(images(x), scale_factor=2),
+    "view": lambda x: x.view(7, 2, 4),
+}  # fmt: skip
+KINKS = "relu leaky_relu abs clamp clamp_min hardsigmoid hardswish hardtanh"
+
+
+class Curved(nn.Module):
+    """A layer of a function of signals that are curved along any line of weights."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x + x.tanh())
+
+
+def around(name):
+    torch.manual_seed(0)
+    layers = nn.Linear(FEATURES, WIDTH), Curved(CASES[name]), nn.Flatten()
+    model = nn.Sequential(*layers).double()
+    x = torch.randn(SAMPLES, FEATURES).double()
+    y = torch.zeros_like(model(x)).detach()
+    return Problem(model, (x, y), loss=HalfSquareLoss(), norm_mode="as_is")
+
+
+def damaged(result, term):
+    """Return a result whose slope, or half its curvature, is a tenth too small."""
+    if not isinstance(result, Series):
+        return type(result)(one and damaged(one, term) for one in result)
+    terms = list(result.terms)
+    terms[term] = terms[term] and terms[term].scaled(0.9)
+    bend = list(result.bend)
+    bend[term - 1] = bend[term - 1] and bend[term - 1].scaled(0.9)
+    return Series(tuple(terms), result.length, result.links, tuple(bend))
+
+
+def test_each_operator_with_a_rule_has_a_case():
+    like = Series((Interval(torch.zeros(1)), None, None), 0.0)
+    assert set(CASES) == Operators(like).names
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_wrong_rule_is_caught(name, monkeypatch):
+    given = around(name)
+    assert not outside(given, 1e-3, "random", points=3)
+    right = Operators.__call__
+    for term in (1, 2):
+
+        def wrong(self, operator, called, args, kwargs, term=term):
+            result = right(self, operator, called, args, kwargs)
+            return damaged(result, term) if called == name else result
+
+        monkeypatch.setattr(Operators, "__call__", wrong)
+        assert outside(given, 1e-3, "random", points=3), term
+
+
+@pytest.mark.parametrize("name", [*KINKS.split(), "max_pool2d_with_indices"])
+def test_a_kink_that_is_left_out_is_caught(name, monkeypatch):
+    given = around(name)
+
+    def caught():
+        return any(outside(given, length, "random", 1) for length in (0.1, 0.5))
+
+    assert not caught()
+    for place in ("series", "pools"):
+        monkeypatch.setattr(
+            f"theodolite.certificates.{place}.late_rise",
+            lambda *given: 0.0 * late_rise(*given),
+        )
+    assert caught()

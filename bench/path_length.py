@@ -45,16 +45,27 @@ class PathLength:
     source: Path = SOURCE
     edges: Counter[tuple[CodeType | None, CodeType]] = field(default_factory=Counter)
     stack: list[str] = field(default_factory=list)
-    _files: dict[CodeType, str | None] = field(default_factory=dict)
+    _files: dict[str, str | None] = field(default_factory=dict)
     _open: list[FrameType] = field(default_factory=list)
     _importing: int = 0
 
-    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
-        """See a call; a frame of ours is followed until it returns."""
+    def tracer(self) -> Callable[[FrameType, str, Any], Any]:
+        """Return a trace function; it is called for all Python code, so is quick."""
+        known = self._files.get
+
+        def enter(frame: FrameType, event: str, _: Any) -> Any:
+            code = frame.f_code
+            ours = known(code.co_filename, "")  # hashing code would take long
+            if ours == "":
+                ours = self._file(code)
+            return None if ours is None else self._enter(frame)
+
+        return enter
+
+    def _enter(self, frame: FrameType) -> Any:
+        """See a frame of ours, which is followed until it returns."""
         code = frame.f_code
-        if code not in self._files:
-            self._files[code] = self._file(code)
-        if self._files[code] is None:
+        if code.co_name in _INLINE:
             return None
         frame.f_trace_lines = False
         self._importing += code.co_name == "<module>"
@@ -63,7 +74,7 @@ class PathLength:
         self._open.append(frame)
         if len(self._open) > len(self.stack) and not self._importing:
             codes = [one.f_code for one in self._open]
-            self.stack = [f"{self._files[one]}: {one.co_qualname}" for one in codes]
+            self.stack = [f"{self._file(one)}: {one.co_qualname}" for one in codes]
         return self._leave
 
     def _leave(self, frame: FrameType, event: str, _: Any) -> Any:
@@ -74,21 +85,24 @@ class PathLength:
 
     def _file(self, code: CodeType) -> str | None:
         """Return the file of code of ours, None for other code."""
-        path = Path(code.co_filename)
-        ours = path.is_relative_to(self.source) and code.co_name not in _INLINE
-        return path.relative_to(self.source).as_posix() if ours else None
+        name = code.co_filename
+        if name not in self._files:
+            ours = Path(name).is_relative_to(self.source)
+            path = Path(name).relative_to(self.source).as_posix() if ours else None
+            self._files[name] = path
+        return self._files[name]
 
     @property
     def entered(self) -> set[str]:
         """Files with a frame of ours."""
-        return {self._files[called] or "" for _, called in self.edges}
+        return {self._file(called) or "" for _, called in self.edges}
 
     @property
     def calls(self) -> Counter[tuple[str, str, str]]:
         """How often one file calls another, by both and the names of functions."""
         calls: Counter[tuple[str, str, str]] = Counter()
         for (caller, called), number in self.edges.items():
-            first, second = caller and self._files[caller], self._files[called]
+            first, second = caller and self._file(caller), self._file(called)
             if caller and first and second and first != second:
                 names = f"{caller.co_qualname} → {called.co_qualname}"
                 calls[first, second, names] += number
@@ -121,7 +135,7 @@ class PathLength:
 def count(call: Callable[[], object], source: Path = SOURCE) -> PathLength:
     """Return the length of the path that a call takes through files of a folder."""
     length = PathLength(source)
-    sys.settrace(length)
+    sys.settrace(length.tracer())
     try:
         call()
     finally:

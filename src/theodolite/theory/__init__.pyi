@@ -40,6 +40,7 @@ from .linear.linear_network import moments as moments
 from .linear.relu_network import relu_gradient as relu_gradient
 from .linear.relu_network import relu_hessian as relu_hessian
 from .linear.relu_network import relu_hessian_parts as relu_hessian_parts
+from .linear.relu_network import relu_spectrum_near_zero as relu_spectrum_near_zero
 from .linear.shifted_singular import (
     shifted_singular_density as shifted_singular_density,
 )
@@ -47,13 +48,12 @@ from .linear.shifted_singular import shifted_singular_edges as shifted_singular_
 from .linear.shifted_singular import shifted_singular_shares as shifted_singular_shares
 from .linear.sphere_paths import minimum_distance as minimum_distance
 from .linear.sphere_paths import sphere_path as sphere_path
-from .linear.zero_spectrum import ToeplitzSpectrum as ToeplitzSpectrum
-from .linear.zero_spectrum import conditioning_at_zero as conditioning_at_zero
-from .linear.zero_spectrum import eigenvalues_at_zero as eigenvalues_at_zero
-from .linear.zero_spectrum import relu_spectrum_near_zero as relu_spectrum_near_zero
+from .linear.toeplitz import ToeplitzSpectrum as ToeplitzSpectrum
 from .linear.zero_weights import activation as activation
 from .linear.zero_weights import commutation as commutation
+from .linear.zero_weights import conditioning_at_zero as conditioning_at_zero
 from .linear.zero_weights import data_matrix as data_matrix
+from .linear.zero_weights import eigenvalues_at_zero as eigenvalues_at_zero
 from .linear.zero_weights import hessian_at_zero as hessian_at_zero
 from .linear.zero_weights import unit_blocks as unit_blocks
 from .paths.dominant_lengths import log_missing_mass_bound as log_missing_mass_bound

@@ -173,6 +173,44 @@ class _Flow:
     margin: float
 
 
+def relu_spectrum_near_zero(
+    first_weights: Numbers, x: Numbers, y: Numbers
+) -> np.ndarray:
+    r"""Return the ascending eigenvalues of a 2-shortcut ReLU network near zero.
+
+    To leading order the Hessian couples row $w_j$ of a unit's first matrix to column
+    $j$ of its second through $M(w_j) = \frac1m\sum 1[w_j \cdot x > 0]\,(x - y)x^\top$,
+    so the spectrum is $\pm$ the singular values of these half-space moments. Since
+    $M(w) + M(-w) = M$, the ½M of the smooth formula is only their average over signs.
+
+    Assumes: half mean square loss, skip connections, $\sigma_{pre} = \sigma_{post}
+    = id$, weights small enough that units do not move the signal.
+
+    Args:
+        first_weights: First matrix of each unit, shape (units, width, width).
+        x: Inputs, shape (m, width).
+        y: Targets, shape (m, width).
+
+    References:
+        Corrects the reading of Li et al. (2016), Demystifying ResNet, Eq 9 with
+        assumption 3 for ReLU.
+
+    Example:
+        >>> x = np.array([[1.0], [-1.0]])
+        >>> relu_spectrum_near_zero(np.ones((1, 1, 1)), x, 0 * x)
+        array([-0.5,  0.5])
+    """
+    x, y = paired_samples(x, y)
+    d = x.shape[1]
+    rows = as_numbers("first_weights", first_weights, "units", d, d).reshape(-1, d)
+    slope = activation("relu").slope
+    singular = [
+        np.linalg.svd(((x - y) * slope(x @ w)[:, None]).T @ x / len(x))[1] for w in rows
+    ]
+    positive = np.concatenate(singular)
+    return np.sort(np.concatenate([-positive, positive]))
+
+
 def _forward(blueprint: ShortcutBlueprint, weights: np.ndarray, x: np.ndarray) -> _Flow:
     n, shape = blueprint.shortcut, (len(x), len(weights), x.shape[1])
     inputs, gates = np.empty(shape), np.empty(shape)

@@ -155,10 +155,24 @@ def guaranteed(model, mode):
 
 
 def surveyed(model, mode):
-    return survey.survey(
-        model, (X, Y), loss=LOSS, norm_mode=mode, effort="thorough", progress=False,
-        measures=["map", "signal", "norms"],
-    )  # fmt: skip
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    steps = []
+
+    def step(batch):
+        steps.append(len(steps))
+        optimizer.zero_grad()
+        LOSS(model(batch[0]), batch[1]).backward()
+        optimizer.step()
+
+    try:
+        return survey.survey(
+            model, (X, Y), loss=LOSS, norm_mode=mode, effort="thorough", tries=False,
+            optimizer=optimizer, step=step, progress=False,
+            measures=["checks", "map", "signal", "norms"],
+        )  # fmt: skip
+    finally:
+        assert steps == []
+        assert not optimizer.state
 
 
 def operation(name, model, mode, **more):

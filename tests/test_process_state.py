@@ -33,7 +33,7 @@ from tests.public_calls import (
     made,
     trained_many,
 )
-from theodolite import instruments, surgery, survey, training
+from theodolite import anatomy, instruments, surgery, survey, training
 from theodolite.core import Exclusive, Rows, StopCheck, TheodoliteError
 from theodolite.core import process as core_process
 from theodolite.data import imagefolder
@@ -91,6 +91,7 @@ def process():
             for product in ("matmul", "conv", "rnn")
         ],
         "seeds of CUDA": len(torch.cuda._lazy_seed_tracker.get_calls()),
+        "anomaly": (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
         "fast attention": torch.backends.mha.get_fastpath_enabled(),
         "modes": (
             torch._C._len_torch_function_stack(),
@@ -144,6 +145,7 @@ def spoil():
     torch.backends.cudnn.benchmark = not torch.backends.cudnn.benchmark
     torch.backends.mha.set_fastpath_enabled(False)
     torch.set_float32_matmul_precision("medium")
+    torch.autograd.set_detect_anomaly(True, check_nan=False)
     warnings.simplefilter("ignore", ResourceWarning)
     torch.rand(1), np.random.rand()  # noqa: NPY002
 
@@ -222,6 +224,31 @@ def test_newer_names_of_tf32_stand_beside_older_ones(build, call, newer_names):
     before = process()
     call(model)
     assert process() == before
+
+
+class WritesToItsInputs(Net):
+    """It normalises its inputs in place, as a fresh batch in a loop allows."""
+
+    def forward(self, x):
+        return super().forward(x.sub_(0.5).mul_(2))
+
+
+USERS_OWN_PASS = {instruments.preserve, instruments.opened, anatomy.unfused}
+
+
+@pytest.mark.parametrize(
+    "call", [c for c in NET if c not in USERS_OWN_PASS], ids=name_of
+)
+def test_data_are_as_found_after_a_model_that_writes_to_them(call):
+    """Without this, a second pass has other inputs, and a number would be silent."""
+    before = X.clone()
+    model = made(WritesToItsInputs)
+    X.copy_(before)
+    with suppress(TheodoliteError):
+        NET[call](model, "batch")
+    now = X.clone()
+    X.copy_(before)
+    assert torch.equal(now, before)
 
 
 @pytest.mark.parametrize("call", [c for c in CALLS if c not in SLOW], ids=name_of)

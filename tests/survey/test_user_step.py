@@ -1,5 +1,8 @@
 """The user's own training step: each of its faults is named, and all is undone."""
 
+import copy
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -294,6 +297,68 @@ def test_all_that_a_step_changes_is_as_found(kind):
     before = picture(held)[1], picture(tensors)[1], loop.model[0].training
     found(loop)
     assert (picture(held)[1], picture(tensors)[1], loop.model[0].training) == before
+
+
+class Slots:
+    """A counter without a __dict__."""
+
+    __slots__ = ("count", "total")
+
+    def __init__(self):
+        self.count, self.total = 0, torch.zeros(2)
+
+
+class Steps:
+    """A counter of the class."""
+
+    count = 0
+
+
+def test_values_of_all_kinds_that_a_step_changes_are_as_found():
+    """Also the batches, long lists, and attributes of classes and functions."""
+    loop, slots, average = Loop(), Slots(), [torch.zeros(1) for _ in range(500)]
+    total, array, history = torch.zeros(3), np.zeros(3), [0.0] * 5000
+    twin, drawn = copy.deepcopy(loop.model), np.random.default_rng(0)
+    batches = [(x.clone(), y.clone()) for x, y in BATCHES]
+
+    def step(batch):
+        batch[0].mul_(0.9)
+        value = float(loop.step(batch).detach())
+        total.add_(value)
+        array[:] += value
+        average[400].add_(value)
+        slots.count, slots.total = slots.count + 1, slots.total + value
+        slots.total.add_(value)
+        Steps.count += 1
+        step.count += 1
+        drawn.random()
+        history.append(value)
+        with torch.no_grad():
+            for p, q in zip(twin.parameters(), loop.model.parameters(), strict=True):
+                p.lerp_(q, 0.1)
+
+    step.count = 0
+    started = slots.total
+
+    def held():
+        counts = slots.count, slots.total is started, Steps.count, step.count
+        state = drawn.bit_generator.state["state"]["state"], len(history)
+        values = [
+            *batches[0],
+            total,
+            *average[395:405],
+            slots.total,
+            *twin.parameters(),
+        ]
+        versions = [p._version for p in twin.parameters()]
+        return counts, state, versions, array.tolist(), [v.tolist() for v in values]
+
+    before = held()
+    survey(
+        loop.model, batches, loss=CROSS, optimizer=loop.optimizer, step=step,
+        measures=["checks"], progress=False,
+    )  # fmt: skip
+    assert held() == before
 
 
 def test_counters_of_functions_are_as_found():

@@ -239,6 +239,13 @@ _LEVELS: tuple[Any, ...] = (
 )
 
 
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Hide calls of torch inside from all listeners."""
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
+        yield
+
+
 class LowestPrecision(Listener):
     """Record the lowest floating-point precision of operators that run inside.
 

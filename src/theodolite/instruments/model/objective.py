@@ -3,12 +3,14 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
+from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, TheodoliteError
 
+from ..calls.listening import unheard
 from .misfits import (
     BY_ELEMENTS,
     OF_CLASSES,
@@ -23,8 +25,9 @@ Loss = nn.Module | Callable[[Any, Any], Tensor]
 Outputs = Callable[[nn.Module, Batch], Any]
 Reduction = Literal["mean", "sum"]
 Weights = Callable[[Batch], Any]
-# Names of targets in batches that are mappings, those of Hugging Face first, and the
-# target that torch and Hugging Face ignore.
+# Models that left their inputs alone in a pass, so that none of them is copied again.
+_READS_ONLY: WeakSet[nn.Module] = WeakSet()
+# Names of targets in mappings, those of Hugging Face first; the target to be ignored.
 _TARGETS = ("labels", "label", "targets", "target")
 _IGNORED = -100
 
@@ -113,21 +116,36 @@ def checked_value(value: Any) -> Tensor:
 
 
 def call_model(model: nn.Module, inputs: Any) -> Any:
-    """Call a model on its inputs; a mapping is passed as keyword arguments.
-
-    A tuple is passed as positional arguments if the model's forward wants several.
+    """Call a model on its inputs: keyword arguments if they are a mapping, or several.
 
     Raises:
-        MeasurementError: The model does not take inputs of their kind or shape.
+        MeasurementError: The model does not take inputs of their kind or shape, or it
+            writes to them, so that the next pass would get others.
     """
+    given = [(t, t._version) for t in tensors_in(inputs) if not t.is_inference()]
+    with unheard():
+        copies = [] if model in _READS_ONLY else [t.detach().clone() for t, _ in given]
     try:
         if isinstance(inputs, Mapping):
-            return model(**inputs)
-        return model(*inputs) if _several(model, inputs) else model(inputs)
+            outputs = model(**inputs)
+        else:
+            outputs = model(*inputs) if _several(model, inputs) else model(inputs)
     except (RuntimeError, TypeError) as error:
         if reason := input_misfit(model, inputs, error):
             raise MeasurementError(reason) from error
         raise
+    finally:
+        if written := any(tensor._version != before for tensor, before in given):
+            with unheard(), torch.no_grad():
+                for (tensor, _), copy in zip(given, copies, strict=False):
+                    tensor.copy_(copy)
+    if written:
+        raise MeasurementError(
+            "the model writes to its inputs, so that the next pass gets others: begin "
+            "forward with x = x.clone(), or take inplace=True from the first layer"
+        )
+    _READS_ONLY.add(model)
+    return outputs
 
 
 def _several(model: nn.Module, inputs: Any) -> bool:
@@ -141,12 +159,11 @@ def _several(model: nn.Module, inputs: Any) -> bool:
 
 def outputs_of(model: nn.Module, batch: Batch) -> Tensor:
     """Return the model's outputs; the first part of a pair is the inputs."""
-    paired = isinstance(batch, tuple | list) and len(batch) == 2
-    return checked_outputs(call_model(model, batch[0] if paired else batch))
+    return checked_outputs(run_model(model, batch))
 
 
 def checked_outputs(outputs: Any) -> Tensor:
-    """Return the outputs if they are one tensor, or raise with advice."""
+    """Return the outputs if they are one tensor, or raise."""
     if not isinstance(outputs, Tensor):
         raise MeasurementError(
             f"the model returned a {type(outputs).__name__}, wanted is one tensor: "

@@ -204,6 +204,7 @@ def _settings() -> tuple[Any, ...]:
         [_autocast(device) for device in _DEVICES],
         torch.is_autocast_cache_enabled(),
         torch.backends.mha.get_fastpath_enabled(),
+        (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
     )
 
 
@@ -256,6 +257,7 @@ _SET: tuple[Any, ...] = (
     _set_autocast,
     torch.set_autocast_cache_enabled,
     torch.backends.mha.set_fastpath_enabled,
+    lambda anomaly: torch.set_anomaly_enabled(*anomaly),
 )
 
 

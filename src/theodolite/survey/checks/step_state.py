@@ -1,23 +1,34 @@
 """What a user's own training step holds, so that its effects can be undone."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 from torch.amp.grad_scaler import GradScaler
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils.data import DataLoader, Dataset
 
-_ATOMS = (type(None), bool, int, float, complex, str, bytes, Tensor, range)
-# Data are read, not changed; classes and libraries are not part of a step.
-_CLOSED = (type, ModuleType, BuiltinFunctionType, DataLoader, Dataset)
-# Containers with more entries are data: our choice.
-_LONG = 256
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, range)
+# Data are read, not changed; libraries are not part of a step.
+_CLOSED = (ModuleType, BuiltinFunctionType, DataLoader, Dataset)
+# Tensors and arrays are saved by their values.
+_VALUES = (Tensor, np.ndarray, np.random.Generator, np.random.RandomState)
+# Containers and tensors with more entries are data, of which a container gets its
+# entries back, but not what they hold: our choice.
+_LONG, _LARGE = 2**12, 2**26
 # Objects inside of objects that are followed, as a trainer holds an optimiser.
 _DEEP = 4
 
@@ -29,7 +40,8 @@ class StepState:
         step: The user's step, or None.
 
     Attributes:
-        objects: Modules, optimisers, containers and other objects that it reaches.
+        objects: Modules, optimisers, containers, tensors and other objects that it
+            reaches.
         optimizers: The optimisers among them.
         schedulers: The schedules among them.
         scaled: Whether there is a gradient scaler that is switched on.
@@ -39,6 +51,9 @@ class StepState:
         self.objects: list[Any] = []
         self._cells: list[tuple[Any, Any]] = []
         self._names: list[tuple[dict[str, Any], str, Any]] = []
+        self._attributes: list[tuple[Any, str, Any]] = []
+        self._long: list[tuple[Any, Any]] = []
+        self._files = set[str]()  # modules in which the step's functions are
         self._seen: dict[int, Any] = {}
         self._visit(step, _DEEP)
         self.optimizers = [o for o in self.objects if isinstance(o, Optimizer)]
@@ -53,27 +68,52 @@ class StepState:
         self._seen[id(value)] = value
         if isinstance(value, FunctionType):
             self._function(value, depth)
+        elif isinstance(value, type):
+            if value.__module__ in self._files:
+                plain = [n for n, v in vars(value).items() if not _is_fixed(n, v)]
+                self._attributes_of(value, plain, depth)
+        elif isinstance(value, _VALUES):
+            tensor = isinstance(value, Tensor)
+            size = value.numel() if tensor else getattr(value, "size", 1)
+            self.objects += [value] * (size <= _LARGE)
         elif isinstance(value, MethodType):
-            self._all([value.__self__, value.__func__], depth)
+            owner = value.__self__
+            self._all([value.__func__, type(owner), owner], depth)
         elif isinstance(value, partial):
             self._all([value.func, *value.args, *value.keywords.values()], depth)
         elif isinstance(value, dict | list | set | deque | tuple):
             if len(value) <= _LONG:
                 self.objects += [value] * (not isinstance(value, tuple))
                 self._all(value.values() if isinstance(value, dict) else value, depth)
+            elif not isinstance(value, tuple):
+                saved = dict(value) if isinstance(value, dict) else list(value)
+                self._long.append((value, saved))
         elif isinstance(value, nn.Module):
             self.objects.append(value)
-        elif hasattr(value, "__dict__"):
-            self.objects.append(value)
-            if depth:
-                self._all(vars(value).values(), depth - 1)
+        else:
+            if hasattr(value, "__dict__"):
+                self.objects.append(value)
+                if depth:
+                    self._all(vars(value).values(), depth - 1)
+            for kind in type(value).__mro__:
+                slots = vars(kind).get("__slots__", ())
+                names = [slots] if isinstance(slots, str) else slots
+                self._attributes_of(value, names, depth)
+
+    def _attributes_of(self, owner: Any, names: Iterable[str], depth: int) -> None:
+        held = [(name, getattr(owner, name)) for name in names if hasattr(owner, name)]
+        self._attributes += [(owner, *each) for each in held]
+        if depth:
+            self._all([value for _, value in held], depth - 1)
 
     def _all(self, values: Any, depth: int) -> None:
         for value in list(values):
             self._visit(value, depth)
 
     def _function(self, function: FunctionType, depth: int) -> None:
-        self._all([function.__defaults__, function.__kwdefaults__], depth)
+        self._files.add(function.__module__)
+        given = [function.__defaults__, function.__kwdefaults__, vars(function)]
+        self._all(given, depth)
         for cell in function.__closure__ or ():
             try:
                 self._cells.append((cell, cell.cell_contents))
@@ -103,6 +143,13 @@ class StepState:
             for scope, name, value in self._names:
                 if scope.get(name) is not value:
                     scope[name] = value
+            for owner, name, value in self._attributes:
+                if getattr(owner, name, None) is not value:
+                    setattr(owner, name, value)
+            for container, saved in self._long:
+                container.clear()
+                ordered = isinstance(container, list | deque)
+                (container.extend if ordered else container.update)(saved)
 
     def scale_rates(self, optimizers: list[Optimizer], factor: float) -> None:
         """Multiply the rates of optimisers and of the schedules that set them."""
@@ -114,3 +161,9 @@ class StepState:
         for schedule in self.schedulers:
             if hasattr(schedule, "base_lrs"):  # else it runs others, which are here too
                 schedule.base_lrs = [rate * factor for rate in schedule.base_lrs]
+
+
+def _is_fixed(name: str, value: Any) -> bool:
+    """Return whether an entry of a class is a part of its code."""
+    methods = FunctionType, property, staticmethod, classmethod, MemberDescriptorType
+    return name.startswith("__") or isinstance(value, methods)

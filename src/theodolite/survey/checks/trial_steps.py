@@ -22,6 +22,7 @@ from theodolite.instruments import (
     Batch,
     Loss,
     evaluate,
+    map_tensors,
     measuring,
     preserve,
     reseed,
@@ -210,7 +211,9 @@ class Trainer:
         with record.watching():
             for number in range(_CALLS * steps):
                 safe_point()
-                record.call(self.step, batches[number % len(batches)])
+                # A copy, since augmentation in place, as of masked words, is common.
+                batch = map_tensors(batches[number % len(batches)], Tensor.clone)
+                record.call(self.step, batch)
                 self._note(course)
                 updates = max(len(record.updates), len(record.moves))
                 if updates >= steps or (record.wasted and record.calls >= 2 * steps):
@@ -302,7 +305,9 @@ def undone(
         for group in each.param_groups:
             for parameter in group["params"]:
                 whole._parameters[str(id(parameter))] = parameter
-    tensors = (*whole.parameters(), *whole.buffers())
+    nets = [whole, *(each for each in state.objects if isinstance(each, nn.Module))]
+    held = (t for net in nets for t in (*net.parameters(), *net.buffers()))
+    tensors = {id(t): t for t in held if not t.is_inference()}
     # Another thread that measures counts versions up as well, so it has to wait.
     with measuring():
         # An update of a weight counts up its version, and a graph that the user made
@@ -310,9 +315,7 @@ def undone(
         # Nothing public sets a version back: torch.utils.swap_tensors refuses tensors
         # that a graph holds, and a copy of the model is not what the user's step refers
         # to.
-        versions = _unsafe_preserve_version_counter(
-            tuple(t for t in tensors if not t.is_inference())
-        )
+        versions = _unsafe_preserve_version_counter(tuple(tensors.values()))
         with versions, preserve(whole), state.restored():
             yield state
 

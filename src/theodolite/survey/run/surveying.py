@@ -81,7 +81,8 @@ def survey(
         step: Your own training step, called with one batch: it clears gradients, runs
             the model, goes backward and steps the optimiser, with clipping, schedule,
             accumulation, autocast or scaler as in your loop. It is called some 70 times
-            and undone after; what it prints or writes to files is not.
+            and undone after; what it prints or writes to files is not, and iterators
+            that it advances stay there.
         norm_mode: Statistics that normalisation layers use; by default each layer
             keeps its mode. Other modes set all norm layers, and put all other modules
             into eval mode.

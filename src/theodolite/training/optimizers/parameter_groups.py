@@ -9,7 +9,7 @@ from torch.func import functional_call
 from torch.nn.modules.conv import _ConvNd
 
 from theodolite.core import Exclusive, MeasurementError, unknown_name
-from theodolite.instruments import preserve, reseed
+from theodolite.instruments import map_tensors, preserve, reseed
 
 from .norm_schedules import NormSchedule
 
@@ -115,6 +115,7 @@ def _outputs(
     reseed(0)
     try:
         several = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+        several = map_tensors(several, Tensor.clone)  # which a model may write to
         outputs = functional_call(model, dict(weights or {}), several)
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         raise MeasurementError(

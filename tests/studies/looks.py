@@ -40,6 +40,7 @@ PAPERS = {
         "average", "average_in_branch", "average_and_details", "random_isometry",
     ),
     "beyond/whole_set_curvature": ("residual", "single_batches"),
+    "beyond/certified_ratio": ("scalar_norm", "residual", "batch_norm", "plain"),
 }  # fmt: skip
 NUMBERS = Path(__file__).with_name("numbers.json")  # what numbers.py writes
 _OF_KINDS = {look.colour.lower() for look in KINDS.values()} - {

@@ -7,5 +7,11 @@ PAPER = Paper(
     title="Beyond the papers",
     authors="The theodolite developers",
     year=2026,
-    studies=("phase_diagram", "scheduled_norm", "why_it_helps", "whole_set_curvature"),
+    studies=(
+        "phase_diagram",
+        "scheduled_norm",
+        "why_it_helps",
+        "whole_set_curvature",
+        "certified_ratio",
+    ),
 )

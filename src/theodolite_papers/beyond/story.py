@@ -74,4 +74,19 @@ STORY = (
             Finding("whole_set_curvature/stochastic-batches-at-the-edge"),
         ),
     ),
+    Chapter(
+        "Does the certificate last?",
+        "MacDonald et al. (2023) bound the ratio of the squared gradient to the loss "
+        "below, layer by layer, and theorem 4.7 wants skips and normalised branches. "
+        "The bound may vanish as weights grow. We follow it along training beside the "
+        "true ratio, with skips and norms, with one of them, and with neither.",
+        (
+            Finding("certified_ratio/both-stay"),
+            Finding("certified_ratio/skips-alone-fall"),
+            Finding("certified_ratio/norms-alone-fall"),
+            Finding("certified_ratio/neither-falls"),
+            Finding("certified_ratio/norms-keep-it"),
+            Finding("certified_ratio/certified-orders-true"),
+        ),
+    ),
 )

@@ -144,7 +144,7 @@ def combined(model, mine, team):
     other = GaussNewton(model, mine, norm_mode="eval", micro_batch=2, **given)
     made, damped = full - 2 * other @ full, other + 0.5 * Identity(other)
     vector = torch.linspace(-1, 1, made.shape[1], dtype=torch.float64)
-    reading = trace(full - other)
+    reading = trace(full - other, method="products", max_matvecs=6)
     return {
         "combination": made @ vector,
         "transpose": made.T @ vector,

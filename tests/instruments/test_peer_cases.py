@@ -279,7 +279,8 @@ def test_a_case_in_both_precisions(case):
 
 def test_damped_inverses_of_every_case():
     for case in CASES:
-        if case.name in ("convolutional",) or case.name.startswith("pixels-all"):
+        large = case.name == "convolutional" or case.name.startswith("pixels-all")
+        if large or case.reduction == "sum":  # which is a multiple of the mean
             continue
         oracle = Oracle(case)
         exact = oracle.gauss_newton(oracle.jacobian())

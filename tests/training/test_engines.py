@@ -110,7 +110,7 @@ PLANS = [
 def test_every_loss_is_that_of_the_plain_loop(make, mid, dtype, settings):
     plan = ShortcutBlueprint(width=WIDTH, mid=mid, **settings)
     x, y = samples()
-    rates = 0.05 / (1 + np.arange(40) / 20)
+    rates = 0.05 / (1 + np.arange(20) / 10)
     compare(make, plan, x, y, rates, dtype=dtype)
     compare(make, plan, x, y, rates, dtype=dtype, momentum=0.8, decay=0.01)
 

@@ -35,7 +35,7 @@ def data():
 def test_every_strategy_is_the_plain_loop(data, plan, strategy, starts, dtype):
     axes = {"seed": [0, 3], "lr": [0.02, 0.1], "init": ["small", "xavier"]}
     grid = train_grid(
-        plan, data, axes, steps=60, record=Every(1), strategy=strategy, dtype=dtype
+        plan, data, axes, steps=30, record=Every(1), strategy=strategy, dtype=dtype
     )
     assert all(method.startswith(starts) for method in grid.methods)
     rtol = 1e-9 if dtype == "float64" else 1e-5
@@ -47,7 +47,7 @@ def test_every_strategy_is_the_plain_loop(data, plan, strategy, starts, dtype):
                     data,
                     seed=seed,
                     lr=lr,
-                    steps=60,
+                    steps=30,
                     dtype=getattr(torch, dtype),
                 )
                 steps, losses = grid.losses(seed=seed, lr=lr, init=init)

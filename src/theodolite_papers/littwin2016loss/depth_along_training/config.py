@@ -78,6 +78,7 @@ class Config(TrainedConfig):
 PRESETS = {
     "smoke": Config(
         n_seeds=3,
+        rates=(0.05,),
         tasks=("gaussians",),
         depths=(5,),
         width=16,

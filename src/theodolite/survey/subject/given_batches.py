@@ -32,9 +32,12 @@ def are_several(model: nn.Module, batches: Any, loss: Loss | str | None) -> bool
 
     A list of tensors is read as one batch elsewhere, with several inputs.
     """
-    if not isinstance(batches, list) or len(batches) < 3:
+    if not isinstance(batches, list) or not batches:
         return False
     if not all(isinstance(t, Tensor) and t.ndim > 1 for t in batches):
+        return False
+    # Two of different kinds are inputs and targets, also where they do not fit.
+    if len(batches) == 2 and len({(t.dtype, t.shape[1:]) for t in batches}) > 1:
         return False
 
     def runs(batch: Any) -> bool:

@@ -135,8 +135,10 @@ def make_subject(
     if are_several(model, batches, loss):
         batches = Several(batches, lambda batch: batch)
     read = read_batches(batches, max_batches=most)
-    # A tuple of batches would later be read as one batch.
-    read = list(read) if isinstance(read, tuple) else read
+    if isinstance(read, tuple):  # which would later be read as one batch
+        read = list(read)
+        if isinstance(read[0], Tensor):  # of which a list is one batch, too
+            read = read_batches(Several(read, lambda batch: batch))
     if samples_in(read[0]) == 0:
         raise SubjectError("the first batch has no samples: pass batches with some")
     if loss is None and isinstance(read[0], Mapping):

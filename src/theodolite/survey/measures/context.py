@@ -196,10 +196,13 @@ class SurveyContext:
         """Relative rounding error of a product with the Hessian, 0 for float64.
 
         One product along the gradient of a few samples is compared with float64. If
-        the model cannot be copied to float64, half the digits are assumed.
+        the model cannot be copied to float64, or draws random numbers, which are others
+        in float64, half the digits are assumed.
         """
         if self.dtype == torch.float64:
             return 0.0
+        if self.problem.randomness == "fixed":
+            return math.sqrt(torch.finfo(self.dtype).eps)
         self.passes += 3
         try:
             return self._rounding_of_a_product(_COMPARED)

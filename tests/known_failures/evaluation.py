@@ -9,13 +9,14 @@ from tests.known_failures.pairs import PAIRS
 from tests.known_failures.seeds import redrawn
 from tests.known_failures.sound_networks import STANDARDS
 from theodolite.survey.checks.first_aid import SYMPTOMS
-from theodolite.survey.findings.rulebook import RULES, find
+from theodolite.survey.findings.rulebook import find
 from theodolite.survey.records.whole_survey import Survey
 from theodolite.survey.run.surveying import survey
 
 # What severities ask somebody to act; notes only tell.
 ALARMS = ("sick", "warning")
-QUICK = ("checks", "map", "signal", "units", "norms")
+# Measures that rules read.
+READ = ("checks", "map", "signal", "units", "norms")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,14 +64,12 @@ class Visit:
 
 def examined(patient: Case, *, measures: Sequence[str] | None = None) -> Survey:
     """Survey one network of the bay, by default with all measures that rules read."""
-    if measures is None:
-        measures = measures_of([rule.name for rule in RULES])
     return survey(
         patient.model,
         patient.batches,
         loss=patient.loss,
         optimizer=patient.optimizer,
-        measures=measures,
+        measures=measures or READ,
         tries=False,  # since findings are judged one by one
         progress=False,
     )
@@ -117,20 +116,13 @@ def rounds(*, measures: Sequence[str] | None = None) -> Iterator[Visit]:
 
 
 def again(draw: int) -> Iterator[Visit]:
-    """Visit all networks drawn anew, with the measures that are quick.
+    """Visit all networks drawn again.
 
     Args:
         draw: Which draw of weights and samples.
     """
     with redrawn(draw):
         for pair in PAIRS:
-            needed = measures_of(pair.expected)
-            yield from visit_pair(pair, measures=tuple({*QUICK, *needed}))
+            yield from visit_pair(pair)
         for standard in STANDARDS:
-            yield visit_standard(standard, measures=QUICK)
-
-
-def measures_of(rules: Sequence[str]) -> tuple[str, ...]:
-    """Return the measures that some rules read."""
-    names = [m for rule in RULES if rule.name in rules for m in rule.measures]
-    return tuple(dict.fromkeys(["checks", *names]))
+            yield visit_standard(standard)

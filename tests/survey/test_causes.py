@@ -50,7 +50,7 @@ def test_of_one_bad_bias_vector_the_cause_is_first_and_the_rest_are_its_symptoms
     assert {f.rule for f in finding.symptoms} == {
         f.rule for f in listed.findings if f.rule != "biases-shut-units"
     }
-    assert "    symptoms: The signal dies out with depth; " in str(result)
+    assert "    symptoms: The signal vanishes with depth; " in str(result)
     assert "biases" in result.advice[0].title
     assert {advice.rule for advice in result.advice} == {"biases-shut-units"}
     torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)

@@ -232,7 +232,9 @@ def test_an_aborted_survey_is_incomplete_on_its_page(survey):
     late = tuple(replace(one, status="out of time") for one in survey.measured[-2:])
     aborted = replace(survey, measured=(*survey.measured[:-2], *late))
     told = Reader(page_of(aborted)).text
-    assert "Incomplete. It was aborted before tangent, classifier." in told
+    assert (
+        "Incomplete. It was aborted: there is no result of tangent, classifier." in told
+    )
 
 
 def test_numbers_that_are_not_finite_are_told(survey):

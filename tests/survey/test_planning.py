@@ -240,7 +240,7 @@ def test_a_time_limit_aborts_and_the_survey_says_incomplete():
     for name in result.incomplete:
         assert result.outcome(name).status == "out of time"
         assert not len(result.outcome(name).rows)
-    assert f"INCOMPLETE: it was aborted before {result.incomplete[0]}" in str(result)
+    assert f"INCOMPLETE, aborted: no result of {result.incomplete[0]}" in str(result)
 
 
 def test_a_time_limit_stops_at_safe_points_only():
@@ -352,6 +352,7 @@ def test_the_time_that_is_told_counts_the_checks(monkeypatch):
     survey(functional(), data(), loss=LOSS, measures=["checks", "curvature"])
     # One for all, 60 of the checks, and 24 % of 400.
     assert ": 157 gradients of " in stream.getvalue()
+    assert " for repairs" in stream.getvalue()
 
 
 def test_progress_says_what_runs_and_what_is_next():

@@ -113,7 +113,8 @@ ResidualNetwork: 19,994 parameters in 4 blocks, norms in batch mode on MADE-UP
   dead units         2 %
   largest curvature  5 ± 0.05, smallest -0.3 ± 0.02
   unsupported: layers.1.pool: jacobian cannot differentiate it
-  not measured: rates (partial), tangent (skipped), classifier (refused)
+  not measured: rates (stopped early), tangent (needs more effort), classifier
+    (does not apply)
   effort 400, 15 s, 120 passes, seed 0"""
 
 
@@ -156,7 +157,7 @@ def test_everything_is_printed_in_full(capsys):
         "group['lr'] = 0.3",
         "Steps overshoot where it is steepest.",
         "source: classical: a quadratic diverges above 2/λmax (proved)",
-        "tangent skipped: it takes 24 gradients or more: give effort=400",
+        "tangent needs more effort: it takes 24 gradients or more: give effort=400",
     ):
         assert words in told
     by_hand().print()
@@ -218,7 +219,7 @@ def test_an_aborted_survey_says_so_first_and_names_what_did_not_run(status):
     late = tuple(replace(one, status=status) for one in survey.measured[-2:])
     aborted = replace(survey, measured=(*survey.measured[:-2], *late), findings=())
     lines = str(replace(aborted, inputs="")).splitlines()
-    assert lines[1] == "! INCOMPLETE: it was aborted before tangent, classifier"
+    assert lines[1] == "! INCOMPLETE, aborted: no result of tangent, classifier"
     assert lines[2].startswith("✓ nothing wrong found so far; checked: map, signal")
     assert repr(aborted).endswith("no finding, incomplete; print it>")
 

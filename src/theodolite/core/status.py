@@ -143,7 +143,8 @@ def norm_words(mode: str, layers: Mapping[str, Sequence[str]]) -> str:
     """
     if mode != NormMode.AS_IS:
         return f"norms in {mode} mode"
-    return f"norms: {counts} mode" if (counts := norm_counts(layers)) else "no norms"
+    counts = norm_counts(layers)  # of norms that a mode changes
+    return f"norms: {counts} mode" if counts else "no batch norms"
 
 
 # Names of the modes in other libraries.

@@ -251,12 +251,12 @@ def _bent(survey: Survey, finding: Finding) -> str | None:
     )
 
 
-@remedy("surgery", "Hold the layers in nn.ModuleList", "not-registered")
+@remedy("surgery", "Keep the layers in nn.ModuleList", "not-registered")
 def _registered(survey: Survey, finding: Finding) -> str | None:
     return _REGISTERED + enlisted(survey)
 
 
-@remedy("surgery", "Make a module for each place", "one-module-for-several")
+@remedy("surgery", "Make a new module for each place", "one-module-for-several")
 def _one_each(survey: Survey, finding: Finding) -> str | None:
     paths = ["" if path == "the model" else path for path in finding.where]
     return _COPIED.format(paths=paths) + enlisted(survey)

@@ -8,7 +8,7 @@ from .remedy import operated, refitted, remedy
 
 @remedy(
     "surgery",
-    "Put skips around the plain blocks and shrink what they hold",
+    "Add skips to the plain blocks and scale their weights",
     "gradient-vanishes",
     "gradient-explodes",
 )
@@ -69,7 +69,7 @@ def _zeroed(survey: Survey, finding: Finding) -> str | None:
     return operated(survey, 'zero_branches(before, inputs, how="weights")')
 
 
-@remedy("surgery", "Move the norms to the heads of the branches", "norm-after-addition")
+@remedy("surgery", "Move the norms to the start of the branches", "norm-after-addition")
 def _moved(survey: Survey, finding: Finding) -> str | None:
     return operated(survey, 'move_norms(before, inputs, to="pre")')
 

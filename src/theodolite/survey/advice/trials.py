@@ -128,12 +128,7 @@ def treat(
 
 
 def _run_seed(
-    arms: Sequence[_Arm],
-    subject: Any,
-    pool: Pool,
-    seed: int,
-    steps: int,
-    guard: Guard,
+    arms: Sequence[_Arm], subject: Any, pool: Pool, seed: int, steps: int, guard: Guard
 ) -> None:
     """Train the network as it is once, and each altered copy once."""
 

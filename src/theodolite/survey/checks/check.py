@@ -1,6 +1,6 @@
 """A check: one small function with its sentence, its source and its repair."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ from ..records.finding import AdviceKind, Confidence, Severity
 from .seen import Seen
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Sign:
     """What a check saw, beyond its threshold.
 
@@ -26,7 +26,7 @@ class Sign:
     value: float
     threshold: float = 0.0
     above: bool = True
-    where: tuple[str, ...] = ()
+    where: Iterable[str] = ()
     detail: str = ""
     repair: str = ""
     severity: Severity | None = None

@@ -36,7 +36,7 @@ def sees_the_future(seen: Seen) -> Sign | None:
     if not torch.equal(given[:, 1:].double(), target[:, :-1].double()):
         return None
     value = _change_by_last(seen, given)
-    return Sign(value=value, threshold=1e-4) if value > 1e-4 else None
+    return Sign(value, 1e-4) if value > 1e-4 else None
 
 
 def _change_by_last(seen: Seen, given: Tensor) -> float:
@@ -115,8 +115,8 @@ def samples_mixed(seen: Seen) -> Sign | None:
             if before[0] % len(given):
                 detail = f"Here {before} is viewed as {after}."
                 where = (call.module,)
-                return Sign(value=value, threshold=1e-3, where=where, detail=detail)
-    return Sign(value=value, threshold=1e-3)
+                return Sign(value, 1e-3, where=where, detail=detail)
+    return Sign(value, 1e-3)
 
 
 @check(
@@ -124,7 +124,7 @@ def samples_mixed(seen: Seen) -> Sign | None:
     "sick",
     "The outputs do not depend on the inputs",
     source="spread of the outputs over samples, before and after the trial steps",
-    repaired_by="Follow the inputs through the forward pass",
+    repaired_by="Find where the forward pass loses the inputs",
     kind="surgery",
 )
 def inputs_without_effect(seen: Seen) -> Sign | None:
@@ -136,15 +136,15 @@ def inputs_without_effect(seen: Seen) -> Sign | None:
         return None
     if spread > 1e-4 or not math.isfinite(seen.value):
         return None
-    return Sign(value=spread, threshold=1e-4, above=False)
+    return Sign(spread, 1e-4, above=False)
 
 
 @check(
     "input-unused",
     "warning",
     "An input has no effect on the outputs",
-    source="the recorded graph: no way leads from it to the loss",
-    repaired_by="Follow this input through the forward pass",
+    source="the recorded graph: no path leads from it to the loss",
+    repaired_by="Find where the forward pass loses this input",
     kind="surgery",
 )
 def input_unused(seen: Seen) -> Sign | None:
@@ -174,7 +174,7 @@ def input_unused(seen: Seen) -> Sign | None:
     if not lost or len(lost) == len(given):
         return None
     detail = f"It is input {lost[0]}, of shape {tuple(given[lost[0]].shape)}."
-    return Sign(value=float(len(lost)), detail=detail)
+    return Sign(len(lost), detail=detail)
 
 
 @check(
@@ -213,7 +213,7 @@ def level_removed(seen: Seen) -> Sign | None:
         scale = float(outputs[0].std(0).square().mean().sqrt())  # pyright: ignore
         lost = scale < 1e-3 * float(outputs[0].abs().max())  # pyright: ignore
         if not lost and moved <= 1e-2 * scale:
-            return Sign(value=related, threshold=RELATED)
+            return Sign(related, RELATED)
     return None
 
 
@@ -237,7 +237,7 @@ def copies_its_input(seen: Seen) -> Sign | None:
         return None
     if not _change_by_last(seen, given) < 1e-6:
         return None
-    return Sign(value=0.0, above=False)
+    return Sign(0.0, above=False)
 
 
 @check(
@@ -274,4 +274,4 @@ def order_ignored(seen: Seen) -> Sign | None:
     if not spread or not moved <= 1e-4 * spread:
         return None
     severity = "note" if seen.learns else None  # a bag of words may be meant
-    return Sign(value=moved, threshold=1e-4, above=False, severity=severity)
+    return Sign(moved, 1e-4, above=False, severity=severity)

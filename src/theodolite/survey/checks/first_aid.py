@@ -159,4 +159,4 @@ def _row(each: Check, sign: Sign) -> Found:
         "kind": each.kind,
     }
     value = sign.value if math.isfinite(sign.value) else math.inf
-    return number("check", value, 0.0, **labels)
+    return number("check", float(value), 0.0, **labels)

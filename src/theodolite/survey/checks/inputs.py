@@ -45,7 +45,7 @@ def inputs_not_finite(seen: Seen) -> Sign | None:
     if not bad:
         return None
     detail = f"Here {bad} of {total} numbers."
-    return Sign(value=float(bad), detail=detail, repair="# x = torch.nan_to_num(x)\n")
+    return Sign(float(bad), detail=detail, repair="# x = torch.nan_to_num(x)\n")
 
 
 @check(
@@ -67,7 +67,7 @@ def inputs_identical(seen: Seen) -> Sign | None:
         len(same) == len(wide) or any(t is s for t in tables for s in same)
     ):
         return None
-    return Sign(value=1.0, threshold=2.0, above=False)
+    return Sign(1.0, 2.0, above=False)
 
 
 @check(
@@ -114,13 +114,11 @@ def inputs_unscaled(seen: Seen) -> Sign | None:
     )
     for value, most in ((size, LARGE), (uneven, UNEVEN)):
         if value > most:
-            return Sign(value=value, threshold=most, detail=detail, repair=repair)
+            return Sign(value, most, detail=detail, repair=repair)
     if offset > OFFSET:
-        return Sign(value=offset, threshold=OFFSET, detail=detail, repair=repair)
+        return Sign(offset, OFFSET, detail=detail, repair=repair)
     if float(spread.max()) < SMALL:
-        return Sign(
-            value=size, threshold=SMALL, above=False, detail=detail, repair=repair
-        )
+        return Sign(size, SMALL, above=False, detail=detail, repair=repair)
     return None
 
 
@@ -158,8 +156,8 @@ def target_in_inputs(seen: Seen) -> Sign | None:
         return None
     column = int(related.argmax())
     return Sign(
-        value=float(related.max()),
-        threshold=VISIBLE,
+        float(related.max()),
+        VISIBLE,
         detail=f"It is column {column}.",
         repair=f"# drop column {column} of the inputs\n",
     )
@@ -189,7 +187,7 @@ def columns_idle(seen: Seen) -> Sign | None:
     detail = (
         f"Constant: {listed(map(str, still))}." if still else f"{twice} repeat others."
     )
-    return Sign(value=float(max(len(still), twice)), detail=detail)
+    return Sign(float(max(len(still), twice)), detail=detail)
 
 
 @check(
@@ -217,13 +215,13 @@ def rows_standardised(seen: Seen) -> Sign | None:
     if share < FIXED:
         return None
     detail = f"{share:.0%} of what the inputs hold is the same in each row."
-    return Sign(value=share, threshold=FIXED, detail=detail)
+    return Sign(share, FIXED, detail=detail)
 
 
 @check(
     "channels-cut-by-view",
     "warning",
-    "Images look as if channels last were viewed as channels first",
+    "Images look as if view() had turned channels-last into channels-first",
     source="likeness of neighbouring pixels, compared in both readings; the level ours",
     repaired_by="Use permute(0, 3, 1, 2) in place of a view",
     kind="surgery",
@@ -245,7 +243,7 @@ def channels_cut_by_view(seen: Seen) -> Sign | None:
     if not as_viewed > 2 * max(as_given, 0.0) + ALIKE:
         return None
     detail = f"Their correlation is {as_viewed:.2f} so, and {as_given:.2f} as given."
-    return Sign(value=as_viewed, threshold=ALIKE, detail=detail)
+    return Sign(as_viewed, ALIKE, detail=detail)
 
 
 def _alike(images: Tensor) -> float:
@@ -274,7 +272,7 @@ def axes_mixed_by_view(seen: Seen) -> Sign | None:
         if _exchanged(before, after) or _heads_first(before, after):
             detail = f"Here {before} is viewed as {after}."
             return Sign(
-                value=1.0,
+                1.0,
                 where=(call.module,),
                 detail=detail,
                 repair=f"# x.permute(…) in place of {call.name}{after}\n",
@@ -329,5 +327,5 @@ def tokens_all_alike(seen: Seen) -> Sign | None:
         share = float(counts.max()) / tokens.numel()
         if share > ONE_TOKEN:
             detail = f"It is {int(values[counts.argmax()])}, with {share:.1%}."
-            return Sign(value=share, threshold=ONE_TOKEN, detail=detail)
+            return Sign(share, ONE_TOKEN, detail=detail)
     return None

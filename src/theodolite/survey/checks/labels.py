@@ -41,7 +41,7 @@ def labels_constant(seen: Seen) -> Sign | None:
         return None
     if not seen.loss_name or bool((labels != labels[0]).any()):
         return None
-    return Sign(value=1.0, detail=f"All {len(labels)} are {float(labels[0]):g}.")
+    return Sign(1.0, detail=f"All {len(labels)} are {float(labels[0]):g}.")
 
 
 @check(
@@ -65,7 +65,7 @@ def one_class_dominates(seen: Seen) -> Sign | None:
     share = float(counts.max() / counts.sum()) if len(counts) > 1 else 0.0
     if share <= ONE_CLASS:
         return None
-    return Sign(value=share, threshold=ONE_CLASS, detail=f"Its share is {share:.1%}.")
+    return Sign(share, ONE_CLASS, detail=f"Its share is {share:.1%}.")
 
 
 @check(
@@ -80,7 +80,7 @@ def labels_ignored(seen: Seen) -> Sign | None:
     """Every label equals ignore_index, so that the loss has no term."""
     if seen.classes is None or seen.judged is None or len(seen.classes[1]):
         return None
-    return Sign(value=1.0)
+    return Sign(1.0)
 
 
 @check(
@@ -105,7 +105,7 @@ def square_loss_on_classes(seen: Seen) -> Sign | None:
     kinds = len(target.unique())
     if kinds < 3 or target.dtype == torch.uint8:
         return None
-    return Sign(value=float(kinds), threshold=2.0, detail=f"There are {kinds} classes.")
+    return Sign(float(kinds), 2.0, detail=f"There are {kinds} classes.")
 
 
 @check(
@@ -127,7 +127,7 @@ def targets_no_distribution(seen: Seen) -> Sign | None:
     if not targets.is_floating_point() or targets.ndim < 2:
         return None
     off = float((targets.double().sum(1) - 1).abs().mean())
-    return Sign(value=off, threshold=0.05) if off > 0.05 else None
+    return Sign(off, 0.05) if off > 0.05 else None
 
 
 @check(
@@ -147,9 +147,7 @@ def target_is_input(seen: Seen) -> Sign | None:
         return None
     if target.ndim < 2 or not any(torch.equal(t, target) for t in seen.inputs):
         return None
-    return Sign(
-        value=1.0, repair="# decoder_in = cat([start, target[:, :-1]], dim=1)\n"
-    )
+    return Sign(1.0, repair="# decoder_in = cat([start, target[:, :-1]], dim=1)\n")
 
 
 @check(
@@ -187,7 +185,7 @@ def labels_shifted_twice(seen: Seen) -> Sign | None:
     ]
     if agree[1] < 0.99 or agree[0] > 0.9:
         return None
-    return Sign(value=2.0, threshold=1.0, detail="", repair="")
+    return Sign(2.0, 1.0, detail="", repair="")
 
 
 @check(
@@ -214,7 +212,7 @@ def class_ignored(seen: Seen) -> Sign | None:
     gone &= set(target.unique().tolist())
     if not gone:
         return None
-    return Sign(value=float(len(gone)), detail=f"Here: class {min(gone)}.")
+    return Sign(len(gone), detail=f"Here: class {min(gone)}.")
 
 
 @check(
@@ -243,7 +241,7 @@ def class_weights_inverted(seen: Seen) -> Sign | None:
     if float(ranges.min()) < UNEQUAL or related < ALIKE:
         return None
     detail = f"Their logarithms have a correlation of {related:.2f} with the counts."
-    return Sign(value=related, threshold=ALIKE, detail=detail)
+    return Sign(related, ALIKE, detail=detail)
 
 
 @check(
@@ -258,7 +256,7 @@ def labels_smoothed_away(seen: Seen) -> Sign | None:
     """More than half of each label is spread evenly over all classes."""
     call = seen.loss_call
     amount = float(call.kwargs.get("label_smoothing") or 0.0) if call else 0.0
-    return Sign(value=amount, threshold=SMOOTHED) if amount > SMOOTHED else None
+    return Sign(amount, SMOOTHED) if amount > SMOOTHED else None
 
 
 @check(
@@ -270,7 +268,7 @@ def labels_smoothed_away(seen: Seen) -> Sign | None:
     about="labels",
 )
 def targets_want_signs(seen: Seen) -> Sign | None:
-    """Samples with target 0 have a constant loss, and nothing is learned of them."""
+    """Samples with target 0 have a constant loss, and nothing is learned from them."""
     call = seen.loss_call
     if seen.loss_name not in _SIGNED or call is None:
         return None
@@ -279,7 +277,7 @@ def targets_want_signs(seen: Seen) -> Sign | None:
     if not isinstance(targets, Tensor) or not bool((targets == 0).any()):
         return None
     share = float((targets == 0).double().mean())
-    return Sign(value=share, repair="# loss(outputs, 2 * targets - 1)\n")
+    return Sign(share, repair="# loss(outputs, 2 * targets - 1)\n")
 
 
 @check(
@@ -293,8 +291,8 @@ def targets_want_signs(seen: Seen) -> Sign | None:
 )
 def targets_unscaled(seen: Seen) -> Sign | None:
     """A network puts out numbers near 1, and its rates are made for these. It takes
-    very many steps to targets that are far away. Subtract their mean, divide by their
-    deviation, and undo that in predictions.
+    very many steps to reach targets that are far away. Subtract their mean, divide by
+    their standard deviation, and undo that in predictions.
     """
     if seen.loss_name not in SQUARES or seen.judged is None:
         return None
@@ -305,13 +303,13 @@ def targets_unscaled(seen: Seen) -> Sign | None:
     made = float(outputs.square().mean().sqrt())
     if 0 < size < TINY < made:
         detail = f"Their size is {size:.3g}, that of the outputs {made:.3g}."
-        return Sign(value=size, threshold=TINY, above=False, detail=detail)
+        return Sign(size, TINY, above=False, detail=detail)
     ratio = size / max(1.0, made)
     if not ratio > LARGE or seen.course.gain > 0.5:
         return None
     detail = f"Their size is {size:.3g}, {ratio:.3g} times that of the outputs."
     repair = "# y = (y - train_y.mean()) / train_y.std()\n"
-    return Sign(value=ratio, threshold=LARGE, detail=detail, repair=repair)
+    return Sign(ratio, LARGE, detail=detail, repair=repair)
 
 
 @check(
@@ -339,7 +337,7 @@ def batches_sorted(seen: Seen) -> Sign | None:
     within = sum(float(row.var(unbiased=False)) for row in rows) / len(rows)
     whole = float(torch.cat(rows).var(unbiased=False))
     share = 1 - within / whole if whole else 0.0
-    return Sign(value=share, threshold=SORTED) if share > SORTED else None
+    return Sign(share, SORTED) if share > SORTED else None
 
 
 @check(
@@ -366,4 +364,4 @@ def target_is_noisy_input(seen: Seen) -> Sign | None:
     read = {id(t) for each in seen.trace.calls for t in each.inputs}
     unused = [t for t in tensors_in(seen.batch) if id(t) not in read]
     left_out = any(t.shape == target.shape and t.is_floating_point() for t in unused)
-    return Sign(value=1.0) if "noise" in kinds or left_out else None
+    return Sign(1.0) if "noise" in kinds or left_out else None

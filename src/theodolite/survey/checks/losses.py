@@ -20,7 +20,7 @@ _LINEAR = RESHAPING | frozenset("mean sum gather take_along_dim index_select".sp
 @check(
     "not-log-probabilities",
     "sick",
-    "The loss wants log-probabilities and gets something else",
+    "The loss expects log-probabilities and gets something else",
     source="nll_loss reads log-probabilities, whose exponentials sum to one",
     repaired_by="Use cross_entropy, or log_softmax before nll_loss",
     kind="surgery",
@@ -42,7 +42,7 @@ def not_log_probabilities(seen: Seen) -> Sign | None:
         return None
     if off < 1e-3:
         return None
-    return Sign(value=off, threshold=1e-3, repair="# loss = nn.CrossEntropyLoss()\n")
+    return Sign(off, 1e-3, repair="# loss = nn.CrossEntropyLoss()\n")
 
 
 @check(
@@ -58,7 +58,7 @@ def loss_below_zero(seen: Seen) -> Sign | None:
     """
     if not seen.loss_name and seen.value < 0 and _is_log_likelihood(seen):
         detail = "It is the mean of logarithms of probabilities, without the minus."
-        return Sign(value=seen.value, above=False, detail=detail, repair="# -loss\n")
+        return Sign(seen.value, above=False, detail=detail, repair="# -loss\n")
     known = seen.loss_name not in (
         "",
         "gaussian_nll_loss",
@@ -68,7 +68,7 @@ def loss_below_zero(seen: Seen) -> Sign | None:
     )
     if not known or not seen.value < 0 or len(seen.trace.named(*LOSSES)) > 1:
         return None
-    return Sign(value=seen.value, above=False, detail=f"It is {seen.value:.3g}.")
+    return Sign(seen.value, above=False, detail=f"It is {seen.value:.3g}.")
 
 
 @check(
@@ -89,7 +89,7 @@ def summed_loss(seen: Seen) -> Sign | None:
     value = float(call.outputs[0].detach())
     if not value or abs(seen.value) < 0.9 * abs(value) or not seen.diverges:
         return None
-    return Sign(value=float(seen.samples), repair='# loss = Loss(reduction="mean")\n')
+    return Sign(float(seen.samples), repair='# loss = Loss(reduction="mean")\n')
 
 
 def _is_log_likelihood(seen: Seen) -> bool:
@@ -125,9 +125,7 @@ def distances_as_scores(seen: Seen) -> Sign | None:
     if index < 0 or sign <= 0:
         return None
     name = seen.trace.calls[index].name
-    return Sign(
-        value=1.0, detail=f"Here they come from {name}().", repair="# -scores\n"
-    )
+    return Sign(1.0, detail=f"Here they come from {name}().", repair="# -scores\n")
 
 
 def _factor(call: Call) -> float:
@@ -173,7 +171,7 @@ def prior_outweighs(seen: Seen) -> Sign | None:
     if not gain or weight <= PRICE * gain:
         return None
     detail = f"One nat costs {weight:.2g}, and there is {gain:.2g} to gain."
-    return Sign(value=weight / gain, threshold=PRICE, detail=detail)
+    return Sign(weight / gain, PRICE, detail=detail)
 
 
 def _divergence(seen: Seen) -> float:
@@ -220,7 +218,7 @@ def loss_starts_high(seen: Seen) -> Sign | None:
     if not HIGH * chance < value < math.inf:
         return None
     detail = f"It is {value:.3g}, that of a guess {chance:.3g}."
-    return Sign(value=value / chance, threshold=HIGH, detail=detail)
+    return Sign(value / chance, HIGH, detail=detail)
 
 
 @check(
@@ -249,4 +247,4 @@ def cosines_as_scores(seen: Seen) -> Sign | None:
         lengths = tensor.detach().double().norm(dim=axis)
         if not bool(((lengths - 1).abs() < 1e-3).all()):
             return None
-    return Sign(value=1.0, repair="# scores / 0.1\n")
+    return Sign(1.0, repair="# scores / 0.1\n")

@@ -49,7 +49,7 @@ def odd_norm_setting(seen: Seen) -> Sign | None:
         '    if hasattr(norm, "momentum"):\n        norm.momentum = 0.1\n'
     )
     detail = f"Here: {listed(f'{n} has {said}' for n, said in odd.items())}."
-    return Sign(value=float(len(odd)), where=tuple(odd), detail=detail, repair=repair)
+    return Sign(len(odd), where=odd, detail=detail, repair=repair)
 
 
 @check(
@@ -74,10 +74,10 @@ def batch_norm_of_few(seen: Seen) -> Sign | None:
         return None
     least = min(few.values())
     return Sign(
-        value=float(least),
-        threshold=float(FEW),
+        float(least),
+        float(FEW),
         above=False,
-        where=tuple(few),
+        where=few,
         detail=f"Here they are over {least} values.",
     )
 
@@ -85,7 +85,7 @@ def batch_norm_of_few(seen: Seen) -> Sign | None:
 @check(
     "running-statistics-far",
     "warning",
-    "Batch norms in eval mode have statistics of other data",
+    "Running statistics of batch norms do not fit the data",
     source="compared with the statistics of the batch; the levels are ours",
     repaired_by="Collect the statistics again in train mode",
     kind="mode",
@@ -108,12 +108,7 @@ def running_statistics_far(seen: Seen) -> Sign | None:
             detail = (
                 f"Their means are {off:.3g} deviations away from those of the batch."
             )
-            return Sign(
-                value=max(off, ratio),
-                threshold=FAR,
-                detail=detail,
-                where=(call.module,),
-            )
+            return Sign(max(off, ratio), FAR, detail=detail, where=(call.module,))
     return None
 
 
@@ -154,8 +149,8 @@ def norm_removes_signal(seen: Seen) -> Sign | None:
                 then = f", followed by {each.name}()" * (each is not call)
                 shape = tuple(inputs.shape)
                 return Sign(
-                    value=after,
-                    threshold=1e-4,
+                    after,
+                    1e-4,
                     above=False,
                     detail=f"Here it is {call.name} of shape {shape}{then}.",
                     where=(call.module,),
@@ -202,7 +197,7 @@ def norm_over_wrong_axis(seen: Seen) -> Sign | None:
             wrong |= last and over == 1
         if wrong:
             detail = f"Here {source.name} is followed by {call.name} of shape {shape}."
-            return Sign(value=1.0, where=(call.module,), detail=detail)
+            return Sign(1.0, where=(call.module,), detail=detail)
     return None
 
 
@@ -229,7 +224,7 @@ def norm_on_outputs(seen: Seen) -> Sign | None:
     outputs = call.outputs[0]
     if outputs.ndim > 2 or not seen.loss_name:
         return None
-    return Sign(value=1.0, where=(call.module,), detail=f"Here it is {call.name}.")
+    return Sign(1.0, where=(call.module,), detail=f"Here it is {call.name}.")
 
 
 @check(
@@ -253,4 +248,4 @@ def norm_without_statistics(seen: Seen) -> Sign | None:
     if not names:
         return None
     where = tuple(names)
-    return Sign(value=float(len(names)), where=where, detail=f"Here: {listed(names)}.")
+    return Sign(len(names), where=where, detail=f"Here: {listed(names)}.")

@@ -77,9 +77,9 @@ def _why_cut(seen: Seen) -> str:
 @check(
     "loss-without-gradient",
     "sick",
-    "The loss has no gradient by any parameter",
+    "No parameter gets a gradient from the loss",
     source="autograd: what is detached has no derivative",
-    repaired_by="Keep the way from the parameters to the loss differentiable",
+    repaired_by="Keep the path from the parameters to the loss differentiable",
 )
 def loss_without_gradient(seen: Seen) -> Sign | None:
     """Nothing can be learned: no parameter is connected with the loss.
@@ -94,7 +94,7 @@ def loss_without_gradient(seen: Seen) -> Sign | None:
         return None
     detail = _why_cut(seen) if trained else "No parameter requires a gradient."
     repair = "" if trained else "model.requires_grad_(True)\n"
-    return Sign(value=float(len(trained)), above=False, detail=detail, repair=repair)
+    return Sign(len(trained), above=False, detail=detail, repair=repair)
 
 
 @check(
@@ -124,15 +124,15 @@ def every_gradient_zero(seen: Seen) -> Sign | None:
         '    if hasattr(layer, "reset_parameters"):\n'
         "        layer.reset_parameters()\n"
     )
-    return Sign(value=0.0, above=False, detail=detail, repair="" if flat else repair)
+    return Sign(0.0, above=False, detail=detail, repair="" if flat else repair)
 
 
 @check(
     "not-registered",
     "sick",
-    "Weights are used that the model does not know of",
+    "The model uses weights that are not registered as its parameters",
     source="nn.Module.parameters() lists attributes, ModuleList and ModuleDict only",
-    repaired_by="Hold the layers in nn.ModuleList, and make the optimiser after",
+    repaired_by="Keep the layers in nn.ModuleList, and make the optimiser after",
 )
 def not_registered(seen: Seen) -> Sign | None:
     """Tensors that require a gradient are used in the forward pass and are no
@@ -158,7 +158,7 @@ def not_registered(seen: Seen) -> Sign | None:
     kinds = dict.fromkeys(type(m).__name__ for m in seen.trace.unregistered)
     detail = f"Here {len(hidden)} tensors" + (f" of {listed(kinds)}." if kinds else ".")
     repair = "# self.layers = nn.ModuleList(layers)  # in place of a plain list\n"
-    return Sign(value=float(len(hidden)), detail=detail, repair=repair)
+    return Sign(len(hidden), detail=detail, repair=repair)
 
 
 @check(
@@ -170,7 +170,8 @@ def not_registered(seen: Seen) -> Sign | None:
 )
 def not_in_optimizer(seen: Seen) -> Sign | None:
     """Some parameters get a gradient and are in none of the optimiser's groups, so
-    that they never change. If they are meant to rest, set requires_grad_(False).
+    that they never change. If they are meant to stay fixed, set
+    requires_grad_(False).
     """
     held = _held(seen)
     if held is None:
@@ -195,7 +196,7 @@ def not_in_optimizer(seen: Seen) -> Sign | None:
         'optimizer.add_param_group({"params": missing})\n'
     )
     where = tuple(dict.fromkeys(name.rpartition(".")[0] for name in missing))
-    return Sign(value=float(len(missing)), where=where, detail=detail, repair=repair)
+    return Sign(len(missing), where=where, detail=detail, repair=repair)
 
 
 @check(
@@ -219,7 +220,7 @@ def rate_zero(seen: Seen) -> Sign | None:
         "for group in optimizer.param_groups:\n"
         f'    group["lr"] = group["lr"] or {most!r}\n'
     )
-    return Sign(value=float(len(still)), where=where, repair=repair)
+    return Sign(len(still), where=where, repair=repair)
 
 
 def _warming(group: dict[str, object]) -> bool:
@@ -265,9 +266,7 @@ def no_gradient(seen: Seen) -> Sign | None:
         p.numel() for p in trained.values()
     )
     severity = "note" if share < UNUSED and seen.learns else None
-    return Sign(
-        value=share, where=tuple(owners), detail=" ".join(details), severity=severity
-    )
+    return Sign(share, where=owners, detail=" ".join(details), severity=severity)
 
 
 def _reached(seen: Seen, name: str) -> bool:
@@ -314,7 +313,7 @@ def loss_term_without_gradient(seen: Seen) -> Sign | None:
             continue
         if "weight" in seen.trace.origins(call) and not call.outputs[0].requires_grad:
             if seen.trace.readers(call):
-                return Sign(value=1.0, detail=f"Here it is {call.name}().")
+                return Sign(1.0, detail=f"Here it is {call.name}().")
     last = seen.value_call.index if seen.value_call else -1
     for call in seen.trace.named("grad"):  # by the inputs, as in a residual
         later = seen.trace.after(call)
@@ -325,7 +324,7 @@ def loss_term_without_gradient(seen: Seen) -> Sign | None:
             continue
         if last in {c.index for c in later} and not _in_layers(later):
             detail = "Here grad() is called without create_graph=True."
-            return Sign(value=1.0, detail=detail)
+            return Sign(1.0, detail=detail)
     return None
 
 
@@ -355,5 +354,5 @@ def sampled_without_gradient(seen: Seen) -> Sign | None:
             for c in seen.trace.readers(call)
         )
         if not scored and _in_layers(seen.trace.after(call)):
-            return Sign(value=1.0, where=(call.module,))
+            return Sign(1.0, where=(call.module,))
     return None

@@ -30,9 +30,9 @@ _PLACED = 4096
     about="labels",
 )
 def targets_unrelated(seen: Seen) -> Sign | None:
-    """Samples that are alike have unlike targets, no linear fit predicts them, and the
-    network learns half of the samples by heart without any gain on the other half.
-    Usually inputs and targets were put into different orders.
+    """Similar samples have different targets, no linear fit predicts them, and the
+    network memorises half of the samples without any gain on the other half. Usually
+    inputs and targets were put into different orders.
     """
     pairs = _pairs(seen)
     if pairs is None or seen.guess is None:
@@ -44,7 +44,7 @@ def targets_unrelated(seen: Seen) -> Sign | None:
     best = max(shifted, key=lambda by: shifted[by])
     if shifted[best] > 2 * CLEAR:
         detail = "They fit when they are moved by one sample."
-        return Sign(value=0.0, threshold=CLEAR, above=False, detail=detail)
+        return Sign(0.0, CLEAR, above=False, detail=detail)
     half = len(seen.batches) // 2
     learner = replace(seen.plain, batches=seen.batches[:half])
     held_out = seen.batches[half : half + JUDGED]
@@ -60,7 +60,7 @@ def targets_unrelated(seen: Seen) -> Sign | None:
     if by_heart > BY_HEART * seen.guess:
         return None
     detail = f"It lowers the loss to {by_heart:.3g} on one half, and the other gains 0."
-    return Sign(value=gain, threshold=0.02, above=False, detail=detail)
+    return Sign(gain, 0.02, above=False, detail=detail)
 
 
 def _pairs(seen: Seen) -> tuple[Tensor, Tensor] | None:

@@ -10,14 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from theodolite.instruments import (
-    Batch,
-    Loss,
-    preserve,
-    reseed,
-    samples_in,
-    tensors_in,
-)
+from theodolite.instruments import Batch, Loss, preserve, reseed, samples_in, tensors_in
 
 from ..measures.context import targets_in
 from .trace import Call, Trace

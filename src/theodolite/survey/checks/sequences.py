@@ -49,7 +49,7 @@ def attention_axis(seen: Seen) -> Sign | None:
             if reader.name in ("matmul", "bmm") and reader.sources[0] >= 0:
                 if reader.inputs[0].shape == call.outputs[0].shape:
                     return Sign(
-                        value=float(axis),
+                        float(axis),
                         where=(call.module,),
                         detail=f"Here it runs over axis {axis} of "
                         f"{tuple(tensor.shape)}.",
@@ -84,7 +84,7 @@ def attention_one_hot(seen: Seen) -> Sign | None:
             continue
         most = float(tensor.amax(axis).double().mean())
         if most > ONE_HOT:
-            return Sign(value=most, threshold=ONE_HOT, where=(call.module,))
+            return Sign(most, ONE_HOT, where=(call.module,))
     return None
 
 
@@ -113,9 +113,9 @@ def wrong_time_step(seen: Seen) -> Sign | None:
                 continue
             place = index[1 if first else 0]
             if isinstance(place, int) and place == 0 and not both:
-                return Sign(value=0.0, where=(call.module,))
+                return Sign(0.0, where=(call.module,))
             if isinstance(index[0 if first else 1], int):
-                return Sign(value=1.0, where=(call.module,), severity="sick")
+                return Sign(1.0, where=(call.module,), severity="sick")
     return None
 
 
@@ -148,7 +148,7 @@ def grows_over_steps(seen: Seen) -> Sign | None:
     if worst < GROWN:
         return None
     detail = f"Here {where or 'the model'} makes it {worst:.3g} times as large."
-    return Sign(value=worst, threshold=GROWN, where=(where,), detail=detail)
+    return Sign(worst, GROWN, where=(where,), detail=detail)
 
 
 def _growth(first: Tensor, last: Tensor) -> float:
@@ -163,7 +163,7 @@ def _rms(tensor: Tensor) -> float:
 @check(
     "padding-inside",
     "warning",
-    "The token of padding_idx stands between other tokens",
+    "The token of padding_idx is used between other tokens",
     source="nn.Embedding: the row of padding_idx is 0 and gets no gradient",
     repaired_by="Use a padding_idx that is no word",
     kind="initialisation",
@@ -190,7 +190,7 @@ def padding_inside(seen: Seen) -> Sign | None:
                 "layer.padding_idx = None\n"
             )
             where = (call.module,)
-            return Sign(value=share, threshold=INSIDE, where=where, repair=repair)
+            return Sign(share, INSIDE, where=where, repair=repair)
     return None
 
 
@@ -218,7 +218,7 @@ def mask_inverted(seen: Seen) -> Sign | None:
             off = hidden.reshape(each.shape)
             shown, away = each[~off].unique(), each[off].unique()
             if len(shown) == 1 and len(away) > 1:
-                return Sign(value=float(len(away)), threshold=1.0, where=(call.module,))
+                return Sign(len(away), 1.0, where=(call.module,))
     return None
 
 
@@ -242,7 +242,7 @@ def _hidden(call: Call) -> Tensor | None:
     "warning",
     "Embeddings are far larger than 1",
     source="nn.Embedding draws from N(0, 1); the level of 10 is ours",
-    repaired_by="Draw the embeddings with deviation 0.02 to 1",
+    repaired_by="Initialise the embeddings with a standard deviation of 0.02 to 1",
     kind="initialisation",
     confidence="rule of thumb",
 )
@@ -258,15 +258,15 @@ def embedding_too_large(seen: Seen) -> Sign | None:
         if max(sizes) > 10:
             detail = f"Here sizes of {sizes[0]:.3g} and {sizes[1]:.3g} are added."
             where, most = (call.module,), max(sizes)
-            return Sign(value=most, threshold=10.0, where=where, detail=detail)
+            return Sign(most, 10.0, where=where, detail=detail)
     for call in seen.trace.named("embedding"):
         if (size := _rms(call.outputs[0].detach())) > 10:
             repair = (
                 f"torch.nn.init.normal_(model.get_submodule({call.module!r}).weight)\n"
             )
             return Sign(
-                value=size,
-                threshold=10.0,
+                size,
+                10.0,
                 where=(call.module,),
                 detail=f"Here their size is {size:.3g}.",
                 repair=f"import torch\n{repair}",
@@ -297,9 +297,7 @@ def gradient_lost_in_time(seen: Seen) -> Sign | None:
         detail = f"In {name} the first is {first / last:.2g} times the last."
         above, limit = factor > 1, EXPLODED if factor > 1 else SHRUNK
         where = (name,)
-        return Sign(
-            value=factor, threshold=limit, above=above, where=where, detail=detail
-        )
+        return Sign(factor, limit, above=above, where=where, detail=detail)
     return None
 
 

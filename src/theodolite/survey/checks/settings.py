@@ -35,7 +35,7 @@ def in_eval_mode(seen: Seen) -> Sign | None:
     ]
     if not idle:
         return None
-    return Sign(value=float(len(idle)), where=tuple(idle), repair="model.train()\n")
+    return Sign(len(idle), where=idle, repair="model.train()\n")
 
 
 @check(
@@ -53,7 +53,7 @@ def dropout_off(seen: Seen) -> Sign | None:
     ]
     if not names or seen.model.training:
         return None
-    return Sign(value=float(len(names)), where=tuple(names), repair="model.train()\n")
+    return Sign(len(names), where=names, repair="model.train()\n")
 
 
 @check(
@@ -82,9 +82,7 @@ def dropout_too_strong(seen: Seen) -> Sign | None:
         return None
     most = max(strong.values())
     detail = f"Here p is {most:g}."
-    return Sign(
-        value=most, threshold=DROPPED, where=tuple(strong), detail=detail, repair=repair
-    )
+    return Sign(most, DROPPED, where=strong, detail=detail, repair=repair)
 
 
 @check(
@@ -108,7 +106,7 @@ def dropout_on_outputs(seen: Seen) -> Sign | None:
         return None
     p = float(call.given(1, "p", 0.5))
     repair = f"model.get_submodule({call.module!r}).p = 0.0\n" if call.module else ""
-    return Sign(value=p, where=(call.module,), repair=repair) if p else None
+    return Sign(p, where=(call.module,), repair=repair) if p else None
 
 
 @check(
@@ -139,7 +137,7 @@ def odd_optimizer_setting(seen: Seen) -> Sign | None:
     values: dict[str, Any] = {"betas": (0.9, 0.999), "maximize": False}
     lines = [f'    group["{k}"] = {values.get(k, v)!r}\n' for k, (_, v) in odd.items()]
     return Sign(
-        value=float(len(odd)),
+        len(odd),
         detail=f"Here: {listed(said for said, _ in odd.values())}.",
         repair="for group in optimizer.param_groups:\n" + "".join(lines),
     )
@@ -173,4 +171,4 @@ def decay_too_strong(seen: Seen) -> Sign | None:
         return None
     repair = 'for group in optimizer.param_groups:\n    group["weight_decay"] = 1e-4\n'
     detail = f"Here it is {ratio:.3g} times as long."
-    return Sign(value=ratio, threshold=DECAYED, detail=detail, repair=repair)
+    return Sign(ratio, DECAYED, detail=detail, repair=repair)

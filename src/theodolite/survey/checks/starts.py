@@ -29,7 +29,7 @@ if new:
 @check(
     "frozen-at-random",
     "warning",
-    "Frozen layers hold the random numbers that they started with",
+    "Frozen layers still have their random initial weights",
     source="torch draws weights from ±1/sqrt(fan-in); trained ones leave that range",
     repaired_by="Train the frozen layers",
 )
@@ -52,8 +52,8 @@ def frozen_at_random(seen: Seen) -> Sign | None:
     if not head and sum(p.numel() for p in inner) < MOSTLY * sum(n for n, _ in sizes):
         return None
     return Sign(
-        value=float(len(frozen)),
-        where=tuple(frozen),
+        len(frozen),
+        where=frozen,
         detail=f"Here: {listed(frozen)}.",
         repair=_TRAINED.format(paths=frozen),
     )
@@ -109,20 +109,20 @@ def weights_all_equal(seen: Seen) -> Sign | None:
     repair = (
         f"for path in {owners!r}:\n    model.get_submodule(path).reset_parameters()\n"
     )
-    return Sign(value=float(len(owners)), where=tuple(owners), repair=repair)
+    return Sign(len(owners), where=owners, repair=repair)
 
 
 @check(
     "biases-shut-units",
     "sick",
-    "Biases keep nearly all units of a layer shut",
+    "Biases keep nearly all ReLU units of a layer at zero",
     source="a rectifier that is shut has derivative 0; the level of 0.9 is ours",
     repaired_by="Set the biases of hidden layers to zero",
     kind="initialisation",
 )
 def biases_shut_units(seen: Seen) -> Sign | None:
     """The biases are so far below zero that the units are 0 for every sample. Without
-    the biases they would open.
+    the biases they would be active.
     """
     worst, where = 0.0, list[str]()
     for call in seen.trace.named("relu", "relu6"):
@@ -140,16 +140,14 @@ def biases_shut_units(seen: Seen) -> Sign | None:
     repair = (
         f"for path in {where!r}:\n    model.get_submodule(path).bias.data.zero_()\n"
     )
-    detail = f"{worst:.0%} of the units of a layer are shut."
-    return Sign(
-        value=worst, threshold=SHUT, where=tuple(where), detail=detail, repair=repair
-    )
+    detail = f"{worst:.0%} of the units of a layer are always 0."
+    return Sign(worst, SHUT, where=where, detail=detail, repair=repair)
 
 
 @check(
     "words-without-vectors",
     "warning",
-    "Many words have a vector of zeros, and the embedding is frozen",
+    "Many tokens have a vector of zeros, and the embedding is frozen",
     source="counted; Embedding.from_pretrained freezes by default; the level is ours",
     repaired_by="Train the embedding: from_pretrained(vectors, freeze=False)",
 )
@@ -167,8 +165,8 @@ def words_without_vectors(seen: Seen) -> Sign | None:
         if len(words) and share > WORDLESS:
             detail = f"They are {share:.0%} of the words of the batch."
             return Sign(
-                value=share,
-                threshold=WORDLESS,
+                share,
+                WORDLESS,
                 where=(call.module,),
                 detail=detail,
                 repair=_TRAINED.format(paths=[call.module]),

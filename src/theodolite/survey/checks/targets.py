@@ -53,8 +53,8 @@ def shapes_broadcast(seen: Seen) -> Sign | None:
             if targets.ndim > outputs.ndim:
                 line = "loss(outputs, targets.squeeze(-1))"
             return Sign(
-                value=float(math.prod(made)),
-                threshold=float(outputs.numel()),
+                float(math.prod(made)),
+                float(outputs.numel()),
                 detail=f"Here shapes {shapes} become {tuple(made)} in {call.name}().",
                 repair=f"# {line}\n",
             )
@@ -98,13 +98,7 @@ def softmax_of_one(seen: Seen) -> Sign | None:
             continue
         if isinstance(axis, int) and tensor.shape[axis] == 1:
             repair = "# nn.BCEWithLogitsLoss()(outputs.squeeze(1), targets.float())\n"
-            return Sign(
-                value=1.0,
-                above=False,
-                threshold=2.0,
-                where=(call.module,),
-                repair=repair,
-            )
+            return Sign(1.0, 2.0, above=False, where=(call.module,), repair=repair)
     return None
 
 
@@ -127,7 +121,7 @@ def softmax_over_batch(seen: Seen) -> Sign | None:
         first = axis in (0, -tensor.ndim) and tensor.ndim > 1
         ours = "weight" in seen.trace.origins(call) and call is seen.output_call
         if first and ours and tensor.shape[0] == seen.samples > 1:
-            return Sign(value=0.0, where=(call.module,), repair="# softmax(dim=1)\n")
+            return Sign(0.0, where=(call.module,), repair="# softmax(dim=1)\n")
     return None
 
 
@@ -157,7 +151,7 @@ def probabilities_as_logits(seen: Seen) -> Sign | None:
     if not likely and last not in ("softmax", "sigmoid"):
         return None
     where = (call.module,) if call is not None and call.module else ()
-    return Sign(value=1.0, where=where, detail=f"Here the last function is {last}().")
+    return Sign(1.0, where=where, detail=f"Here the last function is {last}().")
 
 
 @check(
@@ -177,7 +171,7 @@ def activation_before_loss(seen: Seen) -> Sign | None:
         return None
     if call.name not in ("relu", "relu6", "hardtanh", "threshold", "clamp"):
         return None
-    return Sign(value=1.0, where=(call.module,), detail=f"Here it is {call.name}().")
+    return Sign(1.0, where=(call.module,), detail=f"Here it is {call.name}().")
 
 
 @check(
@@ -214,4 +208,4 @@ def targets_out_of_reach(seen: Seen) -> Sign | None:
         f"the range of {name}; they go from {float(targets.min()):.3g} to "
         f"{float(targets.max()):.3g}."
     )
-    return Sign(value=float(outside), threshold=UNREACHED, detail=detail)
+    return Sign(float(outside), UNREACHED, detail=detail)

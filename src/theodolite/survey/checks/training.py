@@ -43,8 +43,8 @@ def rate_too_large(seen: Seen) -> Sign | None:
         f"{seen.course.after:.3g}, at {rate / 10:g} to {less.after:.3g}."
     )
     return Sign(
-        value=seen.course.after / max(abs(seen.course.before), 1e-12),
-        threshold=1.0,
+        seen.course.after / max(abs(seen.course.before), 1e-12),
+        1.0,
         detail=detail,
         repair='for group in optimizer.param_groups:\n    group["lr"] *= 0.1\n',
     )
@@ -53,7 +53,7 @@ def rate_too_large(seen: Seen) -> Sign | None:
 @check(
     "nothing-moves",
     "sick",
-    "The trial steps hardly move anything",
+    "The trial steps hardly change the weights",
     source=_TRIED + "; the levels are ours",
     repaired_by="Use a rate ten times as large",
     kind="rate",
@@ -80,13 +80,7 @@ def nothing_moves(seen: Seen) -> Sign | None:
     if tried[best] > 0:
         detail += f" At {best} times the rate they lower the loss by {tried[best]:.0%}."
     limit, severity = (MOVED, None) if still else (SLOW, "warning")
-    return Sign(
-        value=course.moved,
-        threshold=limit,
-        above=False,
-        detail=detail,
-        severity=severity,
-    )
+    return Sign(course.moved, limit, above=False, detail=detail, severity=severity)
 
 
 def _warming(seen: Seen) -> bool:
@@ -110,7 +104,7 @@ def not_finite_in_training(seen: Seen) -> Sign | None:
     course = seen.course
     if course.error or math.isfinite(course.after) or not math.isfinite(seen.value):
         return None
-    return None if seen.diverges else Sign(value=math.inf, threshold=1.0)
+    return None if seen.diverges else Sign(math.inf, 1.0)
 
 
 @check(
@@ -131,8 +125,8 @@ def loss_does_not_fall(seen: Seen) -> Sign | None:
     if best > FALLEN:
         return None
     return Sign(
-        value=best,
-        threshold=FALLEN,
+        best,
+        FALLEN,
         above=False,
         detail=f"The best trial lowers it by {max(best, 0):.2%}.",
     )
@@ -151,7 +145,7 @@ def training_fails(seen: Seen) -> Sign | None:
     error = error or seen.course.error
     if not error or error == "no parameter requires a gradient":
         return None
-    return Sign(value=1.0, detail=f"It says: {error}.")
+    return Sign(1.0, detail=f"It says: {error}.")
 
 
 @check(
@@ -165,4 +159,4 @@ def does_not_run(seen: Seen) -> Sign | None:
     """In the mode in which it is trained, the model does not run on the first batch, or
     the loss does not take its outputs.
     """
-    return Sign(value=1.0, detail=f"It says: {seen.fails}.") if seen.fails else None
+    return Sign(1.0, detail=f"It says: {seen.fails}.") if seen.fails else None

@@ -37,7 +37,7 @@ def gradients_not_cleared(seen: Seen) -> Sign | None:
     share = record.reused / (len(record.updates) - 1)
     if share < MOST:
         return None
-    return Sign(value=share, threshold=MOST, repair="# optimizer.zero_grad()\n")
+    return Sign(share, MOST, repair="# optimizer.zero_grad()\n")
 
 
 @check(
@@ -50,7 +50,7 @@ def gradients_not_cleared(seen: Seen) -> Sign | None:
 )
 def cleared_before_update(seen: Seen) -> Sign | None:
     """The step goes backward and updates, but at the update every gradient is zero or
-    missing: zero_grad() stands between the two, or step() before backward().
+    missing: zero_grad() is called between the two, or step() before backward().
     """
     record = _record(seen)
     if record is None or len(record.updates) < 3 or not record.arrived:
@@ -58,13 +58,13 @@ def cleared_before_update(seen: Seen) -> Sign | None:
     share = record.emptied / len(record.updates)
     if share < MOST:
         return None
-    return Sign(value=share, threshold=MOST)
+    return Sign(share, MOST)
 
 
 @check(
     "step-without-gradient",
     "sick",
-    "The step brings no gradient to the model",
+    "No gradient reaches the model in your training step",
     source=_SEEN,
     repaired_by="Call backward() on the loss itself",
     confidence="measured",
@@ -79,7 +79,7 @@ def step_without_gradient(seen: Seen) -> Sign | None:
         return None
     if not any(g is not None and bool(g.any()) for g in seen.gradients.values()):
         return None  # which has checks of its own
-    return Sign(value=0.0, above=False, detail=f"No gradient in {record.calls} calls.")
+    return Sign(0.0, above=False, detail=f"No gradient in {record.calls} calls.")
 
 
 @check(
@@ -100,7 +100,7 @@ def no_update(seen: Seen) -> Sign | None:
     detail = f"There is none in {record.calls} calls."
     if record.others:
         detail += " The optimiser that steps holds parameters of another model."
-    return Sign(value=0.0, above=False, threshold=1.0, detail=detail)
+    return Sign(0.0, 1.0, above=False, detail=detail)
 
 
 @check(
@@ -122,7 +122,7 @@ def gradients_discarded(seen: Seen) -> Sign | None:
     if share < 0.3:
         return None
     detail = f"The gradients of {share:.0%} of the batches are never used."
-    return Sign(value=share, threshold=0.3, detail=detail)
+    return Sign(share, 0.3, detail=detail)
 
 
 @check(
@@ -148,7 +148,7 @@ def gradients_shrunk(seen: Seen) -> Sign | None:
     if share > SHRUNK or not seen.step_hinders:
         return None
     detail = f"Of a gradient of length {whole:.3g} it gets {record.lengths[0]:.3g}."
-    return Sign(value=share, threshold=SHRUNK, above=False, detail=detail)
+    return Sign(share, SHRUNK, above=False, detail=detail)
 
 
 @check(
@@ -172,9 +172,7 @@ def gradients_not_unscaled(seen: Seen) -> Sign | None:
     grown = record.lengths[0] / whole if whole else 1.0
     if grown < 1e3 or not math.isfinite(grown):
         return None
-    return Sign(
-        value=grown, threshold=1e3, detail=f"They are {grown:.3g} times longer."
-    )
+    return Sign(grown, 1e3, detail=f"They are {grown:.3g} times longer.")
 
 
 @check(
@@ -197,11 +195,11 @@ def schedule_ends_training(seen: Seen) -> Sign | None:
     first, last = max(record.rates), record.rates[-1]
     if not first:
         detail = f"It is 0 in all of the first {len(record.rates)} updates."
-        return Sign(value=0.0, above=False, threshold=1e-12, detail=detail)
+        return Sign(0.0, 1e-12, above=False, detail=detail)
     if last > first / KILLED or last > min(record.rates):
         return None
     detail = f"It goes from {first:.3g} to {last:.3g} in {len(record.rates)} updates."
-    return Sign(value=first / max(last, 1e-300), threshold=KILLED, detail=detail)
+    return Sign(first / max(last, 1e-300), KILLED, detail=detail)
 
 
 @check(
@@ -221,7 +219,7 @@ def step_in_eval_mode(seen: Seen) -> Sign | None:
     if record is None or not record.eval_only or record.calls < 2:
         return None
     return Sign(
-        value=float(len(record.eval_only)),
+        float(len(record.eval_only)),
         where=tuple(record.eval_only),
         detail=f"Here: {listed(record.eval_only)}.",
         repair="# model.train()\n",
@@ -237,13 +235,13 @@ def step_in_eval_mode(seen: Seen) -> Sign | None:
     confidence="measured",
 )
 def step_ignores_batch(seen: Seen) -> Sign | None:
-    """The model gets the same inputs for different batches, so that it learns one batch
-    by heart.
+    """The model gets the same inputs for different batches, so that it
+    memorises one batch.
     """
     record = _record(seen)
     if record is None or not record.repeated_input:
         return None
-    return Sign(value=1.0)
+    return Sign(1.0)
 
 
 @check(
@@ -261,7 +259,7 @@ def optimizer_made_again(seen: Seen) -> Sign | None:
         return None
     if len(record.optimizers) < len(record.updates):
         return None
-    return Sign(value=float(len(record.optimizers)), threshold=1.0)
+    return Sign(float(len(record.optimizers)), 1.0)
 
 
 @check(
@@ -280,4 +278,4 @@ def step_learns_less(seen: Seen) -> Sign | None:
     if record is None or own is None or not record.simple or not seen.step_hinders:
         return None
     detail = f"It changes the loss from {own.before:.3g} to {own.after:.3g}."
-    return Sign(value=own.gain, threshold=0.1, above=False, detail=detail)
+    return Sign(own.gain, 0.1, above=False, detail=detail)

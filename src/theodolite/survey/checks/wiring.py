@@ -54,10 +54,10 @@ def no_activation(seen: Seen) -> Sign | None:
         return None
     names = dict.fromkeys(c.module for c in layers)
     return Sign(
-        value=0.0,
+        0.0,
+        1.0,
         above=False,
-        threshold=1.0,
-        where=tuple(names),
+        where=names,
         detail=f"Here none of {listed(names)} is followed by one.",
     )
 
@@ -137,8 +137,8 @@ def _adjacent(seen: Seen) -> Sign | None:
     if not found:
         return None
     return Sign(
-        value=float(len(found)),
-        where=tuple(found),
+        len(found),
+        where=found,
         severity="warning",
         detail=f"Here before {listed(found)}.",
     )
@@ -180,9 +180,7 @@ def addition_broadcasts(seen: Seen) -> Sign | None:
                 shapes = f"{tuple(one.shape)} and {tuple(two.shape)}"
                 made = tuple(call.outputs[0].shape)
                 return Sign(
-                    value=1.0,
-                    where=(call.module,),
-                    detail=f"Here {shapes} become {made}.",
+                    1.0, where=(call.module,), detail=f"Here {shapes} become {made}."
                 )
     return None
 
@@ -190,7 +188,7 @@ def addition_broadcasts(seen: Seen) -> Sign | None:
 @check(
     "one-module-for-several",
     "warning",
-    "One module stands in several places",
+    "One module is used in several places",
     source="counted: [layer] * n repeats a reference",
     repaired_by="Make a new module for each place",
     kind="surgery",
@@ -217,7 +215,7 @@ def one_module_for_several(seen: Seen) -> Sign | None:
     if not found:
         return None
     repair = "# [make_layer() for _ in range(n)] in place of [layer] * n\n"
-    return Sign(value=float(len(found)), where=tuple(found), repair=repair)
+    return Sign(len(found), where=found, repair=repair)
 
 
 @check(
@@ -241,22 +239,22 @@ def joined_with_itself(seen: Seen) -> Sign | None:
             continue
         shape = tuple(parts[0].shape)
         detail = f"Here {call.name}() gets the same tensor of shape {shape} twice."
-        return Sign(value=2.0, threshold=1.0, where=(call.module,), detail=detail)
+        return Sign(2.0, 1.0, where=(call.module,), detail=detail)
     return None
 
 
 @check(
     "sine-wraps-around",
     "warning",
-    "A sine gets arguments of many turns",
+    "The argument of a sine spans many periods",
     source="Sitzmann et al. (2020), section 3.2: of size 1; the level is ours",
     repaired_by="Divide the weights of hidden layers by the factor inside the sine",
     kind="initialisation",
     confidence="rule of thumb",
 )
 def sine_wraps_around(seen: Seen) -> Sign | None:
-    """A small change of a hidden signal turns the sine many times, so that its outputs
-    and gradients are noise.
+    """A small change of a hidden signal moves the sine through many periods, so that
+    its outputs and gradients are noise.
     """
     bent: set[int] = set()
     for call in seen.trace.named("sin", "cos"):
@@ -266,6 +264,6 @@ def sine_wraps_around(seen: Seen) -> Sign | None:
         if size > TURNS and _above(seen, call) & bent:
             detail = f"Their size is {size:.3g}."
             where = (call.module,)
-            return Sign(value=size, threshold=TURNS, where=where, detail=detail)
+            return Sign(size, TURNS, where=where, detail=detail)
         bent.add(call.index)
     return None

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ..records.finding import Confidence, Finding, Severity
 from ..records.whole_survey import Survey
 from .evidence import Evidence
+
+Read = Callable[[Survey], Evidence | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +21,6 @@ class Rule:
         title: One line in plain words.
         says: What it means, for a reader who does not know the papers.
         quantity: Name of the number that it reads.
-        measures: Measures whose rows it reads.
         source: Reference for the threshold.
         study: ``paper/study`` in this project that supports it, or ``""``.
         confidence: How strong the evidence for the rule is.
@@ -30,10 +32,9 @@ class Rule:
     title: str
     says: str
     quantity: str
-    measures: tuple[str, ...]
     source: str
     confidence: Confidence
-    read: Callable[[Survey], Evidence | None]
+    read: Read
     study: str = ""
 
     def judge(self, survey: Survey) -> Finding | None:
@@ -59,3 +60,23 @@ class Rule:
             n_samples=samples[0] if samples else None,
             of_samples=samples[1] if samples else None,
         )
+
+
+WRITTEN: list[Rule] = []
+
+
+def rule(
+    name: str, severity: Severity, title: str, **words: Any
+) -> Callable[[Read], Read]:
+    """Add a function to the rules; its docstring is the sentence on what it means."""
+
+    def add(read: Read) -> Read:
+        says = " ".join((read.__doc__ or "").split())
+        WRITTEN.append(
+            Rule(
+                name=name, severity=severity, title=title, says=says, read=read, **words
+            )
+        )
+        return read
+
+    return add

@@ -8,45 +8,14 @@ from ..records.finding import Finding
 from ..records.whole_survey import Survey
 from . import norms, signals, skips, units
 from .checked import ranked
-from .evidence import Evidence, Figure, body, decades
-from .rule import Rule
+from .rule import WRITTEN, Rule
 
-# Decades between the largest and the smallest signal: our choice.
-STEADY = 1.0
-
-
-def _steady(survey: Survey) -> Evidence | None:
-    """Return the larger of the forward and the backward spread."""
-    spreads: list[Figure] = []
-    for quantity in ("forward_rms", "backward_rms"):
-        sizes = sorted((f for _, f in body(survey, quantity)), key=lambda f: f.value)
-        if len(sizes) < 3:
-            return None
-        spreads.append(decades(sizes[-1], sizes[0]))
-    worst = max(spreads, key=lambda f: f.value)
-    return Evidence(figure=worst, threshold=STEADY, above=False)
-
-
-RULES: tuple[Rule, ...] = (
-    *signals.RULES,
-    *skips.RULES,
-    *units.RULES,
-    *norms.RULES,
-    Rule(
-        name="signal-steady",
-        severity="good",
-        title="Signal and gradient keep their size through the depth",
-        says=(
-            "From the first block to the last neither changes by more than a factor "
-            "of ten, so that one learning rate suits all layers."
-        ),
-        quantity="decades between the largest and the smallest",
-        measures=("map", "signal"),
-        source="the factor of ten is ours",
-        study="li2016demystifying/signal_sizes",
-        confidence="rule of thumb",
-        read=_steady,
-    ),
+# Rules in the order in which findings of one severity and place are listed.
+RULES: tuple[Rule, ...] = tuple(
+    each
+    for file in (signals, skips, units, norms)
+    for each in WRITTEN
+    if each.read.__module__ == file.__name__
 )
 
 

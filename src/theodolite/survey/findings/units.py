@@ -4,16 +4,8 @@ from dataclasses import replace
 from math import isfinite
 
 from ..records.whole_survey import Survey
-from .evidence import (
-    Evidence,
-    Figure,
-    by_block,
-    by_module,
-    figure_of,
-    largest,
-    single,
-)
-from .rule import Rule
+from .evidence import Evidence, Figure, by_block, by_module, figure_of, largest, single
+from .rule import rule
 
 # Shares of dead units in a layer: half is ``sick``, a quarter a ``note``: our choice.
 DEAD = 0.25
@@ -72,15 +64,25 @@ def _worst_of_units(
     return worst and replace(worst, severity="note")
 
 
-def _not_finite(survey: Survey) -> Evidence | None:
-    """Count NaN and infinite numbers; name the weights if they hold any."""
-    loss = single(survey, "loss")
-    if loss is None:
+@rule(
+    "not-finite",
+    "sick",
+    "Numbers are NaN or infinite",
+    quantity="losses, signals of blocks and weights of modules that are not finite",
+    source="arithmetic of floating point, IEEE 754: NaN passes on",
+    confidence="proved",
+)
+def not_finite(survey: Survey) -> Evidence | None:
+    """NaN stays NaN through every layer and every step, so that nothing can be learned
+    or measured from here. If weights are NaN, go back to a checkpoint or re-initialise
+    them; if only signals are, look for divisions by zero, logarithms and overflow in
+    the data and in the block named.
+    """
+    if (loss := single(survey, "loss")) is None:
         return None
     weights = [n for n, f in by_module(survey, "weight_rms") if not isfinite(f.value)]
-    blocks = [
-        b.name for b, f in by_block(survey, "forward_rms") if not isfinite(f.value)
-    ]
+    signals = by_block(survey, "forward_rms")
+    blocks = [b.name for b, f in signals if not isfinite(f.value)]
     count = len(weights) + len(blocks) + (not isfinite(loss.value))
     return Evidence(
         figure=Figure(float(count)),
@@ -91,73 +93,50 @@ def _not_finite(survey: Survey) -> Evidence | None:
     )
 
 
-RULES = (
-    Rule(
-        name="not-finite",
-        severity="sick",
-        title="Numbers are NaN or infinite",
-        says=(
-            "What is NaN stays NaN through every layer and every step, so that nothing "
-            "can be learned or measured from here. If weights are, go back to a "
-            "checkpoint or draw them anew; if only signals are, look for divisions by "
-            "zero, logarithms and overflow in the data and in the block named."
-        ),
-        quantity="losses, signals of blocks and weights of modules that are not finite",
-        measures=("map", "signal"),
-        source="arithmetic of floating point, IEEE 754: NaN passes on",
-        confidence="proved",
-        read=_not_finite,
-    ),
-    Rule(
-        name="dead-units",
-        severity="sick",
-        title="Many rectifiers never open",
-        says=(
-            "These units give zero for every sample, so that no gradient reaches the "
-            "weights before them. They cannot come back to life by themselves."
-        ),
-        quantity="dead_share",
-        measures=("units",),
-        source=(
-            "a rectifier that is shut has derivative 0; the levels of 0.25 for a note "
-            "and 0.5 are ours; a note in gates and in layers of fewer than 16 units"
-        ),
-        confidence="proved",
-        read=lambda survey: _worst_of_units(
-            survey, "dead_share", DEAD, sick=MOSTLY_DEAD
-        ),
-    ),
-    Rule(
-        name="saturated-units",
-        severity="sick",
-        title="Many units are stuck at their ends",
-        says=(
-            "These tanh or sigmoid units sit at one of their ends for most samples, "
-            "where their slope is nearly zero: hardly any gradient passes them."
-        ),
-        quantity="saturated_share",
-        measures=("units",),
-        source="Glorot & Bengio (2010), figures 2 and 3; the level of 0.5 is ours",
-        confidence="rule of thumb",
-        read=lambda survey: _worst(survey, "saturated_share", SATURATED),
-    ),
-    Rule(
-        name="twin-units",
-        severity="sick",
-        title="Units of a layer are copies of each other",
-        says=(
-            "Several units of one layer give equal answers to every sample. If they "
-            "are read alike, they get equal gradients and stay copies for ever, so "
-            "that the layer is as narrow as the number of different ones."
-        ),
-        quantity="twin_share",
-        measures=("units",),
-        source=(
-            "gradient descent is equivariant under exchanging equal units, which "
-            "therefore stay equal; the level of 0.5 is ours; a note in gates and in "
-            "layers of fewer than 16 units"
-        ),
-        confidence="proved",
-        read=lambda survey: _worst_of_units(survey, "twin_share", TWINS, sick=TWINS),
-    ),
+@rule(
+    "dead-units",
+    "sick",
+    "Many ReLU units are dead",
+    quantity="dead_share",
+    source="a rectifier that is shut has derivative 0; the levels of 0.25 for a note "
+    "and 0.5 are ours; a note in gates and in layers of fewer than 16 units",
+    confidence="proved",
 )
+def dead_units(survey: Survey) -> Evidence | None:
+    """These units give zero for every sample, so that the weights before them get no
+    gradient, and the units stay dead.
+    """
+    return _worst_of_units(survey, "dead_share", DEAD, sick=MOSTLY_DEAD)
+
+
+@rule(
+    "saturated-units",
+    "sick",
+    "Many tanh or sigmoid units are saturated",
+    quantity="saturated_share",
+    source="Glorot & Bengio (2010), figures 2 and 3; the level of 0.5 is ours",
+    confidence="rule of thumb",
+)
+def saturated_units(survey: Survey) -> Evidence | None:
+    """For most samples these units are near an end of their range, where the slope is
+    nearly zero: hardly any gradient passes them.
+    """
+    return _worst(survey, "saturated_share", SATURATED)
+
+
+@rule(
+    "twin-units",
+    "sick",
+    "Units of a layer are copies of each other",
+    quantity="twin_share",
+    source="gradient descent is equivariant under exchanging equal units, which "
+    "therefore stay equal; the level of 0.5 is ours; a note in gates and in layers of "
+    "fewer than 16 units",
+    confidence="proved",
+)
+def twin_units(survey: Survey) -> Evidence | None:
+    """Several units of one layer give the same output for every sample. If the next
+    layer reads them with equal weights, they get equal gradients and stay copies, so
+    that the layer is only as wide as its number of different units.
+    """
+    return _worst_of_units(survey, "twin_share", TWINS, sick=TWINS)

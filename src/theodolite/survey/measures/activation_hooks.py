@@ -63,9 +63,7 @@ class ActivationHooks(Listener):
     """
 
     def __init__(
-        self,
-        actions: Mapping[Place, Action],
-        shapes: Mapping[Place, tuple[int, ...]],
+        self, actions: Mapping[Place, Action], shapes: Mapping[Place, tuple[int, ...]]
     ) -> None:
         self._actions, self._shapes = actions, shapes
         self._count, self._open = 0, False

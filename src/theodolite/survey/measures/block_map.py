@@ -240,11 +240,7 @@ def _residual(
         calls = [c for s in (addition.skip, *addition.branches) for c in s.calls]
         start = min([*calls, addition.call])
         block = Block(
-            index=0,
-            name=name,
-            kind="residual",
-            skip=addition.skip.kind,
-            addition=index,
+            index=0, name=name, kind="residual", skip=addition.skip.kind, addition=index
         )
         block_spans.append(
             BlockSpan(
@@ -283,8 +279,7 @@ def _branch_name(addition: Addition) -> str:
         if any(name.startswith(f"{module}.") for name in span.parameters)
     ]
     heavy = sorted(
-        owned,
-        key=lambda m: sum(name.startswith(f"{m}.") for name in span.parameters),
+        owned, key=lambda m: sum(name.startswith(f"{m}.") for name in span.parameters)
     )
     named = heavy[-1:] or span.modules[-1:] or (addition.module or "addition",)
     return named[0]

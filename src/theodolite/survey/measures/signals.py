@@ -54,7 +54,7 @@ def _depth_rows(context: SurveyContext) -> Iterator[Found]:
         signal = first_pass.forward.get(block_span.output)
         if signal is None:
             context.unsupported.append(
-                f"{block_span.block.name}: what leaves it is made where it cannot be "
+                f"{block_span.block.name}: its output is made where it cannot be "
                 "hooked, so it has no signal"
             )
             continue

@@ -23,7 +23,7 @@ from ..records.finding import CHECK, Finding
 from ..records.outcomes import Measured
 from ..records.text import batches_of, verdict_of
 from ..records.whole_survey import Survey
-from ..records.words import measure_words, word
+from ..records.words import STATUSES, measure_words, word
 from .charts import BY_DEPTH, by_place, charts_of, place_of, places_of
 from .tables import number_lines, written, written_value
 
@@ -60,7 +60,11 @@ def survey_page(survey: Survey) -> str:
         **charts_of(survey),
         "blocks": _block_table(survey, places),
         "missing": [
-            {"measure": measure_words(one.measure), "outcome": one}
+            {
+                "measure": measure_words(one.measure),
+                "status": STATUSES[one.status],
+                "outcome": one,
+            }
             for one in survey.measured
             if one.status != "done"
         ],

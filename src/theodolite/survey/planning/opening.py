@@ -56,10 +56,7 @@ def opened_context(problem: Problem, **settings: Any) -> Iterator[SurveyContext]
         if draws_itself(problem, given[0]):  # fixed by the seed, the same in each pass
             problem = replace(problem, randomness="fixed")
         context = SurveyContext(
-            problem=problem,
-            modes=modes,
-            random_layers_off=drew,
-            **settings,
+            problem=problem, modes=modes, random_layers_off=drew, **settings
         )
         if mode is not NormMode.EVAL and _is_of_one(context):
             _without_statistics(context)

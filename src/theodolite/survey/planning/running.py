@@ -155,10 +155,14 @@ class Progress:
 
     Args:
         wanted: Whether the caller wants progress.
+        trials: Gradients that repairs may take if something is wrong.
         stream: Stream to write to.
     """
 
-    def __init__(self, *, wanted: bool, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, *, wanted: bool, trials: float = 0.0, stream: TextIO | None = None
+    ) -> None:
+        self._trials = trials
         self._stream = stream or sys.stderr
         self.shown = wanted and self._stream.isatty()
         self._line: Any = None
@@ -179,10 +183,12 @@ class Progress:
 
     def announce(self, gradients: float, gradient_s: float) -> None:
         """Write about how long the survey will take, from the time of one gradient."""
+        trials = f", and up to {format_seconds(self._trials * gradient_s)} for repairs"
+        more = trials if self._trials else ""
         if self._line is not None:
             self._line.console.print(
                 f"about {format_seconds(gradients * gradient_s)}: {gradients:.0f} "
-                f"gradients of {format_seconds(gradient_s)} each"
+                f"gradients of {format_seconds(gradient_s)} each{more}"
             )
 
     def tell(self, name: str, rest: Sequence[str]) -> None:

@@ -130,8 +130,8 @@ def _range(quantity: str, *, by_depth: bool = False) -> Callable[["Survey"], str
         ends = dict.fromkeys(f"{end:.3g}" for end in (min(values), max(values)))
         text = f"{' to '.join(ends)} {of.unit}".strip()
         if by_depth:
-            n = len(values)
-            text = f"{values[0]:.3g} → {values[-1]:.3g} over {n} blocks ({text})"
+            over = f"{len(values)} block{'s' * (len(values) > 1)}"
+            text = f"{values[0]:.3g} → {values[-1]:.3g} over {over} ({text})"
         return text + on_fewest(rows)
 
     return tell

@@ -10,7 +10,7 @@ from theodolite.pages import format_seconds
 
 from .finding import CHECK
 from .headlines import amount, headlines
-from .words import word
+from .words import STATUSES, word
 
 if TYPE_CHECKING:
     from .finding import Advice, Finding
@@ -58,7 +58,9 @@ def full_text(survey: "Survey") -> str:
         lines += wrapped(f"  unsupported: {said}", 4)
     for each in survey.measured:
         if each.status != "done":
-            lines += wrapped(f"  {each.measure} {each.status}: {each.reason}", 4)
+            lines += wrapped(
+                f"  {each.measure} {STATUSES[each.status]}: {each.reason}", 4
+            )
     lines += wrapped(f"  inputs: {survey.inputs}", 4) if survey.inputs else []
     settings = [
         f"{key.replace('_', ' ')} {v}" for key, v in survey.settings.items() if v
@@ -134,18 +136,19 @@ def _opening(survey: "Survey") -> list[str]:
     lines = wrapped(title_of(survey), 2)
     if survey.incomplete:
         names = ", ".join(survey.incomplete)
-        lines += wrapped(f"! INCOMPLETE: it was aborted before {names}", 2)
+        lines += wrapped(f"! INCOMPLETE, aborted: no result of {names}", 2)
     if verdict := verdict_of(survey):
         lines += wrapped(f"✓ {verdict}", 2)
     return lines
 
 
 def _finding(finding: "Finding") -> list[str]:
-    number = behind(finding) or names_of(finding.where, 3)
-    head = f"{_MARKS[finding.severity]} {finding.title} [{finding.rule}]"
+    place = finding.where and f" at {names_of(finding.where, 3)}"
+    tail = f": {number}" if (number := behind(finding)) else place or ""
+    head = f"{_MARKS[finding.severity]} {finding.title} [{finding.rule}]{tail}"
     symptoms = "; ".join(one.title for one in finding.symptoms)
     return [
-        *wrapped(f"{head}: {number}" if number else head, 2),
+        *wrapped(head, 2),
         *wrapped(f"    symptoms: {symptoms}" if symptoms else "", 6),
     ]
 
@@ -166,7 +169,9 @@ def _missing(survey: "Survey") -> list[str]:
     if survey.why_empty:
         return wrapped(f"  nothing was measured: {survey.why_empty}", 4)
     missing = [
-        f"{m.measure} ({m.status})" for m in survey.measured if m.status != "done"
+        f"{m.measure} ({STATUSES[m.status]})"
+        for m in survey.measured
+        if m.status != "done"
     ]
     return wrapped(f"  not measured: {', '.join(missing)}", 4) if missing else []
 

@@ -68,6 +68,16 @@ OPTIMIZERS = {
     "rmsprop": "RMSprop",
 }
 
+STATUSES = {
+    "done": "done",
+    "partial": "stopped early",
+    "skipped": "needs more effort",
+    "refused": "does not apply",
+    "failed": "failed",
+    "interrupted": "interrupted",
+    "out of time": "out of time",
+}
+
 MEASURES: dict[str, str] = {
     "checks": "First aid",
     "map": "Map of the network",

@@ -14,12 +14,7 @@ from torch.utils.flop_counter import flop_registry
 
 from theodolite.anatomy import Call, Recording, Ref
 from theodolite.core import MeasurementError, NormMode, Rows, norm_words
-from theodolite.instruments import (
-    Batches,
-    Loss,
-    Problem,
-    preserve_process,
-)
+from theodolite.instruments import Batches, Loss, Problem, preserve_process
 
 from ..measures.activation_hooks import OtherWayError
 from ..measures.block_map import (

@@ -10,12 +10,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 import theodolite
-from theodolite.core import (
-    ConfigError,
-    NormMode,
-    Stopwatch,
-    TheodoliteError,
-)
+from theodolite.core import ConfigError, NormMode, Stopwatch, TheodoliteError
 from theodolite.instruments import (
     Batches,
     Loss,
@@ -112,7 +107,8 @@ def survey(
     watch, outcomes = Stopwatch(), list[Measured]()
     subject: Subject | None = None
     seen: dict[str, Any] = {"title": _title(model), "norm_mode": str(norm_mode)}
-    line = Progress(wanted=progress)
+    # Looks at repaired copies take the effort at most, trials of advice half of it.
+    line = Progress(wanted=progress, trials=1.5 * gradients if tries else 0.0)
     try:
         subject = _subject(model, batches, loss, seed)
         seen |= {"title": subject.title, "inputs": subject.inputs}

@@ -84,11 +84,7 @@ def subject_of(
             "a shape of made-up samples and data were given: leave one of them out"
         )
     batches, said = read_data(
-        data,
-        model,
-        batch_size=batch_size or BATCH_SIZE,
-        n_batches=n_batches,
-        seed=seed,
+        data, model, batch_size=batch_size or BATCH_SIZE, n_batches=n_batches, seed=seed
     )
     return make_subject(model, batches, chosen, inputs=said, **made)
 

@@ -49,11 +49,7 @@ def transformers_watch(
 
 def _watching(make: Any, every: int, loss: Any, batches: Any, settings: Any) -> Any:
     probe = SurveyProbe(every=every, **settings)
-    callback = make(
-        [probe.probe],
-        on_step=probe.on_step,
-        **given(loss, batches),
-    )
+    callback = make([probe.probe], on_step=probe.on_step, **given(loss, batches))
     probe.retired = lambda: callback.watcher.retired
     callback.course = probe.course
     callback.rows = lambda: probe.course().rows()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core import ConfigError, norm_words
+from theodolite.core import ConfigError
 
 from ..records.finding import with_symptoms
 from ..records.whole_survey import Survey
@@ -103,28 +103,7 @@ def compare_surveys(before: Survey, after: Survey) -> Comparison:
     )
 
 
-def _modes_differ(before: Survey, after: Survey) -> bool:
-    """Return whether norm layers were in different modes, if both networks have any."""
-    if before.norm_mode != after.norm_mode:
-        return True
-    if not before.norm_layers or not after.norm_layers:
-        return False
-    ours, theirs = (
-        {str(name): mode for mode, names in one.norm_layers.items() for name in names}
-        for one in (before, after)
-    )
-    shared = ours.keys() & theirs.keys()
-    changed = any(ours[name] != theirs[name] for name in shared)
-    return changed or set(ours.values()) != set(theirs.values())
-
-
 def _caveats(before: Survey, after: Survey) -> Iterator[str]:
-    if _modes_differ(before, after):
-        one, other = (norm_words(s.norm_mode, s.norm_layers) for s in (before, after))
-        yield (
-            f"The norm modes of the two differ ({one}; {other}): part of a difference "
-            "may come from that."
-        )
     for name, one, other in (
         ("seed", before.seed, after.seed),
         ("inputs", before.inputs, after.inputs),

@@ -16,7 +16,7 @@ class Sign:
         value: The number that decides.
         threshold: Its limit.
         above: Whether the number must be above the limit for the check to fire.
-        where: Modules or parameters concerned.
+        where: Module or parameter concerned, or several.
         detail: A sentence with this network's numbers.
         repair: Lines of code that repair it, given ``model`` and ``optimizer``; where
             the user's own line must change, a comment that shows it.
@@ -26,7 +26,7 @@ class Sign:
     value: float
     threshold: float = 0.0
     above: bool = True
-    where: Iterable[str] = ()
+    where: str | Iterable[str] = ()
     detail: str = ""
     repair: str = ""
     severity: Severity | None = None

@@ -114,8 +114,7 @@ def samples_mixed(seen: Seen) -> Sign | None:
         if len(after) > 1 and after[0] == len(given) and len(given) in before[1:]:
             if before[0] % len(given):
                 detail = f"Here {before} is viewed as {after}."
-                where = (call.module,)
-                return Sign(value, 1e-3, where=where, detail=detail)
+                return Sign(value, 1e-3, where=call.module, detail=detail)
     return Sign(value, 1e-3)
 
 

@@ -8,8 +8,9 @@ import torch
 
 from theodolite.instruments import measuring, preserve
 
-from ..measures.context import FOREIGN, SurveyContext, error_text
+from ..measures.context import FOREIGN, SurveyContext
 from ..measures.contract import Found, Measure, number
+from ..subject.imported import error_text
 from . import (
     dependence,
     inputs,
@@ -60,6 +61,8 @@ class FirstAid(Measure):
     ``trial_gain`` is the share of the loss that a trial removed, at each rate as a
     multiple of the one in use; ``trial_loss`` is the loss on its first batches before
     and after it; ``learns`` is there if the network learns in its trials.
+    ``loss_at_chance`` is the loss of equal chances for all classes, or of the best
+    answer that ignores the inputs.
     """
 
     name: ClassVar = "checks"
@@ -139,10 +142,15 @@ def _trials(seen: Seen) -> Iterator[Found]:
                 yield number("trial_loss", loss, 0.0, **of)
     if seen.learns:
         yield number("learns", 1.0, 0.0)
+    if (chance := seen.guess) is not None:
+        classes = seen.classes
+        chance = chance if classes is None else math.log(classes[0].shape[1])
+        yield number("loss_at_chance", chance, 0.0, n_samples=seen.samples)
 
 
 def _row(each: Check, sign: Sign) -> Found:
     WRITTEN.add(sign.repair)
+    places = [sign.where] if isinstance(sign.where, str) else sign.where
     labels: dict[str, Any] = {
         "rule": each.name,
         "severity": sign.severity or each.severity,
@@ -150,7 +158,7 @@ def _row(each: Check, sign: Sign) -> Found:
         "says": f"{each.says} {sign.detail}".strip(),
         "threshold": sign.threshold,
         "above": sign.above,
-        "where": "\n".join(name for name in sign.where if name),
+        "where": "\n".join(filter(None, places)),
         "source": each.source,
         "confidence": each.confidence,
         "symptom": each.name in SYMPTOMS,

@@ -185,7 +185,7 @@ def labels_shifted_twice(seen: Seen) -> Sign | None:
     ]
     if agree[1] < 0.99 or agree[0] > 0.9:
         return None
-    return Sign(2.0, 1.0, detail="", repair="")
+    return Sign(2.0, 1.0)
 
 
 @check(
@@ -308,8 +308,7 @@ def targets_unscaled(seen: Seen) -> Sign | None:
     if not ratio > LARGE or seen.course.gain > 0.5:
         return None
     detail = f"Their size is {size:.3g}, {ratio:.3g} times that of the outputs."
-    repair = "# y = (y - train_y.mean()) / train_y.std()\n"
-    return Sign(ratio, LARGE, detail=detail, repair=repair)
+    return Sign(ratio, LARGE, detail=detail)
 
 
 @check(

@@ -89,7 +89,7 @@ def summed_loss(seen: Seen) -> Sign | None:
     value = float(call.outputs[0].detach())
     if not value or abs(seen.value) < 0.9 * abs(value) or not seen.diverges:
         return None
-    return Sign(float(seen.samples), repair='# loss = Loss(reduction="mean")\n')
+    return Sign(seen.samples)
 
 
 def _is_log_likelihood(seen: Seen) -> bool:
@@ -247,4 +247,4 @@ def cosines_as_scores(seen: Seen) -> Sign | None:
         lengths = tensor.detach().double().norm(dim=axis)
         if not bool(((lengths - 1).abs() < 1e-3).all()):
             return None
-    return Sign(1.0, repair="# scores / 0.1\n")
+    return Sign(1.0)

@@ -13,6 +13,7 @@ _NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._Insta
 EPSILON = 1e-2
 # Values behind a statistic, and distances of statistics in deviations: our choice.
 FEW, FAR = 5, 3.0
+_FUNCTIONS = "layer_norm group_norm batch_norm instance_norm rms_norm normalize".split()
 _POOLS = ("mean", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool2d")
 
 
@@ -108,7 +109,7 @@ def running_statistics_far(seen: Seen) -> Sign | None:
             detail = (
                 f"Their means are {off:.3g} deviations away from those of the batch."
             )
-            return Sign(max(off, ratio), FAR, detail=detail, where=(call.module,))
+            return Sign(max(off, ratio), FAR, detail=detail, where=call.module)
     return None
 
 
@@ -153,7 +154,7 @@ def norm_removes_signal(seen: Seen) -> Sign | None:
                     1e-4,
                     above=False,
                     detail=f"Here it is {call.name} of shape {shape}{then}.",
-                    where=(call.module,),
+                    where=call.module,
                 )
     return None
 
@@ -197,7 +198,7 @@ def norm_over_wrong_axis(seen: Seen) -> Sign | None:
             wrong |= last and over == 1
         if wrong:
             detail = f"Here {source.name} is followed by {call.name} of shape {shape}."
-            return Sign(1.0, where=(call.module,), detail=detail)
+            return Sign(1.0, where=call.module, detail=detail)
     return None
 
 
@@ -214,17 +215,12 @@ def norm_on_outputs(seen: Seen) -> Sign | None:
     over the outputs of a sample, so that it cannot reach the targets.
     """
     call = seen.output_call
-    if call is None or call.name not in (
-        "batch_norm",
-        "layer_norm",
-        "group_norm",
-        "instance_norm",
-    ):
+    if call is None or call.name not in _FUNCTIONS[:4]:
         return None
     outputs = call.outputs[0]
     if outputs.ndim > 2 or not seen.loss_name:
         return None
-    return Sign(1.0, where=(call.module,), detail=f"Here it is {call.name}.")
+    return Sign(1.0, where=call.module, detail=f"Here it is {call.name}.")
 
 
 @check(

@@ -119,12 +119,7 @@ def every_gradient_zero(seen: Seen) -> Sign | None:
     zero = [n for n, p in seen.model.named_parameters() if p.ndim > 1 and not p.any()]
     if zero and not flat:
         detail = f"Here weights are all zero: {listed(zero)}."
-    repair = (
-        "for layer in model.modules():\n"
-        '    if hasattr(layer, "reset_parameters"):\n'
-        "        layer.reset_parameters()\n"
-    )
-    return Sign(0.0, above=False, detail=detail, repair="" if flat else repair)
+    return Sign(0.0, above=False, detail=detail)
 
 
 @check(
@@ -157,8 +152,7 @@ def not_registered(seen: Seen) -> Sign | None:
         return None
     kinds = dict.fromkeys(type(m).__name__ for m in seen.trace.unregistered)
     detail = f"Here {len(hidden)} tensors" + (f" of {listed(kinds)}." if kinds else ".")
-    repair = "# self.layers = nn.ModuleList(layers)  # in place of a plain list\n"
-    return Sign(len(hidden), detail=detail, repair=repair)
+    return Sign(len(hidden), detail=detail)
 
 
 @check(
@@ -354,5 +348,5 @@ def sampled_without_gradient(seen: Seen) -> Sign | None:
             for c in seen.trace.readers(call)
         )
         if not scored and _in_layers(seen.trace.after(call)):
-            return Sign(1.0, where=(call.module,))
+            return Sign(1.0, where=call.module)
     return None

@@ -17,25 +17,17 @@ from .trace import Call, Trace
 from .trial_steps import FACTORS, REPEATS, Course, Trainer, loss_of
 
 # Losses of torch by name, and whether they take scores, not probabilities.
-LOSSES = {
-    "cross_entropy": True,
-    "binary_cross_entropy_with_logits": True,
-    "multi_margin_loss": True,
-    "multilabel_soft_margin_loss": True,
-    "soft_margin_loss": True,
-    "nll_loss": False,
-    "binary_cross_entropy": False,
-    "mse_loss": False,
-    "l1_loss": False,
-    "smooth_l1_loss": False,
-    "huber_loss": False,
-    "kl_div": False,
-    "poisson_nll_loss": False,
-    "gaussian_nll_loss": False,
-    "hinge_embedding_loss": False,
-    "cosine_embedding_loss": False,
-    "margin_ranking_loss": False,
-}
+_OF_SCORES = (
+    "cross_entropy binary_cross_entropy_with_logits multi_margin_loss "
+    "multilabel_soft_margin_loss soft_margin_loss"
+)
+_OTHERS = (
+    "nll_loss binary_cross_entropy mse_loss l1_loss smooth_l1_loss huber_loss kl_div "
+    "poisson_nll_loss gaussian_nll_loss hinge_embedding_loss cosine_embedding_loss "
+    "margin_ranking_loss"
+)
+LOSSES = {name: True for name in _OF_SCORES.split()}
+LOSSES |= {name: False for name in _OTHERS.split()}
 # Functions that hand a tensor on in another shape, or with its entries scaled.
 RESHAPING = frozenset(
     "view reshape flatten squeeze unsqueeze contiguous permute transpose T float "

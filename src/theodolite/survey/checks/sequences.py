@@ -48,13 +48,8 @@ def attention_axis(seen: Seen) -> Sign | None:
             reader = _through_dropout(seen, reader)
             if reader.name in ("matmul", "bmm") and reader.sources[0] >= 0:
                 if reader.inputs[0].shape == call.outputs[0].shape:
-                    return Sign(
-                        float(axis),
-                        where=(call.module,),
-                        detail=f"Here it runs over axis {axis} of "
-                        f"{tuple(tensor.shape)}.",
-                        repair="# scores.softmax(dim=-1)\n",
-                    )
+                    detail = f"Here it runs over axis {axis} of {tuple(tensor.shape)}."
+                    return Sign(axis, where=call.module, detail=detail)
     return None
 
 
@@ -84,7 +79,7 @@ def attention_one_hot(seen: Seen) -> Sign | None:
             continue
         most = float(tensor.amax(axis).double().mean())
         if most > ONE_HOT:
-            return Sign(most, ONE_HOT, where=(call.module,))
+            return Sign(most, ONE_HOT, where=call.module)
     return None
 
 
@@ -113,9 +108,9 @@ def wrong_time_step(seen: Seen) -> Sign | None:
                 continue
             place = index[1 if first else 0]
             if isinstance(place, int) and place == 0 and not both:
-                return Sign(0.0, where=(call.module,))
+                return Sign(0.0, where=call.module)
             if isinstance(index[0 if first else 1], int):
-                return Sign(1.0, where=(call.module,), severity="sick")
+                return Sign(1.0, where=call.module, severity="sick")
     return None
 
 
@@ -148,7 +143,7 @@ def grows_over_steps(seen: Seen) -> Sign | None:
     if worst < GROWN:
         return None
     detail = f"Here {where or 'the model'} makes it {worst:.3g} times as large."
-    return Sign(worst, GROWN, where=(where,), detail=detail)
+    return Sign(worst, GROWN, where=where, detail=detail)
 
 
 def _growth(first: Tensor, last: Tensor) -> float:
@@ -189,8 +184,7 @@ def padding_inside(seen: Seen) -> Sign | None:
                 f"layer.weight.data[{padding}].normal_(std=layer.weight.std().item())\n"
                 "layer.padding_idx = None\n"
             )
-            where = (call.module,)
-            return Sign(share, INSIDE, where=where, repair=repair)
+            return Sign(share, INSIDE, where=call.module, repair=repair)
     return None
 
 
@@ -218,7 +212,7 @@ def mask_inverted(seen: Seen) -> Sign | None:
             off = hidden.reshape(each.shape)
             shown, away = each[~off].unique(), each[off].unique()
             if len(shown) == 1 and len(away) > 1:
-                return Sign(len(away), 1.0, where=(call.module,))
+                return Sign(len(away), 1.0, where=call.module)
     return None
 
 
@@ -267,7 +261,7 @@ def embedding_too_large(seen: Seen) -> Sign | None:
             return Sign(
                 size,
                 10.0,
-                where=(call.module,),
+                where=call.module,
                 detail=f"Here their size is {size:.3g}.",
                 repair=f"import torch\n{repair}",
             )
@@ -296,8 +290,7 @@ def gradient_lost_in_time(seen: Seen) -> Sign | None:
             continue
         detail = f"In {name} the first is {first / last:.2g} times the last."
         above, limit = factor > 1, EXPLODED if factor > 1 else SHRUNK
-        where = (name,)
-        return Sign(factor, limit, above=above, where=where, detail=detail)
+        return Sign(factor, limit, above=above, where=name, detail=detail)
     return None
 
 

@@ -106,7 +106,7 @@ def dropout_on_outputs(seen: Seen) -> Sign | None:
         return None
     p = float(call.given(1, "p", 0.5))
     repair = f"model.get_submodule({call.module!r}).p = 0.0\n" if call.module else ""
-    return Sign(p, where=(call.module,), repair=repair) if p else None
+    return Sign(p, where=call.module, repair=repair) if p else None
 
 
 @check(

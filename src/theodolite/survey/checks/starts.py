@@ -167,7 +167,7 @@ def words_without_vectors(seen: Seen) -> Sign | None:
             return Sign(
                 share,
                 WORDLESS,
-                where=(call.module,),
+                where=call.module,
                 detail=detail,
                 repair=_TRAINED.format(paths=[call.module]),
             )

@@ -98,7 +98,7 @@ def softmax_of_one(seen: Seen) -> Sign | None:
             continue
         if isinstance(axis, int) and tensor.shape[axis] == 1:
             repair = "# nn.BCEWithLogitsLoss()(outputs.squeeze(1), targets.float())\n"
-            return Sign(1.0, 2.0, above=False, where=(call.module,), repair=repair)
+            return Sign(1.0, 2.0, above=False, where=call.module, repair=repair)
     return None
 
 
@@ -121,7 +121,7 @@ def softmax_over_batch(seen: Seen) -> Sign | None:
         first = axis in (0, -tensor.ndim) and tensor.ndim > 1
         ours = "weight" in seen.trace.origins(call) and call is seen.output_call
         if first and ours and tensor.shape[0] == seen.samples > 1:
-            return Sign(0.0, where=(call.module,), repair="# softmax(dim=1)\n")
+            return Sign(0.0, where=call.module)
     return None
 
 
@@ -171,7 +171,7 @@ def activation_before_loss(seen: Seen) -> Sign | None:
         return None
     if call.name not in ("relu", "relu6", "hardtanh", "threshold", "clamp"):
         return None
-    return Sign(1.0, where=(call.module,), detail=f"Here it is {call.name}().")
+    return Sign(1.0, where=call.module, detail=f"Here it is {call.name}().")
 
 
 @check(

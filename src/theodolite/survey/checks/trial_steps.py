@@ -83,7 +83,6 @@ class Course:
         moved: Distance moved over the length of all weights.
         reached: Parameters whose gradient was not zero at some step.
         changed: Parameters that changed.
-        last_gradient: Largest entry of any gradient at the last step.
         spread: Spread of the outputs over samples relative to their size, the larger
             of before and after; None if the outputs are not one per sample.
         error: Message of an exception that stopped it.
@@ -98,7 +97,6 @@ class Course:
     moved: float = 0.0
     reached: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
-    last_gradient: float = math.nan
     spread: float | None = None
     error: str = ""
     record: StepRecord | None = None
@@ -234,15 +232,10 @@ class Trainer:
         optimizer.step()
 
     def _note(self, course: Course) -> None:
-        largest = 0.0
         for name, parameter in self.model.named_parameters():
             if parameter.grad is not None:
-                entries = _entries(parameter.grad.detach())
-                size = float(entries.abs().max()) if entries.numel() else 0.0
-                largest = max(largest, size)
-                if size:
+                if bool(_entries(parameter.grad.detach()).any()):
                     course.reached.add(name)
-        course.last_gradient = largest
 
     def _compare(self, course: Course, start: dict[str, torch.Tensor]) -> None:
         moved = total = 0.0

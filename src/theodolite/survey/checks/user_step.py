@@ -37,7 +37,7 @@ def gradients_not_cleared(seen: Seen) -> Sign | None:
     share = record.reused / (len(record.updates) - 1)
     if share < MOST:
         return None
-    return Sign(share, MOST, repair="# optimizer.zero_grad()\n")
+    return Sign(share, MOST)
 
 
 @check(

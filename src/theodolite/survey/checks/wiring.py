@@ -19,7 +19,12 @@ _BENDS = frozenset(
     "transformer_encoder_layer_fwd instance_norm logaddexp relu_ einsum cumsum "
     "log_softmax topk cdist norm atan bilinear true_divide logcumsumexp".split()
 )
-
+_LINEAR = frozenset(
+    "add sub mul neg cat stack mean sum dropout batch_norm embedding chunk split "
+    "expand avg_pool2d adaptive_avg_pool2d unbind repeat pad rsub avg_pool1d "
+    "adaptive_avg_pool1d iadd type size t select narrow feature_dropout isub "
+    "zeros_like".split()
+)
 # Size of the arguments of a sine in a hidden layer: our choice.
 TURNS = 10.0
 
@@ -83,39 +88,7 @@ def _both(seen: Seen, call: Call) -> bool:
 
 def _hand_made(call: Call) -> bool:
     """Return whether a function may bend: it is none that is known to be linear."""
-    linear = {
-        "add",
-        "sub",
-        "mul",
-        "neg",
-        "cat",
-        "stack",
-        "mean",
-        "sum",
-        "dropout",
-        "batch_norm",
-        "embedding",
-        "chunk",
-        "split",
-        "expand",
-        "avg_pool2d",
-        "adaptive_avg_pool2d",
-        "unbind",
-        "repeat",
-        "pad",
-        "rsub",
-        "avg_pool1d",
-        "adaptive_avg_pool1d",
-        "iadd",
-        "type",
-        "size",
-        "t",
-        "select",
-        "narrow",
-        "feature_dropout",
-        "isub",
-    }
-    return call.name not in linear | RESHAPING | set(_MATRICES) | {"zeros_like"}
+    return call.name not in _LINEAR | RESHAPING | set(_MATRICES)
 
 
 def _adjacent(seen: Seen) -> Sign | None:
@@ -180,7 +153,7 @@ def addition_broadcasts(seen: Seen) -> Sign | None:
                 shapes = f"{tuple(one.shape)} and {tuple(two.shape)}"
                 made = tuple(call.outputs[0].shape)
                 return Sign(
-                    1.0, where=(call.module,), detail=f"Here {shapes} become {made}."
+                    1.0, where=call.module, detail=f"Here {shapes} become {made}."
                 )
     return None
 
@@ -214,8 +187,7 @@ def one_module_for_several(seen: Seen) -> Sign | None:
             found.append(name)
     if not found:
         return None
-    repair = "# [make_layer() for _ in range(n)] in place of [layer] * n\n"
-    return Sign(len(found), where=found, repair=repair)
+    return Sign(len(found), where=found)
 
 
 @check(
@@ -239,7 +211,7 @@ def joined_with_itself(seen: Seen) -> Sign | None:
             continue
         shape = tuple(parts[0].shape)
         detail = f"Here {call.name}() gets the same tensor of shape {shape} twice."
-        return Sign(2.0, 1.0, where=(call.module,), detail=detail)
+        return Sign(2.0, 1.0, where=call.module, detail=detail)
     return None
 
 
@@ -263,7 +235,6 @@ def sine_wraps_around(seen: Seen) -> Sign | None:
         size = float(call.inputs[0].detach().double().square().mean().sqrt())
         if size > TURNS and _above(seen, call) & bent:
             detail = f"Their size is {size:.3g}."
-            where = (call.module,)
-            return Sign(size, TURNS, where=where, detail=detail)
+            return Sign(size, TURNS, where=call.module, detail=detail)
         bent.add(call.index)
     return None

@@ -82,7 +82,7 @@ def _loss(survey: "Survey") -> str:
     text = _one("loss")(survey)
     chance = (survey.number("loss_at_chance") or {}).get("value")
     known = text and chance is not None
-    return text + (f" (guessing evenly: {chance:.4g})" if known else "")
+    return text + (f" (guessing: {chance:.4g})" if known else "")
 
 
 def _trials(survey: "Survey") -> str:

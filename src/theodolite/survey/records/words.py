@@ -40,7 +40,7 @@ WORDS: dict[str, Word] = {
         "Parameters without a gradient", "whose gradient is zero in every entry"
     ),
     "weight_rms": Word("Weights", "root mean square of the weights"),
-    "loss_at_chance": Word("Loss at chance", "what guessing evenly would cost"),
+    "loss_at_chance": Word("Loss at chance", "of an answer that ignores the inputs"),
     "dead_share": Word("Dead units", "share that no sample activates", "%"),
     "saturated_share": Word("Saturated units", "activations near their limit", "%"),
     "batch_per_channel": Word(

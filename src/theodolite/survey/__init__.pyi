@@ -1,6 +1,6 @@
 from .advice.applying import apply_advice as apply_advice
+from .advice.applying import refit as refit
 from .advice.prescribing import advise as advise
-from .advice.refitting import refit as refit
 from .advice.trials import try_advice as try_advice
 from .comparing.comparison import Comparison as Comparison
 from .comparing.two import compare as compare
@@ -16,9 +16,9 @@ from .records.whole_survey import Block as Block
 from .records.whole_survey import Survey as Survey
 from .run.summarising import summary as summary
 from .run.surveying import survey as survey
-from .subject.approval import approve as approve
+from .subject.from_spec import approve as approve
+from .subject.from_spec import optimizer_of as optimizer_of
 from .subject.from_spec import subject_of as subject_of
-from .subject.optimizers_named import optimizer_of as optimizer_of
 from .subject.specs import ApprovedSpec as ApprovedSpec
 from .subject.subject import Subject as Subject
 from .subject.subject import make_subject as make_subject

@@ -33,6 +33,8 @@ from theodolite.instruments import (
     slice_batch,
 )
 
+from ..subject.imported import error_text
+from ..subject.made_up import real_tensors
 from .activation_hooks import OtherWayError
 from .batch_use import as_called, can_be_cut
 from .block_map import BlockMap, block_map_of, empty_block_map
@@ -130,12 +132,6 @@ class SurveyContext:
         real = [p.dtype for p in self.model.parameters() if p.is_floating_point()]
         return real[0] if real else torch.get_default_dtype()
 
-    @cached_property
-    def device(self) -> torch.device:
-        """Where the parameters are."""
-        held = next(iter(self.model.parameters()), None)
-        return torch.device("cpu") if held is None else held.device
-
     @property
     def rounding(self) -> float:
         """Relative rounding error of a number without another error.
@@ -196,18 +192,18 @@ class SurveyContext:
         """Relative rounding error of a product with the Hessian, 0 for float64.
 
         One product along the gradient of a few samples is compared with float64. If
-        the model cannot be copied to float64, or draws random numbers, which are others
-        in float64, half the digits are assumed.
+        the model cannot be copied to float64, half the digits are assumed; if it draws
+        random numbers, which may be others in float64, at most half.
         """
         if self.dtype == torch.float64:
             return 0.0
-        if self.problem.randomness == "fixed":
-            return math.sqrt(torch.finfo(self.dtype).eps)
         self.passes += 3
         try:
-            return self._rounding_of_a_product(_COMPARED)
+            error = self._rounding_of_a_product(_COMPARED)
         except FOREIGN:  # a loss that cannot be cut, such as one of pairs of samples
-            return self._rounding_of_a_product(self.samples)
+            error = self._rounding_of_a_product(self.samples)
+        draws = self.problem.randomness == "fixed"
+        return min(error, math.sqrt(torch.finfo(self.dtype).eps)) if draws else error
 
     def _rounding_of_a_product(self, samples: int) -> float:
         problem, same = self.on(samples), self.first(samples)
@@ -223,16 +219,6 @@ class SurveyContext:
             return math.sqrt(torch.finfo(ours.dtype).eps)
         size = float(exact.norm())
         return float((ours.double() - exact).norm()) / size if size else 0.0
-
-
-def error_text(failed: BaseException) -> str:
-    """Return the message of an exception in foreign code, in one line."""
-    if isinstance(failed, torch.OutOfMemoryError):
-        return "the device has no memory left: pass smaller batches, or fewer"
-    lines = str(failed).strip().splitlines()
-    line = lines[0] if lines else "no message"
-    ours = isinstance(failed, TheodoliteError)
-    return line if ours else f"{type(failed).__name__}: {line}"
 
 
 def targets_in(batch: Batch) -> Any:
@@ -256,26 +242,13 @@ def logits_in(outputs: Any) -> Tensor:
     )
     if isinstance(named, Mapping) and isinstance(logits := named.get("logits"), Tensor):
         return logits
-    for tensor in _tensors(outputs):
-        if tensor.is_floating_point() and tensor.ndim:
+    for tensor in real_tensors(outputs):
+        if tensor.ndim:
             return tensor
     raise MeasurementError(
         f"the model returned a {type(outputs).__name__} without a tensor of real "
         "numbers: wrap it so that it returns one"
     )
-
-
-def _tensors(outputs: Any, depth: int = 3) -> list[Tensor]:
-    if isinstance(outputs, Tensor):
-        return [outputs]
-    if depth == 0 or isinstance(outputs, str):
-        return []
-    parts: Any = outputs if isinstance(outputs, list | tuple) else []
-    if isinstance(outputs, Mapping):
-        parts = list(outputs.values())
-    elif hasattr(outputs, "__dict__") and not parts:
-        parts = list(vars(outputs).values())
-    return [tensor for part in parts for tensor in _tensors(part, depth - 1)]
 
 
 def _double(leaf: Any) -> Any:

@@ -18,14 +18,14 @@ from theodolite.core import (
 from theodolite.pages import format_seconds
 
 from ..checks.first_aid import FirstAid
-from ..measures.branches import MapMeasure
-from ..measures.context import FOREIGN, SurveyContext, error_text
+from ..measures.context import FOREIGN, SurveyContext
 from ..measures.contract import Measure, OutOfTimeError
 from ..measures.curvature import CurvatureMeasure
-from ..measures.layer_statistics import NormsMeasure, UnitsMeasure
+from ..measures.layer_statistics import MapMeasure, NormsMeasure, UnitsMeasure
 from ..measures.rates import RatesMeasure
 from ..measures.signals import SignalMeasure
 from ..records.outcomes import Measured, MeasureStatus
+from ..subject.imported import error_text
 
 # Most useful per second first.
 MEASURES: tuple[Measure, ...] = (

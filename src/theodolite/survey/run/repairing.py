@@ -18,11 +18,12 @@ from ..advice.samples import Pool
 from ..advice.trials import treat, try_advice, withheld
 from ..checks.trial_steps import undone
 from ..findings.rulebook import find
-from ..measures.context import FOREIGN, error_text
+from ..measures.context import FOREIGN
 from ..planning.opening import opened_context
 from ..planning.running import Progress, chosen, run_measures
 from ..records.finding import Advice, Finding
 from ..records.whole_survey import Survey
+from ..subject.imported import error_text
 from ..subject.subject import Subject
 from .causes import ALARMS, LOOK, Look, causes_first
 

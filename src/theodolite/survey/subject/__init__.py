@@ -8,8 +8,8 @@
 - ``first_layer``, ``made_up``: inputs of the right shape, found from the model.
 - ``targets``: labels and losses that fit the model's outputs.
 - ``read_data``: named datasets, image folders, ``.npz`` files.
-- ``optimizers_named``: an optimiser as a command line writes it.
-- ``given_batches``: batches as people give them; ``from_spec``: :func:`subject_of`.
+- ``given_batches``: batches as people give them; ``from_spec``: :func:`subject_of`, and
+  :func:`optimizer_of`, for a command line.
 
 Imports ``records``. Start reading at ``subject``.
 """

@@ -1,20 +1,32 @@
-"""Make a subject from a SPEC."""
+"""Make a subject from a SPEC, and an optimiser from a line of text.
+
+Before any code that a SPEC names is loaded, the user decides whether it may run. Names
+of losses run only code of theodolite. Other SPECs name a callable, which always needs
+approval, unless it is a module or a function of ``torch.nn`` itself.
+"""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
-from theodolite.core import ConfigError, SubjectError
+from theodolite.core import ConfigError, SubjectError, not_trusted, unknown_name
 from theodolite.instruments import Loss
 
-from .approval import approve
-from .imported import callable_of, error_text, model_of
+from .imported import (
+    attribute,
+    callable_of,
+    error_text,
+    model_of,
+    module_of,
+    read_source,
+)
 from .read_data import read_data
-from .specs import FORMS, ApprovedSpec
+from .specs import FORMS, ApprovedSpec, Spec, literal_arguments, parse_spec
 from .subject import (
     BATCH_SIZE,
     N_BATCHES,
@@ -23,6 +35,61 @@ from .subject import (
     check_sizes,
     make_subject,
 )
+
+_EXAMPLE = "such as sgd:lr=0.1,momentum=0.9"
+
+
+def approve(
+    text: str, *, trust: bool = False, ask: Callable[[str], None] | None = None
+) -> ApprovedSpec:
+    """Return a parsed SPEC whose code may run.
+
+    Args:
+        text: The SPEC of a model or of a loss.
+        trust: Whether foreign code may run.
+        ask: Called with what would run if ``trust`` is not given; raises to refuse.
+
+    Returns:
+        The approved SPEC, which :func:`subject_of` takes in place of a text.
+
+    Raises:
+        ConfigError: The SPEC cannot be parsed, or names foreign code that was not
+            approved.
+
+    Example:
+        >>> approve("torch.nn:Linear(4, 3)").spec.args
+        (4, 3)
+        >>> approve("os:system('ls')")
+        Traceback (most recent call last):
+        theodolite.core.errors.ConfigError: os:system('ls') would run with all your \
+rights: read it, then pass --trust, or trust=True from Python
+    """
+    spec = parse_spec(text)
+    source = read_source(spec.place) if spec.kind == "file" else b""
+    code = "" if trust else _code_of_others(spec)
+    if code and ask is None:
+        raise not_trusted(code)
+    if code and ask is not None:
+        ask(code)
+    return ApprovedSpec(spec, source)
+
+
+def _code_of_others(spec: Spec) -> str:
+    """Return words for the foreign code that a SPEC would run; empty if none."""
+    if spec.kind == "file":
+        return f"the Python file {spec.place}"
+    return spec.text if spec.kind == "module" and not _is_known(spec) else ""
+
+
+def _is_known(spec: Spec) -> bool:
+    """Return whether a SPEC names a module of torch.nn, or a function of losses."""
+    if spec.place not in ("torch.nn", "torch.nn.functional") or "." in spec.name:
+        return False
+    value = attribute(module_of(spec), spec.name, spec.place)
+    home = getattr(value, "__module__", None) or ""
+    if isinstance(value, type):
+        return issubclass(value, nn.Module) and home.startswith("torch.nn.modules.")
+    return callable(value) and home == "torch.nn.functional"
 
 
 def subject_of(
@@ -154,3 +221,43 @@ def _loss(approved: ApprovedSpec) -> str | Loss:
             "name a function of model and batch, or of outputs and targets"
         )
     return loss  # pyright: ignore[reportReturnType]
+
+
+def optimizer_of(text: str, model: nn.Module) -> Optimizer:
+    """Return the torch optimiser that a text names, over all trainable parameters.
+
+    Example:
+        >>> optimizer = optimizer_of("sgd:lr=0.1,momentum=0.9", nn.Linear(1, 1))
+        >>> optimizer.defaults["momentum"]
+        0.9
+    """
+    name, _, written = text.partition(":")
+    kinds = {
+        one.lower(): kind
+        for one, kind in vars(torch.optim).items()
+        if isinstance(kind, type) and issubclass(kind, Optimizer) and one != "Optimizer"
+    }
+    if name.lower() not in kinds:
+        raise unknown_name("optimizer", name, kinds)
+    settings = _settings(written)
+    try:
+        leaves = [p for p in model.parameters() if p.requires_grad]
+        return kinds[name.lower()](leaves, **settings)
+    except Exception as error:  # torch refuses settings in many ways
+        raise ConfigError(
+            f"torch does not take the optimiser {text!r} ({error}): write it {_EXAMPLE}"
+        ) from error
+
+
+def _settings(written: str) -> dict[str, Any]:
+    if not written.strip():
+        return {}
+    try:
+        unnamed, settings = literal_arguments(written)
+        if unnamed:
+            raise ValueError("a value without a name")
+        return settings
+    except ValueError as error:
+        raise ConfigError(
+            f"the settings {written!r} are not NAME=VALUE: write them {_EXAMPLE}"
+        ) from error

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from theodolite.core import Exclusive, SubjectError
+from theodolite.core import Exclusive, SubjectError, TheodoliteError
 
 from .specs import ApprovedSpec, Spec
 
@@ -162,7 +162,10 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def error_text(error: BaseException) -> str:
-    """Return an error of foreign code in one line."""
+    """Return an error in one line, with its kind if it is one of foreign code."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return "the device has no memory left: pass smaller batches, or fewer"
     lines = str(error).strip().splitlines()
-    said = f": {lines[0].rstrip('. ')}" if lines else ""
-    return f"{type(error).__name__}{said}"
+    line = lines[0].rstrip(". ") if lines else "no message"
+    ours = isinstance(error, TheodoliteError)
+    return line if ours else f"{type(error).__name__}: {line}"

@@ -11,12 +11,13 @@ from theodolite.core import Cost, NormMode, Rows, as_integer
 from theodolite.training import Every, Probe, Snapshot
 
 from ..findings.rulebook import check_rules
-from ..measures.context import FOREIGN, SurveyContext, error_text
+from ..measures.context import FOREIGN, SurveyContext
 from ..planning.effort import gradients_of
 from ..planning.opening import opened_context
 from ..planning.running import Progress, chosen, run_measures
 from ..records.outcomes import Measured
 from ..records.whole_survey import Survey
+from ..subject.imported import error_text
 from .alerts import RUN_RULES, Alert, Judge
 from .course import Course
 

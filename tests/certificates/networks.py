@@ -50,6 +50,19 @@ class Attention(nn.Module):
         return self.head((tokens + weights @ v).flatten(1))
 
 
+class Encoder(nn.Module):
+    """An encoder layer of torch on four tokens, with its fused attention."""
+
+    def __init__(self):
+        super().__init__()
+        self.inward, self.head = nn.Linear(FEATURES, 16), nn.Linear(16, CLASSES)
+        self.layer = nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True)
+
+    def forward(self, x):
+        tokens = self.layer(self.inward(x).reshape(len(x), 4, 4))
+        return self.head(tokens.flatten(1))
+
+
 class Convolutional(nn.Module):
     """Convolutions on images of 6 by 6, with a pool and a norm."""
 
@@ -88,6 +101,7 @@ NETWORKS = {
     ),
     "residual": Residual,
     "attention": Attention,
+    "encoder": Encoder,
     "max_pool": lambda: Convolutional(nn.MaxPool2d(2, 1), nn.BatchNorm2d(4)),
     "mean_pool": lambda: Convolutional(nn.AvgPool2d(2), nn.GroupNorm(2, 4)),
     "plain_pool": lambda: Convolutional(nn.MaxPool2d(3, 2, 1), nn.Identity(), False),

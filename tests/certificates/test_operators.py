@@ -40,6 +40,7 @@ CASES = {
         )[0]
     ),
     "_softmax": lambda x: x.softmax(1),
+    "_safe_softmax": lambda x: torch.ops.aten._safe_softmax(x, 1),
     "_weight_norm_interface": lambda x: (
         ATEN._weight_norm_interface(x, x.sum(1)[:, None], 0)[0]
     ),

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves, tree_map
 
 from theodolite.core import Exclusive, MeasurementError, NormMode
@@ -280,7 +281,8 @@ class Prepared:
         for one, move in zip(self.parameters, direction, strict=True):
             series.append((one, Series((Interval(one.detach()), move, None), length)))
         enclosing = Enclosing(series, self.paths)
-        with torch.no_grad(), enclosing:
+        # Attention by plain products, whose operators are known.
+        with sdpa_kernel(SDPBackend.MATH), torch.no_grad(), enclosing:
             loss = self.loss(self.model, self.batch)
         bounds = enclosing.of(loss)
         if bounds is None:

@@ -85,6 +85,7 @@ class Operators:
             "softplus": self._softplus,
             "elu": self._elu,
             "_softmax": lambda u, dim, half: log_softmax(u, dim).apply(exponential),
+            "_safe_softmax": lambda u, dim: log_softmax(u, dim).apply(exponential),
             "_log_softmax": lambda u, dim, half: log_softmax(u, dim),
             "native_batch_norm": self._batch_norm,
             "_native_batch_norm_legit": self._batch_norm,

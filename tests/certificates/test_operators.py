@@ -179,6 +179,17 @@ def test_each_operator_with_a_rule_has_a_case():
     assert set(CASES) == Operators(like).names
 
 
+@pytest.mark.parametrize("name", ["view", "_unsafe_view", "_reshape_alias"])
+def test_shapes_change_whatever_the_order_in_memory_is(name):
+    first = torch.arange(24.0, dtype=torch.float64).reshape(1, 2, 3, 4)
+    slope = first.to(memory_format=torch.channels_last)
+    u = Series((Interval(first), Interval(slope), None), 1.0)
+    given = ([2, 12], [12, 1]) if name == "_reshape_alias" else ([2, 12],)
+    operator = getattr(torch.ops.aten, name).default
+    series = Operators(u)(operator, name, (u, *given), {})
+    assert torch.equal(series.terms[0].mid, series.terms[1].mid)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_wrong_rule_is_caught(name, monkeypatch):
     given = around(name)

@@ -34,6 +34,8 @@ MOVES = frozenset(
     "pixel_shuffle pixel_unshuffle "
     "upsample_nearest2d _to_copy im2col unfold tril triu".split()
 )
+# Those that read the memory of a tensor, which parts of its series hold in other orders.
+_RESHAPES = frozenset("view _unsafe_view _reshape_alias".split())
 # Those with several results.
 SPLITS = frozenset("split split_with_sizes unbind".split())
 
@@ -116,6 +118,8 @@ class Operators:
             raise KeyError("a pad that is not of zeros")
         if name in ("detach", "alias", "lift_fresh"):
             return u.scaled(1.0)
+        if name in _RESHAPES and not isinstance(rest[0], torch.dtype):
+            return u.moved(lambda one: one.reshape(rest[0]))
         if name in MOVES:
             return u.moved(lambda one: operator(one, *rest, **kwargs))
         moved = [

@@ -34,7 +34,7 @@ MOVES = frozenset(
     "pixel_shuffle pixel_unshuffle "
     "upsample_nearest2d _to_copy im2col unfold tril triu".split()
 )
-# Those that read the memory of a tensor, which parts of its series hold in other orders.
+# Those that read the memory of a tensor: parts of its series hold it in other orders.
 _RESHAPES = frozenset("view _unsafe_view _reshape_alias".split())
 # Those with several results.
 SPLITS = frozenset("split split_with_sizes unbind".split())

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -30,7 +31,11 @@ def results(tmp_path_factory):
     return root, json.loads(done.stdout), done.stderr
 
 
-def test_help_is_light():
+def commands_of(section):
+    return re.findall(r"^  (\w+)  +[A-Z].*\.$", section, re.MULTILINE)
+
+
+def test_help_is_light_and_grouped_by_what_people_want():
     code = (
         "import sys\n"
         "sys.argv = ['theodolite', '--help']\n"
@@ -48,8 +53,13 @@ def test_help_is_light():
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent.append(after.ru_utime - before.ru_utime)
         assert done.returncode == 0, done.stderr
-    for command in ("list", "run", "show", "report", "repair", "data"):
-        assert command in done.stdout
+    groups = re.split(r"^(\S.*):$", done.stdout, flags=re.MULTILINE)[3:]
+    assert dict(zip(groups[::2], map(commands_of, groups[1::2]), strict=True)) == {
+        "Fix a network": ["survey", "compare"],
+        "Check a paper": ["list", "run", "show", "report"],
+        "Data and files": ["repair", "data"],
+    }
+    assert "..." not in "".join(groups)  # sentences are whole, one line each
     assert min(spent) < 0.2
 
 
@@ -151,6 +161,11 @@ def test_show_and_redraw(results):
     )
     assert shown["claims"]
     assert all(os.path.getsize(path) > 0 for path in shown["figure_paths"])
+
+
+def test_show_finds_results_by_the_beginning_of_a_name(results):
+    shown = theodolite("show", "hessian_at", "--out", results[0]).stdout
+    assert shown.startswith("li2016demystifying/hessian_at_zero: ")
 
 
 def test_a_damaged_summary_is_one_sentence_with_its_field(results, tmp_path):

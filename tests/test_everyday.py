@@ -111,6 +111,12 @@ def test_a_small_study_is_judged(desk, capsys):
     assert len(entry.study.cells(plan.config)) == 16
     assert cli._run(["show", "edge"]) == 0  # by the study's name, without its file
     assert "edge/edge: Measure" in capsys.readouterr().out
+    Path("edgy.py").write_text(STUDY)
+    (again,) = studies_in_file(StudyFile.read("edgy.py"))
+    plan = plan_study(again, scale="smoke")
+    run_study(plan, root="out", jobs=0, figure_formats=())
+    assert cli._run(["show", "edg"]) == 1
+    assert "name edge/edge or edgy/edgy" in capsys.readouterr().err
 
 
 def test_a_small_study_takes_readings_and_rows_and_says_what_it_wants():

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from .options import RESULTS, AsJson, DataFolder, Out, app, use_data
+from .options import (
+    CHECK,
+    FILES,
+    FIX,
+    RESULTS,
+    AsJson,
+    DataFolder,
+    Out,
+    app,
+    use_data,
+)
 from .output import (
     abandon_output,
     flush_and_exit,
@@ -23,15 +33,15 @@ if TYPE_CHECKING:
     from theodolite.data import Listing
     from theodolite.runs import Damage
 
-app.command("survey")(survey)
-app.command("compare")(compare)
+app.command("survey", rich_help_panel=FIX)(survey)
+app.command("compare", rich_help_panel=FIX)(compare)
 
-app.command("list")(list_studies)
-app.command("run")(run)
-app.command("show")(show)
+app.command("list", rich_help_panel=CHECK)(list_studies)
+app.command("run", rich_help_panel=CHECK)(run)
+app.command("show", rich_help_panel=CHECK)(show)
 
 
-@app.command()
+@app.command(rich_help_panel=CHECK)
 def report(
     out: Out = RESULTS,
     to: Annotated[
@@ -42,7 +52,7 @@ def report(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a front page and a page per paper from all finished runs, as HTML."""
+    """Write HTML pages of all finished runs: the tally, and each paper."""
     from theodolite.core import ConfigError
     from theodolite.report import write_errata, write_report
 
@@ -67,12 +77,12 @@ def report(
     print_damage(damages)
 
 
-@app.command()
+@app.command(rich_help_panel=FILES)
 def repair(out: Out = RESULTS, as_json: AsJson = False) -> None:
-    """Check every file of every run; rewrite damaged ones from finished cells.
+    """Check the files of all runs, and rewrite damaged ones.
 
-    Nothing that is whole is touched and no cell is computed. The exit code is 1 if
-    something is still wrong.
+    They are written again from finished cells. Files that are whole stay as they are,
+    and no cell is computed. The exit code is 1 if something is still wrong.
     """
     from theodolite.core import RunError
     from theodolite.studies import repair_runs
@@ -91,7 +101,7 @@ def repair(out: Out = RESULTS, as_json: AsJson = False) -> None:
     raise_first([problem for one in repaired for problem in one.left])
 
 
-@app.command("data")
+@app.command("data", rich_help_panel=FILES)
 def list_data(
     data: DataFolder = None,
     verify: Annotated[
@@ -99,7 +109,7 @@ def list_data(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List datasets: which are there, where, and whether they are verified.
+    """List datasets: where they are, and whether they are verified.
 
     The exit code is 1 if a set that was found and checked is wrong.
     """

@@ -3,17 +3,39 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from theodolite import __version__
 
 from .output import print_text
 
+# What people want to do, in the order of `theodolite --help`.
+FIX = "Fix a network"
+CHECK = "Check a paper"
+FILES = "Data and files"
+
+
+class Grouped(TyperGroup):
+    """Commands under what people want to do."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one section per group, each command with its whole sentence."""
+        for group in (FIX, CHECK, FILES):
+            commands = [
+                (name, command.get_short_help_str(limit=200))
+                for name, command in self.commands.items()
+                if getattr(command, "rich_help_panel", None) == group
+            ]
+            with formatter.section(group):
+                formatter.write_dl(commands, col_max=10)
+
+
 app = typer.Typer(
     name="theodolite",
-    help="Survey the loss landscape of deep networks.",
+    cls=Grouped,
     add_completion=False,
     # Plain help keeps `theodolite --help` well under a fifth of a second.
     rich_markup_mode=None,
@@ -37,7 +59,10 @@ def common(
         ),
     ] = False,
 ) -> None:
-    """Survey the loss landscape of deep networks."""
+    """Find out why a deep network does not train; check papers by experiment.
+
+    Begin with: theodolite survey net.py:make --data digits
+    """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,7 +45,7 @@ def list_studies(
     out: Out = RESULTS,
     as_json: AsJson = False,
 ) -> None:
-    """List papers, studies and claims with their last verdict."""
+    """List papers, studies and claims with their last verdicts."""
     lines, damages = listed(paper, trust=trust, out=out)
     print_claims(lines, as_json, statements)
     print_damage(damages)
@@ -87,7 +88,7 @@ def run(
     out: Out = RESULTS,
     as_json: AsJson = False,
 ) -> None:
-    """Run studies to their verdicts; finished work is kept."""
+    """Run studies until their claims have verdicts; finished work is kept."""
     from theodolite.runs import (
         check_executor,
         executor_for,
@@ -189,7 +190,8 @@ def show(
     study: Annotated[
         str,
         typer.Argument(
-            metavar="STUDY|FILE.py", help="A study, as `theodolite list` says."
+            metavar="STUDY|FILE.py",
+            help="A study that ran, or the beginning of its name.",
         ),
     ],
     out: Out = RESULTS,
@@ -199,7 +201,7 @@ def show(
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show a study's last numbers and where its figures are."""
+    """Show the last numbers of a study, and where its figures are."""
     from theodolite.studies import redraw as draw_again
 
     entry, (folder, summary), damages = last_run(
@@ -304,21 +306,23 @@ def last_run(
     from theodolite.core import RunError, UnknownNameError
     from theodolite.runs import results_in
 
-    paper, _, study = name.partition("/")
     entry, asked = None, name
     try:
         entry = named_study(name, trust=trust)
-        paper, study = entry.paper.name, entry.name
-        asked = shlex.quote(name) if entry.file else entry.full_name
     except UnknownNameError:
-        study = study or paper  # a study of a file is its own paper
-        if (paper, study) not in results_in(out, paper=paper, study=study).judged:
+        if (known := _judged_name(name, out)) is None:
             raise
-        if code:
+        with suppress(UnknownNameError):
+            entry = named_study("/".join(known), trust=trust)
+        if entry is None and code:
             raise RunError(
                 f"{name} is known by its results alone, and its own code draws it: "
                 "pass the file that it ran from, or install its package"
             ) from None
+        paper, study = known
+    if entry is not None:
+        paper, study = entry.paper.name, entry.name
+        asked = shlex.quote(name) if entry.file else entry.full_name
     results = results_in(out, paper=paper, study=study)
     last = results.last(paper, study)
     if last is None:
@@ -327,6 +331,28 @@ def last_run(
             f"{asked} --scale quick --out {shlex.quote(str(out))}` first"
         )
     return entry, last, results.damages
+
+
+def _judged_name(name: str, out: Path) -> tuple[str, str] | None:
+    """Return paper and study of the results that a name, or its beginning, means.
+
+    A study that ran from a file is its own paper: ``edge`` means ``edge/edge``.
+    """
+    from theodolite.core import UnknownNameError
+    from theodolite.runs import results_in
+
+    judged = results_in(out).judged
+    for known in (
+        [key for key in judged if "/".join(key) in (name, f"{name}/{name}")],
+        [key for key in judged if key[1] == name],
+        [key for key in judged if name and key[1].startswith(name)],
+    ):
+        if len(known) > 1:
+            names = " or ".join("/".join(key) for key in known)
+            raise UnknownNameError(f"{name!r} is not unique in {out}: name {names}")
+        if known:
+            return known[0]
+    return None
 
 
 def named_study(name: str, *, trust: bool) -> "Entry":

@@ -106,7 +106,7 @@ def survey(
     device: Device = None,
     trust: Trust = False,
 ) -> None:
-    """Survey a network: what its skips and norms do, and what to change."""
+    """Find out why a network does not train, and print the repair."""
     _check_files(html, to_json)
     failing = _severities(fail_on)
     ignored = _names(",".join(ignore), "ignore") if ignore else ()
@@ -160,7 +160,10 @@ def compare(
     device: Device = None,
     trust: Trust = False,
 ) -> None:
-    """Compare two networks, surveyed alike; effort and time limit are for each."""
+    """Compare two networks, or two saved surveys.
+
+    Both are surveyed with the same settings; effort and time limit are for each.
+    """
     _check_files(None, to_json)
     escape_logs()
     with _stopped_in_a_sentence():

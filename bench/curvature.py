@@ -156,7 +156,7 @@ def _asked(
     truths: dict[str, float],
 ) -> dict[str, Any]:
     model = copy.deepcopy(model)
-    before = _state(model)
+    before = state_of(model)
     note = ""
     try:
         with _as_documented():
@@ -164,8 +164,8 @@ def _asked(
     except Missing as missing:
         return _row(tool, label, None, "—", "", str(missing))
     except Exception as error:
-        answer, note = None, _told(error)
-    changed = [name for name, old in before.items() if _state(model)[name] != old]
+        answer, note = None, described(error)
+    changed = [name for name, old in before.items() if state_of(model)[name] != old]
     left = f"no: {', '.join(changed)}" if changed else "yes"
     left = "" if "copy" in tool else left
     return _row(tool, label, answer, _belongs(answer, truths), left, note)
@@ -196,7 +196,7 @@ def _notes_on_peers(model: nn.Module, one: list[Data]) -> list[dict[str, Any]]:
         except Missing as missing:
             note = str(missing)
         except Exception as error:
-            note = _told(error)
+            note = described(error)
         rows.append(_row(tool, "one batch", None, "—", "", note))
     return rows
 
@@ -229,7 +229,7 @@ def _as_documented() -> Iterator[None]:
         torch.set_default_dtype(torch.float32)
 
 
-def _state(model: nn.Module) -> dict[str, Any]:
+def state_of(model: nn.Module) -> dict[str, Any]:
     """Return what a measurement must leave alone, as bytes and flags."""
     return {
         "modes": [m.training for m in model.modules()],
@@ -239,7 +239,8 @@ def _state(model: nn.Module) -> dict[str, Any]:
     }
 
 
-def _told(error: Exception) -> str:
+def described(error: Exception) -> str:
+    """Return the kind of an error and the beginning of its message."""
     words = " ".join(str(error).split())
     return f"{type(error).__name__}: {words[:90]}{'…' if len(words) > 90 else ''}"
 

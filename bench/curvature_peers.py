@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from bench.networks import Data
@@ -31,6 +32,34 @@ def curvlinops(model: nn.Module, batches: list[Data], **options: Any) -> Any:
     parameters = [p for p in model.parameters() if p.requires_grad]
     make = peer("curvlinops").HessianLinearOperator
     return make(model, LOSS, parameters, batches, **options)
+
+
+def backpack_trace(model: nn.Module, batch: Data) -> tuple[float, float]:
+    """Return the sum of the peer's exact diagonal, and that it states no error."""
+    they = peer("backpack")
+    outputs = they.extend(model)(batch[0])
+    loss = they.extend(nn.CrossEntropyLoss())(outputs, batch[1])
+    with they.backpack(they.extensions.DiagHessian()):
+        loss.backward()
+    return sum(float(p.diag_h.sum()) for p in model.parameters()), 0.0
+
+
+def cockpit_top(model: nn.Module, batch: Data, power: bool) -> tuple[float, float]:
+    """Return the peer's largest eigenvalue in a step of training of rate 0."""
+    they, (x, y) = peer("cockpit"), batch
+    largest = they.quantities.HessMaxEV(lambda step: True, use_power=power)
+    cockpit = they.Cockpit(model.parameters(), quantities=[largest])
+    outputs = model(x)
+    loss, each = LOSS(outputs, y), nn.functional.cross_entropy
+    info = {
+        "batch_size": len(x),
+        "individual_losses": each(outputs, y, reduction="none"),
+        "loss": loss,
+        "optimizer": torch.optim.SGD(model.parameters(), lr=0.0),
+    }
+    with cockpit(0, info=info):
+        loss.backward(create_graph=cockpit.create_graph(0))
+    return float(largest.get_output()[0]), 0.0
 
 
 def eigsh(

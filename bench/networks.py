@@ -24,6 +24,20 @@ class Residual(nn.Module):
         return torch.relu(x + self.norm2(self.conv2(branch)))
 
 
+class Tied(nn.Module):
+    """Embed tokens, mix channels, and read out by the weights of the embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.mix = nn.Embedding(50, 16), nn.Linear(16, 16)
+        self.read = nn.Linear(16, 50, bias=False)
+        self.read.weight = self.embed.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the logits of each token."""
+        return self.read(torch.tanh(self.mix(self.embed(tokens))))
+
+
 def residual_net(channels: int, width: int, blocks: int, classes: int) -> nn.Module:
     """Return a stem, blocks of one width, mean pooling and a linear head."""
     return nn.Sequential(

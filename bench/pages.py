@@ -27,6 +27,21 @@ SUITES = {
         "the operator, under `'full'` it is not, and `micro_batch` never changes "
         "anything.",
     ),
+    "everyday_tools": Suite(
+        "Finding the fault, counting layers",
+        "What tools say of a network before or while it trains. Where a tool names a "
+        "repair or a learning rate, a copy is trained with it by full-batch gradient "
+        "descent, and its loss at the end is given; the finder gets all the data at "
+        "once, as that training does, or batches of 32. Hessians are compared with "
+        "dense ones by double backward, on small nets in float64 and train mode. "
+        "Cockpit's default is the power method, which finds the eigenvalue of largest "
+        "magnitude. BackPACK and Cockpit work in the passes of a training, so their "
+        "effect on the model is not judged. Counts of layers are per sample, compared "
+        "with counts by hand, and timed by the processor, the least of three. "
+        "torchinfo also counts biases and the parameters of norms as MACs; it leaves "
+        "out attention, applies a linear layer to one place of a sequence, and counts "
+        "tied weights twice.",
+    ),
     "curvature_speed": Suite(
         "Leading eigenvalues",
         "Five eigenvalues of largest magnitude of the Hessian of a 9-convolution "

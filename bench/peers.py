@@ -11,6 +11,11 @@ PEERS = {
     "pyhessian": "PyHessian",
     "hessian_eigenthings": "hessian-eigenthings",
     "curvlinops": "curvlinops-for-pytorch",
+    "backpack": "backpack-for-pytorch",
+    "cockpit": "cockpit-for-pytorch",
+    "weightwatcher": "weightwatcher",
+    "torchinfo": "torchinfo",
+    "torch_lr_finder": "torch-lr-finder",
     "neural_tangents": "neural-tangents",
     "jax": "jax",
 }

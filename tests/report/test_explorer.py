@@ -76,7 +76,9 @@ def test_the_rows_come_along_to_seven_digits():
     (table,) = tables_in(html)["path_ensembles"]
     assert table["study"] == "measured_ensemble"
     assert table["source"] == "own"
-    assert dict(zip(table["columns"], table["lines"][0], strict=True)) == {
+    line = dict(zip(table["columns"], table["lines"][0], strict=True))
+    words = {name: texts[line[name]] for name, texts in table["texts"].items() if texts}
+    assert {**line, **words} == {
         "quantity": "share",
         "network": "net",
         "part": "output",

@@ -52,9 +52,11 @@ def test_studies_stand_in_the_papers_order(html):
 
 def test_the_balance_counts_the_papers_own_claims(html):
     words = part(html, "balance")
-    assert "Of 6 claims judged, 4 hold, 1 fail, 1 undecided; 2 of them hang on" in words
+    assert (
+        "Of 6 claims judged, 4 hold, 1 fail, 1 undecided; 2 verdicts depend on" in words
+    )
     assert "1 of 2 errata are confirmed" in words
-    assert "of 1 statement beyond the paper, 0 hold, 1 fail, 0 undecided" in words
+    assert "Of 1 statement beyond the paper, 0 hold, 1 fail, 0 undecided" in words
     assert "scale quick (3 studies)" in words
     assert "Not run yet: final losses" in words
 
@@ -86,17 +88,17 @@ def resting(run, name, alone=None):
 
 def test_verdicts_on_committed_rows_are_counted(runs):
     words = part(page_of([resting(runs[0], "two_shortcut_constant")]), "balance")
-    assert "1 of the verdicts rests on paper-scale rows" in words
-    assert "alone" not in words
-    assert "on paper-scale" not in part(page_of(runs[:2]), "balance")
+    assert "1 of the verdicts uses a long run" in words
+    assert "Without it" not in words
+    assert "a long run" not in part(page_of(runs[:2]), "balance")
 
 
 @pytest.mark.parametrize(
     ("alone", "counts"),
     [
-        (Outcome.HOLDS, "same of 1, leave 0 undecided and say otherwise of 0"),
-        (Outcome.UNDECIDED, "same of 0, leave 1 undecided and say otherwise of 0"),
-        (Outcome.FAILS, "same of 0, leave 0 undecided and say otherwise of 1"),
+        (Outcome.HOLDS, "same for 1, open for 0, and different for 0"),
+        (Outcome.UNDECIDED, "same for 0, open for 1, and different for 0"),
+        (Outcome.FAILS, "same for 0, open for 0, and different for 1"),
     ],
 )
 def test_what_runs_alone_say_is_told_beside(runs, alone, counts):

@@ -308,7 +308,8 @@ def _grounds(verdict: "SavedVerdict") -> Iterator[str]:
             yield f"{f'{whose}, ' if both else ''}{prefix}{ruling.corrected_because}"
         if ruling.died:
             yield f"{f'{whose}, ' if both else ''}{ruling.died}"
-    yield from (f"reading {line}" for line in verdict.ruling.judged.readings)
+    for one in verdict.ruling.judged.readings:
+        yield f"reading {one.name}: {one.outcome}. {one.note}"
     if verdict.shortened:
         yield f"shortened: {verdict.shortened}"
     yield from (f"departs from the paper: {one}" for one in verdict.departures)

@@ -96,11 +96,11 @@ class SavedJudgement:
         return tuple(leaf for piece in self.pieces for leaf in piece.leaves)
 
     @property
-    def readings(self) -> tuple[str, ...]:
+    def readings(self) -> tuple["SavedJudgement", ...]:
         """What each reading says, where the claim lists several."""
-        if self.rule != "readings":
-            return tuple(line for piece in self.pieces for line in piece.readings)
-        return tuple(f"{one.name}: {one.outcome}. {one.note}" for one in self.pieces)
+        if self.rule == "readings":
+            return self.pieces
+        return tuple(one for piece in self.pieces for one in piece.readings)
 
     @property
     def ours(self) -> tuple["SavedJudgement", ...]:

@@ -52,9 +52,14 @@ class SharedSvg:
         key = tuple(sorted(attributes.items()))
         return self._shapes.setdefault(key, f"s-{_name(len(self._shapes))}")
 
-    def group(self, inside: Markup) -> str:
+    def group(self, inside: str) -> str:
         """Return the identifier of a group that holds this."""
-        return self._groups.setdefault(inside, f"g-{_name(len(self._groups))}")
+        return self._groups.setdefault(Markup(inside), f"g-{_name(len(self._groups))}")
+
+    def inherited(self, look: str) -> bool:
+        """Return whether children look the same if their group has this class."""
+        rule = next(rule for rule, name in self._styles.items() if name == look)
+        return not re.search(r"(^|;)opacity:", rule)
 
     def style(self, declarations: str, *, follow: Follow = "all") -> str:
         """Return the class of a style.
@@ -114,6 +119,7 @@ def inline_svg(
     pictured = len(fills) > _SERIES or root.find(".//image") is not None
     _share_styles(root, shared, "text" if pictured else "all")
     _unwrap(root)
+    _gather(root, shared)
     _frame(root, inherited, prefix, label)
     return Markup(
         ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
@@ -140,7 +146,7 @@ def _name(place: int) -> str:
 
 
 def _round(element: ElementTree.Element) -> None:
-    """Write places to a hundredth of a point, in as few letters as possible."""
+    """Write places to a tenth of a point, in as few letters as possible."""
     attributes = element.attrib
     if element.tag == "use" and (
         moved := _SHIFT.fullmatch(attributes.get("transform", ""))
@@ -163,7 +169,7 @@ def _round(element: ElementTree.Element) -> None:
 def _short(places: str, digits_below_one: int = 2) -> str:
     def rounded(match: re.Match[str]) -> str:
         value = float(match[0])
-        digits = 2 if abs(value) >= 1 else digits_below_one
+        digits = 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else digits_below_one
         return f"{round(value, digits) + 0.0:.12g}"
 
     return re.sub(
@@ -251,6 +257,29 @@ def _unwrap(element: ElementTree.Element) -> None:
             continue
         kept += list(child) if child.tag == "g" and not child.attrib else [child]
     element[:] = kept
+
+
+def _gather(element: ElementTree.Element, shared: SharedSvg) -> None:
+    """Say what children have in common once: a look in their group, a word per page."""
+    for child in element:
+        _gather(child, shared)
+    looks = {child.get("class", "") for child in element}
+    copies = all(child.tag == "use" and not len(child) for child in element)
+    if element.tag != "g" or len(element) < 2 or not copies:
+        return
+    (look, *others) = looks
+    if look and not others and not element.get("class") and shared.inherited(look):
+        element.set("class", look)
+        for child in element:
+            del child.attrib["class"]
+    if all(_is_letter(child) for child in element):
+        word = "".join(ElementTree.tostring(child, "unicode") for child in element)
+        element[:] = [ElementTree.Element("use", {_HREF: f"#{shared.group(word)}"})]
+
+
+def _is_letter(use: ElementTree.Element) -> bool:
+    """Return whether a copy is of a shape of the page, on the line of its word."""
+    return use.get(_HREF, "").startswith("#s-") and set(use.attrib) <= {_HREF, "x"}
 
 
 def _frame(root: ElementTree.Element, inherited: str, prefix: str, label: str) -> None:

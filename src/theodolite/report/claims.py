@@ -17,8 +17,9 @@ from theodolite.pages import (
 _WHOSE = {"own": "this run", "committed": "committed"}
 _RUNS = {"this run": "this run", "committed": "committed run"}
 
-# A table of a claim shows this many of its numbers, or a page could not be read.
-_MOST = 16
+# A table of a claim shows this many of its numbers, or a page could not be read; where
+# all say the same, it shows as many as make the doubt visible.
+_MOST, _ENOUGH = 8, 4
 
 # A judgement and why it came out so, of this run or of a committed one.
 Judged = tuple[str, SavedJudgement, str]
@@ -59,14 +60,30 @@ def _panel(
         "decider": _decider(whose, counts.deciding, shared),
         "reasons": [(whose, because) for whose, _, because in rulings],
         "drawn": _drawn(verdict.kind, rulings, shared),
-        "readings": counts.readings,
+        "readings": _readings(counts),
         "margins": [leaf.margin for leaf in counts.ours],
-        "tables": [
-            _table(whose, judged, shared)
-            for whose, judged, _ in rulings
-            if len(judged.leaves) > 1
-        ],
+        "tables": [_table(whose, counts, shared)] if len(counts.leaves) > 1 else [],
     }
+
+
+def _readings(judged: SavedJudgement) -> list[dict[str, Any]]:
+    """Return what the readings of a claim say, those of one sentence together.
+
+    A name in parts, such as ``output; digits, depth 10``, shares all but its last.
+    """
+    notes: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for one in judged.readings:
+        shared, _, name = one.name.rpartition("; ")
+        said = notes.setdefault(one.note, {})
+        said.setdefault((shared, one.outcome), []).append(name)
+    return [
+        {
+            "note": note,
+            "said": [(shared, *one, names) for (shared, *one), names in said.items()],
+            "n": sum(map(len, said.values())),
+        }
+        for note, said in notes.items()
+    ]
 
 
 def _decider(whose: str, leaf: SavedJudgement, shared: SharedSvg) -> dict[str, Any]:
@@ -140,14 +157,15 @@ def _table(whose: str, judged: SavedJudgement, shared: SharedSvg) -> dict[str, A
         return leaf is not judged.deciding, leaf.outcome is judged.outcome, sure
 
     ranked = sorted(range(len(leaves)), key=lambda place: weight(leaves[place]))
-    shown = [leaves[place] for place in sorted(ranked[:_MOST])]
-    some = "All" if len(shown) == len(leaves) else f"{_MOST} of"
+    same = sum(leaf.outcome is judged.outcome for leaf in leaves)
+    most = _ENOUGH if same == len(leaves) else _MOST
+    shown = [leaves[place] for place in sorted(ranked[:most])]
+    some = "All" if len(shown) == len(leaves) else f"{most} of"
     regions = {leaf.region for leaf in leaves}
     scales = {
         region: gauge_scale(GaugeNumber.of(o) for o in leaves if o.region == region)
         for region in regions
     }
-    same = sum(leaf.outcome is judged.outcome for leaf in leaves)
     return {
         "title": f"{some} {len(leaves)} numbers, {_RUNS[whose]}; "
         f"{same} say {judged.outcome}",

@@ -62,10 +62,26 @@ def _tables(summaries: Iterable[Summary]) -> dict[str, list[dict[str, Any]]]:
                 "study": summary.study.name,
                 "source": exhibit.source,
                 "columns": exhibit.columns,
-                "lines": [[_short(value) for value in line] for line in exhibit.lines],
+                **_packed(exhibit.columns, exhibit.lines),
             }
             tables.setdefault(exhibit.name, []).append(table)
     return tables
+
+
+def _packed(columns: Sequence[str], lines: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """Return lines whose words are places in a list of them per column."""
+    texts: dict[str, list[str]] = {
+        name: list(dict.fromkeys(one for one in column if one is not None))
+        for name, column in zip(columns, zip(*lines, strict=True), strict=False)
+        if all(isinstance(one, str | None) for one in column)
+    }
+    places = [{text: i for i, text in enumerate(texts.get(n, ()))} for n in columns]
+    packed = [
+        [known.get(value) if known else _short(value)
+         for known, value in zip(places, line, strict=True)]
+        for line in lines
+    ]  # fmt: skip
+    return {"texts": texts, "lines": packed}
 
 
 def _short(value: Any) -> Any:

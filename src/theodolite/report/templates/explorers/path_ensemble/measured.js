@@ -1,8 +1,9 @@
 "use strict";
 // Ensembles measured on real networks, from the rows of exhibits "path_ensembles".
 Object.assign(theodolite.paths, (() => {
-  const objects = ({columns, lines}) => lines.map(
-    (line) => Object.fromEntries(columns.map((name, i) => [name, line[i]])));
+  // Words are places in a list of them per column.
+  const objects = ({columns, texts, lines}) => lines.map((line) => Object.fromEntries(
+    columns.map((name, i) => [name, texts?.[name]?.[line[i]] ?? line[i]])));
   const known = (value) => typeof value === "number" && Number.isFinite(value);
 
   // One series a network and part, its ensembles by step. A path that takes k of the

@@ -18,7 +18,8 @@ from tests.report.papers import TRAINING
 from theodolite.cli.options import require_trust
 from theodolite.core import TheodoliteError
 from theodolite.runs import LiveProgress, RunFolder, RunSpec
-from theodolite.survey import optimizer_of, subject_of
+from theodolite.surgery.result import Change, Log
+from theodolite.survey import Alert, Course, Finding, optimizer_of, subject_of
 
 SOURCES = Path(theodolite_package.__file__).parent
 CODE = """
@@ -237,7 +238,18 @@ def test_names_in_results_cannot_act_on_a_terminal():
         measures=["map"],
         progress=False,
     )
-    assert not acting(str(replace(found, title=HOSTILE)))
+    hostile = replace(found, title=HOSTILE)
+    compared = theodolite_package.compare(hostile, hostile)
+    change = Change(module=HOSTILE, what="a", before="b", after="c")
+    finding = Finding(
+        rule="a", severity="note", title=HOSTILE, says="b", quantity="c", above=True,
+        where=(HOSTILE,),
+    )  # fmt: skip
+    course = Course(title=HOSTILE, every=1, steps=1)
+    for each in (hostile, compared, course):
+        assert not acting(str(each) + repr(each))
+    for each in (Log(operation="a", changes=(change,)), Alert(step=1, finding=finding)):
+        assert not acting(str(each))
     assert not acting(str(TheodoliteError(HOSTILE)))
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.anatomy import returned_tensors
-from theodolite.core import Rows, SurgeryError
+from theodolite.core import Rows, SurgeryError, printable
 from theodolite.instruments import Batch, full_precision, preserve, run_model
 
 from .attaching import detach, replace
@@ -79,7 +79,7 @@ class Log:
         ]
         count = f"{len(self.done)} changes" if len(self.done) != 1 else "1 change"
         left = f", {len(self.left)} left" if self.left else ""
-        return "\n".join([f"{self.operation}: {count}{left}", *table])
+        return printable("\n".join([f"{self.operation}: {count}{left}", *table]))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -82,7 +82,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         changed = sum(row["changed"] != "no" for row in self.differences)
-        return (
+        return printable(
             f"<Comparison of {self.before.title} and {self.after.title}: {changed} of "
             f"{len(self.differences)} numbers changed; print it>"
         )

@@ -181,7 +181,7 @@ class Survey:
         counts = Counter(each.severity for each in self.findings)
         told = [f"{n} {severity}" for severity, n in counts.items()] or ["no finding"]
         told += ["incomplete"] if self.incomplete else []
-        return f"<Survey of {self.title}: {', '.join(told)}; print it>"
+        return printable(f"<Survey of {self.title}: {', '.join(told)}; print it>")
 
     def __str__(self) -> str:
         return self.text()

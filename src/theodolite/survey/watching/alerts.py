@@ -9,6 +9,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from theodolite.core import printable
+
 from ..findings.evidence import body
 from ..findings.rulebook import find
 from ..records.finding import Finding
@@ -48,7 +50,8 @@ class Alert:
 
     def __str__(self) -> str:
         where = ", ".join(self.finding.where[:3])
-        return f"step {self.step}: {self.finding.title}" + (where and f" ({where})")
+        said = f"step {self.step}: {self.finding.title}" + (where and f" ({where})")
+        return printable(said)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

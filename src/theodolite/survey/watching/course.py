@@ -87,7 +87,7 @@ class Course:
         return printable("\n".join(lines))
 
     def __repr__(self) -> str:
-        return (
+        return printable(
             f"<Course of {self.title}: {self.steps} steps, {len(self.alerts)} alerts; "
             "print it>"
         )

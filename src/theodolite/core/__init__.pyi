@@ -116,6 +116,7 @@ from .verdicts.claims import Verdict as Verdict
 from .verdicts.claims import beyond as beyond
 from .verdicts.claims import decide as decide
 from .verdicts.claims import erratum as erratum
+from .verdicts.comparing import beside as beside
 from .verdicts.extremes import named_rows as named_rows
 from .verdicts.extremes import quantile as quantile
 from .verdicts.judgement import Judgement as Judgement

@@ -10,6 +10,7 @@ from theodolite.core import (
     above,
     at_each,
     below,
+    beside,
     counted,
     difference,
     each,
@@ -204,3 +205,24 @@ def test_an_edge_in_the_middle_leaves_a_slope_open():
     )  # fmt: skip
     read = slope(measured("decay"), "epoch")(PredictedAndMeasured(Rows(), rows))
     assert math.isinf(read.slack)
+
+
+def test_a_comparison_sets_predictions_beside_means_of_the_same_labels():
+    law = Rows(
+        {"quantity": "y", "kind": kind, "depth": depth, "value": value}
+        for kind, depth, value in (("a", 2, 1.0), ("a", 4, 2.0), ("b", 2, 9.0))
+    )
+    rows = Rows(
+        {"quantity": "y", "kind": kind, "depth": depth, "stage": 0, "trial": trial,
+         "value": float(depth + trial), "error": 0.5}
+        for kind in ("a", "c") for depth in (2, 4, 8) for trial in range(2 - depth // 4)
+    )  # fmt: skip
+    line = ("depth {depth:g}", measured("y", kind="a", stage=0))
+    lines = beside(line)(PredictedAndMeasured(law, rows))
+    assert [(row["label"], row["predicted"], row["measured"]) for row in lines] == [
+        ("depth 2", 1.0, 2.5), ("depth 4", 2.0, 4.0),
+    ]  # fmt: skip
+    assert [row["error"] for row in lines] == [pytest.approx(0.5), 0.5]
+    assert not beside(("{kind}", measured("y", kind="c")))(
+        PredictedAndMeasured(law, rows)
+    )

@@ -3,7 +3,14 @@
 import math
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
+from theodolite.core import (
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    beside,
+    group_means,
+    measured,
+)
 
 SHOWN = ("held_error", "disagreement", "mean_margin")
 
@@ -56,16 +63,7 @@ def _averaged(rows: Rows) -> Rows:
     )
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return measured norms in training beside the growth that the schedule copies."""
-    rows: list[Row] = []
-    for row in both.predicted.where(quantity="course"):
-        norms = both.measured.where(quantity="course", share=row["share"])
-        if len(norms):
-            label = f"norm over its end, {row['share']:.0%} of the steps"
-            mean = {**norms[0], "value": float(norms.values().mean())}
-            rows.append(compared_row(label, row["value"], mean))
-    return rows
+compare = beside(("norm over its end, {share:.0%} of the steps", measured("course")))
 
 
 LABELS = {

@@ -86,10 +86,7 @@ INDEX_CLAIMS = (
         "it does later.",
         test=narrowed(
             drops,
-            every(
-                inside(mean(EARLY_DROP), above(0)),
-                ordered(LATER_DROP, EARLY_DROP),
-            ),
+            every(inside(mean(EARLY_DROP), above(0)), ordered(LATER_DROP, EARLY_DROP)),
         ),
         rival="a drop spread over the whole of training",
         choices=(

@@ -10,8 +10,9 @@ from theodolite.core import (
     PredictedAndMeasured,
     Row,
     Rows,
-    compared_row,
+    beside,
     group_means,
+    measured,
     named_rows,
 )
 
@@ -172,18 +173,13 @@ def run_table(both: PredictedAndMeasured) -> Rows:
     return rows.where(trial=first) + peaks(rows.where(trial=first))
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return closed forms at zero beside the first state of 2-shortcut networks."""
-    starts = both.measured.where(task="levels", kind="two_shortcut", step=0)
-    return [
-        compared_row(
-            f"{name} at the start, 2-shortcut, depth {row['depth']}",
-            both.predicted.value(quantity=name, depth=row["depth"]),
-            row,
-        )
+_STARTS = {"task": "levels", "kind": "two_shortcut", "step": 0}
+compare = beside(
+    *(
+        (f"{name} at the start, 2-shortcut, depth {{depth}}", measured(name, **_STARTS))
         for name in ("largest", "small", "index")
-        for row in group_means(starts.where(quantity=name), ("quantity", "depth"))
-    ]
+    )
+)
 
 
 LABELS = {

@@ -3,9 +3,7 @@
 from typing import Any
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
-
-from ..shared.problems import SETTINGS
+from theodolite.core import PredictedAndMeasured, Rows, beside, measured
 
 
 def picture(both: PredictedAndMeasured) -> Rows:
@@ -36,19 +34,19 @@ def unit(both: PredictedAndMeasured) -> Rows:
     )
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return Eq 9 beside the measured condition number of the deepest network."""
-    rows: list[Row] = []
-    closed = both.predicted.where(quantity="condition")
-    measured = both.measured.where(quantity="condition")
-    deepest = max(measured.levels("units"))
-    for setting in SETTINGS:
-        for trial in closed.levels("trial")[:3]:
-            label = f"cond(H), n = 2, {setting}, {deepest} units, dataset {trial}"
-            of = {"setting": setting, "trial": trial}
-            there = measured.only(**of, units=deepest)
-            rows.append(compared_row(label, closed.value(**of), there))
-    return rows
+def _deepest(rows: Rows) -> Rows:
+    """Return the rows of the deepest networks, on the first three datasets."""
+    first = rows.levels("trial")[:3]
+    most = max(rows.levels("units"))
+    return rows.where(lambda row: row["trial"] in first, units=most)
+
+
+compare = beside(
+    (
+        "cond(H), n = 2, {setting}, {units} units, dataset {trial}",
+        measured("condition").keeping(_deepest),
+    )
+)
 
 
 # Entries per weight matrix of the picture's networks, of width 2.

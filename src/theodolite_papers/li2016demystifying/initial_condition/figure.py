@@ -3,7 +3,7 @@
 import math
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
+from theodolite.core import PredictedAndMeasured, Rows, beside, group_means, measured
 
 from ..shared.figure import draw_ratios
 
@@ -20,19 +20,7 @@ def table(both: PredictedAndMeasured) -> Rows:
     ]
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return closed forms at zero beside means over networks at small weights."""
-    closed = both.predicted.where(quantity="ratio")
-    ratios = group_means(both.measured.where(quantity="ratio"), ("kind", "depth"))
-    return [
-        compared_row(
-            f"ratio, {row['kind'].replace('_', '-')}, depth {row['depth']}",
-            closed.value(kind=row["kind"], depth=row["depth"]),
-            row,
-        )
-        for row in ratios
-        if row["kind"] in closed.levels("kind")
-    ]
+compare = beside(("ratio, {kind}, depth {depth}", measured("ratio")))
 
 
 SERIES = {

@@ -4,7 +4,14 @@ import math
 from typing import Any
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
+from theodolite.core import (
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    beside,
+    group_means,
+    measured,
+)
 
 from ..shared.figure import draw_ratios
 
@@ -28,19 +35,7 @@ def table(both: PredictedAndMeasured) -> Rows:
     return group_means(ratios, ("kind", "depth"), log=True) + rows + gaps
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return closed forms at zero beside means at small weights."""
-    at_zero = both.predicted.where(quantity="ratio")
-    ratios = group_means(both.measured.where(quantity="ratio"), ("kind", "depth"))
-    return [
-        compared_row(
-            f"ratio, 1-shortcut {row['kind']}, depth {row['depth']}",
-            closed.value(),
-            row,
-        )
-        for row in ratios
-        if len(closed := at_zero.where(kind=row["kind"], depth=row["depth"]))
-    ]
+compare = beside(("ratio, 1-shortcut {kind}, depth {depth}", measured("ratio")))
 
 
 SERIES = {

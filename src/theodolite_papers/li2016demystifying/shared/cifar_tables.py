@@ -1,15 +1,6 @@
 """Which readings of trained networks count, and theory beside their means."""
 
-from typing import Any
-
-from theodolite.core import (
-    PredictedAndMeasured,
-    Row,
-    Rows,
-    compared_row,
-    group_means,
-    measured,
-)
+from theodolite.core import Row, Rows, measured
 
 # Error rate of chance among ten classes, which a diverged network counts as.
 CHANCE = 0.9
@@ -66,18 +57,3 @@ ERROR = measured("test_error").out_of(ended)
 NORM = measured("norm").out_of(along)
 END = measured("norm", shortcut=2).out_of(ended)
 SHRINKAGE = measured("end_over_start").out_of(over_start)
-
-
-def beside(
-    both: PredictedAndMeasured, quantity: str, name: str, **labels: Any
-) -> list[Row]:
-    """Return theory beside the mean over networks, one row per depth."""
-    rows: list[Row] = []
-    for row in both.predicted.where(quantity=quantity):
-        mine = both.measured.where(quantity=quantity, depth=row["depth"], **labels)
-        if len(mine):
-            (mean,) = group_means(mine, ("depth",))
-            error = mean["error"] if mean["n"] > 1 else row["error"]
-            label = f"{name}, depth {row['depth']}"
-            rows.append(compared_row(label, row["value"], {**mean, "error": error}))
-    return rows

@@ -1,9 +1,9 @@
 """Draw figure 9 from saved rows."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Rows, beside, group_means, measured
 
-from ..shared.cifar_tables import ERROR, beside
+from ..shared.cifar_tables import ERROR
 
 
 def table(both: PredictedAndMeasured) -> Rows:
@@ -23,9 +23,7 @@ def table(both: PredictedAndMeasured) -> Rows:
     )
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return the predicted numbers of parameters beside the counted ones."""
-    return beside(both, "parameters", "parameters")
+compare = beside(("parameters, depth {depth}", measured("parameters")))
 
 
 def draw(table: Rows) -> "figures.Figure":

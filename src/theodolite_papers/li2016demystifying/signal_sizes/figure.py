@@ -3,7 +3,7 @@
 import math
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
+from theodolite.core import PredictedAndMeasured, Rows, beside, group_means, measured
 
 from ..shared.figure import draw_depths
 from .config import PRESETS
@@ -26,16 +26,9 @@ def table(both: PredictedAndMeasured) -> Rows:
     )
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return predicted variances beside measured means of the decimal logarithm."""
-    variances = both.measured.where(quantity="variance")
-    rows: list[Row] = []
-    for row in group_means(variances, ("kind", "units"), log=True):
-        labels = {"kind": row["kind"], "units": row["units"]}
-        wanted = both.predicted.value(quantity="variance", **labels)
-        label = f"log10 variance, {row['kind']}, {row['units']} units"
-        rows.append(compared_row(label, math.log10(wanted), row))
-    return rows
+compare = beside(
+    ("log10 variance, {kind}, {units} units", measured("variance").log10())
+)
 
 
 SERIES = {

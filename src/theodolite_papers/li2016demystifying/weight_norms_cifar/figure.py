@@ -1,9 +1,9 @@
 """Draw figure 2 from saved rows."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Rows, beside, group_means, measured
 
-from ..shared.cifar_tables import along, beside
+from ..shared.cifar_tables import along
 from ..shared.figure import draw_depths
 from .config import PRESETS
 
@@ -19,9 +19,7 @@ def table(both: PredictedAndMeasured) -> Rows:
     return norms + falls
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return predicted norms of He initialisation beside measured initial norms."""
-    return beside(both, "norm", "mean norm at the start", epoch=0)
+compare = beside(("mean norm at the start, depth {depth}", measured("norm", epoch=0)))
 
 
 def draw(table: Rows) -> "figures.Figure":

@@ -1,7 +1,7 @@
 """Figure 1(d), and the sizes of the layers before training."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import PredictedAndMeasured, Rows, beside, group_means, measured
 
 
 def table(both: PredictedAndMeasured) -> Rows:
@@ -27,23 +27,7 @@ def sizes(both: PredictedAndMeasured) -> Rows:
     return Rows([*means, *theory])
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return mean squares of the wide limit beside those of wide networks."""
-    rows: list[Row] = []
-    for row in both.predicted.where(quantity="square"):
-        means = group_means(
-            both.measured.where(quantity="square", layer=row["layer"]), ("layer",)
-        )
-        for mean in means:
-            rows.append(
-                {
-                    "label": f"mean square of a unit, layer {row['layer']}",
-                    "predicted": row["value"],
-                    "measured": mean["value"],
-                    "error": mean["error"] if mean["n"] > 1 else row["error"],
-                }
-            )
-    return rows
+compare = beside(("mean square of a unit, layer {layer}", measured("square")))
 
 
 TITLES = {"scalar": "eq. 20", "batch": "batch norm"}

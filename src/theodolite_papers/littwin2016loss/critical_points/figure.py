@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import cycle
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
+from theodolite.core import PredictedAndMeasured, Rows, beside, group_means, measured
 
 
 def curves(both: PredictedAndMeasured) -> Rows:
@@ -31,23 +31,11 @@ def approach(both: PredictedAndMeasured) -> Rows:
     return both.predicted.where(quantity="excess")
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return exact means beside counted means."""
-    rows: list[Row] = []
-    for quantity, by in (("total", ()), ("count", ("index",))):
-        labels = ("mixture", "width", *by)
-        for row in group_means(both.measured.where(quantity=quantity), labels):
-            at = {label: row[label] for label in labels}
-            which = f"of index {row['index']}" if by else "of all indices"
-            title = f"critical points {which}, {row['mixture']}"
-            rows.append(
-                compared_row(
-                    f"{title}, dimension {row['width']}",
-                    both.predicted.value(quantity=quantity, **at),
-                    row,
-                )
-            )
-    return rows
+_COUNTED = "critical points of {}, {{mixture}}, dimension {{width}}"
+compare = beside(
+    (_COUNTED.format("all indices"), measured("total")),
+    (_COUNTED.format("index {index}"), measured("count")),
+)
 
 
 KINDS = {

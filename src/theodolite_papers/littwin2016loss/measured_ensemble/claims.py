@@ -226,8 +226,7 @@ CLAIMS = (
         statement="At the start the gradient comes by slightly longer paths than the "
         "output, at every depth.",
         test=_deeper(
-            named("length", scale="unit", part="gradient"),
-            named("length", **UNIT),
+            named("length", scale="unit", part="gradient"), named("length", **UNIT)
         ),
         rival="a gradient by shorter paths, or by the same",
     ),

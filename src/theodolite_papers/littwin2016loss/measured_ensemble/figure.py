@@ -1,7 +1,14 @@
 """Energy by path length, of networks and by Eq 16."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import (
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    beside,
+    group_means,
+    measured,
+)
 
 
 def table(both: PredictedAndMeasured) -> Rows:
@@ -24,28 +31,12 @@ def single_paths(both: PredictedAndMeasured) -> Rows:
     return Rows({**row, "quantity": "energy"} for row in energies)
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return mean and variance of path lengths: Eq 16 beside the networks."""
-    rows: list[Row] = []
-    for law in both.predicted:
-        if law["quantity"] not in ("length", "variance"):
-            continue
-        mine = both.measured.where(
-            quantity=law["quantity"],
-            scale=law["scale"],
-            depth=law["depth"],
-            part="output",
-        )
-        (point,) = group_means(mine, by=("depth",))
-        rows.append(
-            {
-                "label": f"{law['quantity']}, {law['scale']}, depth {law['depth']}",
-                "predicted": law["value"],
-                "measured": point["value"],
-                "error": point["spread"],
-            }
-        )
-    return rows
+compare = beside(
+    *(
+        (f"{name}, {{scale}}, depth {{depth}}", measured(name, part="output"))
+        for name in ("length", "variance")
+    )
+)
 
 
 GROUP = ("scale", "width", "depth", "part")

@@ -1,7 +1,14 @@
 """Draw second moments divided by their closed forms."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
+from theodolite.core import (
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    beside,
+    group_means,
+    measured,
+)
 
 # Names of the averaged quantities.
 MOMENTS = {
@@ -30,23 +37,12 @@ def table(both: PredictedAndMeasured) -> Rows:
     return Rows(rows)
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return closed forms beside the means over trials."""
-    rows: list[Row] = []
-    for quantity, moment in MOMENTS.items():
-        means = group_means(
-            both.measured.where(quantity=quantity), ("mixture", "width")
-        )
-        for row in means:
-            labels = {"mixture": row["mixture"], "width": row["width"]}
-            rows.append(
-                compared_row(
-                    f"{moment}, {row['mixture']}, dimension {row['width']}",
-                    both.predicted.value(quantity=quantity, **labels),
-                    row,
-                )
-            )
-    return rows
+compare = beside(
+    *(
+        (f"{moment}, {{mixture}}, dimension {{width}}", measured(quantity))
+        for quantity, moment in MOMENTS.items()
+    )
+)
 
 
 LABELS = {

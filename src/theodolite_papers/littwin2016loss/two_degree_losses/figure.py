@@ -1,7 +1,7 @@
 """The force on the norm against the ratio of the two gradients."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
+from theodolite.core import PredictedAndMeasured, Rows, beside, measured
 
 SHOWN = {
     "norm": ("norm",),
@@ -19,24 +19,12 @@ def table(both: PredictedAndMeasured) -> Rows:
     return brackets + both.predicted.where(quantity="envelope", shallow=m, deep=p)
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return forces of the first trial of every pair of degrees."""
-    rows: list[Row] = []
-    for quantity, kind in (
-        ("unskipped_force", "unskipped"),
-        ("skipped_force", "dominant"),
-        ("norm_force", "norm"),
-    ):
-        for row in both.measured.where(quantity=quantity, kind=kind, trial=0):
-            m, p = row["shallow"], row["deep"]
-            labels = {"kind": kind, "trial": 0, "shallow": m, "deep": p}
-            theory = both.predicted.value(quantity=quantity, **labels)
-            rows.append(
-                compared_row(
-                    f"{quantity.replace('_', ' ')}, degrees {m} and {p}", theory, row
-                )
-            )
-    return rows
+_AT = "force, degrees {shallow} and {deep}"
+compare = beside(
+    (f"unskipped {_AT}", measured("unskipped_force", kind="unskipped", trial=0)),
+    (f"skipped {_AT}", measured("skipped_force", kind="dominant", trial=0)),
+    (f"norm {_AT}", measured("norm_force", kind="norm", trial=0)),
+)
 
 
 LABELS = {"norm": "random losses", "opposite": "opposite gradients"}

@@ -1,7 +1,14 @@
 """Draw figure 1(e) from saved rows."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
+from theodolite.core import (
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    beside,
+    group_means,
+    measured,
+)
 
 from ..shared.layerwise_config import RATES, READOUTS
 from .config import RUN
@@ -32,26 +39,12 @@ def table(both: PredictedAndMeasured) -> Rows:
 SHOWN = ("norm", "radial", "tangential")
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return predicted initial norms beside measured ones."""
-    rows: list[Row] = []
-    for row in both.predicted:
-        means = group_means(
-            both.measured.where(
-                quantity=row["quantity"], init_scale=row["init_scale"], step=0
-            ),
-            ("init_scale",),
-        )
-        rows += [
-            {
-                "label": f"{row['quantity']} at the start, scale {row['init_scale']:g}",
-                "predicted": row["value"],
-                "measured": mean["value"],
-                "error": mean["error"] if mean["n"] > 1 else row["error"],
-            }
-            for mean in means
-        ]
-    return rows
+compare = beside(
+    *(
+        (f"{name} at the start, scale {{init_scale:g}}", measured(name, step=0))
+        for name in ("norm", "size")
+    )
+)
 
 
 KINDS = {"radial": "measured", "tangential": "beside"}

@@ -1,7 +1,14 @@
 """Certified constants beside true ones, from rows of points."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
+from theodolite.core import (
+    PredictedAndMeasured,
+    Rows,
+    beside,
+    group_means,
+    measured,
+    predicted,
+)
 
 SHOWN = (
     ("looseness", "layers"),
@@ -18,16 +25,9 @@ def table(both: PredictedAndMeasured) -> Rows:
     )
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return predicted and measured cycles on a cost without Lipschitz gradient."""
-    return [
-        compared_row(
-            f"amplitude on |z|^(3/2), rate {row['rate']:g}",
-            both.predicted.value(quantity="cycle", rate=row["rate"]),
-            row,
-        )
-        for row in both.measured.where(quantity="amplitude")
-    ]
+compare = beside(
+    ("amplitude on |z|^(3/2), rate {rate:g}", measured("amplitude"), predicted("cycle"))
+)
 
 
 KINDS = {"least_eigenvalue": "measured", "first_term": "bound"}

@@ -2,12 +2,7 @@
 
 from theodolite.core import Claim
 
-from ..shared.image_claims import (
-    LOST_COUNT,
-    SPEED,
-    faster,
-    same_accuracy,
-)
+from ..shared.image_claims import LOST_COUNT, SPEED, faster, same_accuracy
 
 BEST = 0.05  # appendix C: "the optimal learning rate, … 0.05 for CIFAR100"
 

@@ -7,10 +7,11 @@ from theodolite.core import (
     PredictedAndMeasured,
     Row,
     Rows,
+    beside,
     by_network,
-    compared_row,
     estimate,
     group_means,
+    measured,
 )
 
 
@@ -67,20 +68,11 @@ def start_table(both: PredictedAndMeasured) -> Rows:
     return Rows(table)
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return shares and ends of figure 1 beside their limits."""
-    rows: list[Row] = []
-    for quantity in ("matrix_share", "low_end", "high_end"):
-        by = ("shift", "share") if quantity == "matrix_share" else ("shift",)
-        law = both.predicted.where(quantity=quantity)
-        for row in group_means(both.measured.where(quantity=quantity), by):
-            share = f", tenth {row['share']}" if "share" in row else ""
-            what = "I + A" if row["shift"] else "A"
-            label = f"{quantity.replace('_', ' ')} of {what}{share}"
-            limit = law.value(**{key: row[key] for key in by})
-            rows.append(compared_row(label, limit, row))
-    return rows
-
+compare = beside(
+    ("tenth {share} of A + {shift:g} I", measured("matrix_share")),
+    ("low end of A + {shift:g} I", measured("low_end")),
+    ("high end of A + {shift:g} I", measured("high_end")),
+)
 
 LABELS = {"chain": "Chain", "res": "Res", "average": "ResAvg"}
 KINDS = {"chain": "chain", "res": "residual", "average": "average"}

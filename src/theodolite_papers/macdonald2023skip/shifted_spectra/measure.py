@@ -8,13 +8,7 @@ from theodolite import networks
 from theodolite.core import Cell, Row, Rows, TwoBlockBlueprint, named_rows, stream
 
 from ..shared.reads import SHARES
-from ..shared.spectra import (
-    curve_rows,
-    descend,
-    few_images,
-    loss_rows,
-    spectrum_rows,
-)
+from ..shared.spectra import curve_rows, descend, few_images, loss_rows, spectrum_rows
 from .config import KINDS, Config
 
 EPS = float(np.finfo(np.float64).eps)

@@ -1,7 +1,14 @@
 """Collapse beside the norm, and errors over time under two losses, from rows."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
+from theodolite.core import (
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    beside,
+    group_means,
+    measured,
+)
 
 from .config import FLIPPED, GIVEN
 
@@ -41,22 +48,16 @@ def curves(both: PredictedAndMeasured) -> Rows:
     return group_means(most, ("labels", "loss", "start", "epoch"))
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return measured heads beside their limit for orthogonal class means."""
-    rows: list[Row] = []
-    last = max(both.measured.levels("decay"))
-    heads = both.measured.where(
-        quantity="raw_duality", stage="end", loss="square", decay=last
+def _most_decay(rows: Rows) -> Rows:
+    return rows.where(decay=max(rows.levels("decay")))
+
+
+compare = beside(
+    (
+        "head as it is to centred means, {classes} classes",
+        measured("raw_duality", stage="end", loss="square").keeping(_most_decay),
     )
-    for row in group_means(heads, ("classes",)):
-        rows.append(
-            compared_row(
-                f"head as it is to centred means, {row['classes']} classes",
-                both.predicted.value(quantity="raw_duality", classes=row["classes"]),
-                row,
-            )
-        )
-    return rows
+)
 
 
 TITLES = {

@@ -280,10 +280,7 @@ def _solved(split: SplitClasses, trial: int) -> list[Row]:
         loss = float(((network(images) - wanted) ** 2).mean())
     hook.remove()
     rows = _properties(network, (images, labels), "batch", stage="solved")
-    return [
-        *rows,
-        {"quantity": "loss", "stage": "solved", "value": loss, "error": 0.0},
-    ]
+    return [*rows, {"quantity": "loss", "stage": "solved", "value": loss, "error": 0.0}]
 
 
 def _properties(

@@ -1,9 +1,8 @@
 """Draw the final norms without decay, by start of the flow."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows
+from theodolite.core import PredictedAndMeasured, Row, Rows, beside, measured
 
-from ..shared.rows import flow_beside_descent
 from .config import STARTS
 
 
@@ -18,15 +17,15 @@ def table(both: PredictedAndMeasured) -> Rows:
     return Rows(rows)
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return ends of flows beside ends of descent, and residuals of three points."""
-    by = {
-        "end_norm": ("trial", "start"),
-        "residual": ("decay", "sample"),
-        "margin": ("sample",),
-    }
-    first = both.measured.where(lambda row: not row.get("trial", 0))
-    return flow_beside_descent(both.predicted, first, by)
+def _first(row: Row) -> bool:
+    return not row.get("trial", 0)
+
+
+compare = beside(
+    ("end norm, trial {trial}, start {start}", measured("end_norm", _first)),
+    ("residual, decay {decay}, sample {sample}", measured("residual", _first)),
+    ("margin, sample {sample}", measured("margin", _first)),
+)
 
 
 def draw(table: Rows) -> "figures.Figure":

@@ -1,7 +1,7 @@
 """Draw both sides of the bound against the decay, which sets the norm."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
+from theodolite.core import PredictedAndMeasured, Rows, beside, group_means, measured
 
 SHOWN = ("bound", "fixed_bound", "ramp", "held_error")
 
@@ -13,20 +13,11 @@ def table(both: PredictedAndMeasured) -> Rows:
     )
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return margins and norms by duality beside those found by search."""
-    rows: list[Row] = []
-    for name in ("widest_margin", "shortest_norm", "interpolating_norm"):
-        for row in both.predicted.where(quantity=name)[:2]:
-            number = both.measured.only(quantity=name, trial=row["trial"])
-            rows.append(
-                compared_row(
-                    f"{name.replace('_', ' ')}, trial {row['trial']}",
-                    row["value"],
-                    number,
-                )
-            )
-    return rows
+compare = beside(
+    ("widest margin, trial {trial}", measured("widest_margin")),
+    ("shortest norm, trial {trial}", measured("shortest_norm")),
+    ("interpolating norm, trial {trial}", measured("interpolating_norm")),
+)
 
 
 KINDS = {

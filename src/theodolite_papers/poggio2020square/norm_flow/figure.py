@@ -1,9 +1,7 @@
 """Draw norms over time, transients by layers, and residuals at kinks."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows
-
-from ..shared.rows import flow_beside_descent
+from theodolite.core import PredictedAndMeasured, Row, Rows, beside, measured
 
 
 def unit_table(both: PredictedAndMeasured) -> Rows:
@@ -35,17 +33,14 @@ def kink_table(both: PredictedAndMeasured) -> Rows:
     return Rows(rows)
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return norms, times and equilibria of the flow beside those of descent."""
-    by = {
-        "held_norm": ("time",),
-        "layered_norm": ("layers", "time"),
-        "peak": ("case",),
-        "end": ("case",),
-        "equilibrium": ("case",),
-        "transient": ("layers", "start"),
-    }
-    return flow_beside_descent(both.predicted, both.measured, by)
+compare = beside(
+    ("held norm, time {time}", measured("held_norm")),
+    ("layered norm, layers {layers}, time {time}", measured("layered_norm")),
+    ("peak, case {case}", measured("peak")),
+    ("end, case {case}", measured("end")),
+    ("equilibrium, case {case}", measured("equilibrium")),
+    ("transient, layers {layers}, start {start}", measured("transient")),
+)
 
 
 KINDS = {

@@ -144,11 +144,7 @@ def _network(config: Config, trial: int) -> list[Row]:
     drawn = draw(config.seed, trial, config.widths, config.samples)
     flow = _flow(drawn, config.decay)
     path = flow.integrate(
-        START,
-        drawn.weights,
-        [config.network_horizon],
-        tolerance=1e-11,
-        until_kink=True,
+        START, drawn.weights, [config.network_horizon], tolerance=1e-11, until_kink=True
     )
     rows: list[Row] = []
     if path.kink is None:

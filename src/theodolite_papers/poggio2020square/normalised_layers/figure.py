@@ -1,7 +1,7 @@
 """Draw the norms of images of norm one after convolutions of norm one."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row
+from theodolite.core import PredictedAndMeasured, Rows, beside, measured
 
 
 def table(both: PredictedAndMeasured) -> Rows:
@@ -9,18 +9,9 @@ def table(both: PredictedAndMeasured) -> Rows:
     return both.measured.where(quantity="stretch")
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return the batch norm's Jacobian: closed form beside autodiff."""
-    return [
-        compared_row(
-            f"Jacobian of batch norm, entry {row['row']}, {row['column']}",
-            both.predicted.value(
-                quantity="jacobian", row=row["row"], column=row["column"]
-            ),
-            row,
-        )
-        for row in both.measured.where(quantity="jacobian")
-    ]
+compare = beside(
+    ("Jacobian of batch norm, entry {row}, {column}", measured("jacobian"))
+)
 
 
 def draw(table: Rows) -> "figures.Figure":

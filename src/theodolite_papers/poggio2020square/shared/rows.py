@@ -2,12 +2,12 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from theodolite.core import ConfigError, Row, Rows, compared_row
+from theodolite.core import ConfigError
 
 
 def check_halving(rates: Sequence[float]) -> None:
@@ -63,22 +63,3 @@ def known(value: float) -> float | None:
         (1.5, None)
     """
     return None if math.isnan(value) else value
-
-
-def flow_beside_descent(
-    flow: Rows, descent: Rows, by: Mapping[str, tuple[str, ...]]
-) -> list[Row]:
-    """Return predicted numbers of a flow beside measured ones of descent.
-
-    ``by`` has the quantities, and the labels that tell the rows of each apart.
-    """
-    rows: list[Row] = []
-    for quantity, keys in by.items():
-        for row in descent.where(quantity=quantity):
-            labels = {key: row[key] for key in keys}
-            text = ", ".join(f"{key} {value}" for key, value in labels.items())
-            value = flow.value(quantity=quantity, **labels)
-            rows.append(
-                compared_row(f"{quantity.replace('_', ' ')}, {text}", value, row)
-            )
-    return rows

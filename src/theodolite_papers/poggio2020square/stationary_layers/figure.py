@@ -1,7 +1,7 @@
 """Draw the gap of the constraint in each layer, summed and sample by sample."""
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
+from theodolite.core import PredictedAndMeasured, Rows, beside, group_means, measured
 
 
 def table(both: PredictedAndMeasured) -> Rows:
@@ -15,17 +15,9 @@ def table(both: PredictedAndMeasured) -> Rows:
     return shown + both.predicted.where(quantity="first_layer_floor")
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Return closed forms beside the gaps of written-down networks."""
-    rows: list[Row] = []
-    first = both.predicted.levels("trial")[0]
-    for row in both.predicted.where(quantity="constraint_gap", trial=first):
-        labels = {k: row[k] for k in ("network", "layer", "trial")}
-        gap = both.measured.only(quantity="constraint_gap", **labels)
-        rows.append(
-            compared_row(f"gap of the first layer: {row['network']}", row["value"], gap)
-        )
-    return rows
+compare = beside(
+    ("gap of the first layer: {network}", measured("constraint_gap", layer=1, trial=0))
+)
 
 
 LABELS = {

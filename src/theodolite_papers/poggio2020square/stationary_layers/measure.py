@@ -18,12 +18,7 @@ from ..shared.stacked_networks import (
     polish,
 )
 from .config import CONSTRUCTED, Config
-from .measure_written import (
-    collapse,
-    orthogonal_distance,
-    projection_gap,
-    written,
-)
+from .measure_written import collapse, orthogonal_distance, projection_gap, written
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -348,11 +348,7 @@ def forgets(condition: str, reading: str) -> Test:
 
 
 def larger_from_larger(
-    conditions: Sequence[str],
-    region: Region,
-    end: Callable[..., Select],
-    *,
-    log: bool,
+    conditions: Sequence[str], region: Region, end: Callable[..., Select], *, log: bool
 ) -> Test:
     """Judge a number from the largest start less that from the smallest."""
 

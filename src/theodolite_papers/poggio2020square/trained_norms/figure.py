@@ -5,9 +5,14 @@ from typing import Any
 import numpy as np
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, compared_row, group_means
-
-from .config import CONDITIONS
+from theodolite.core import (
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    beside,
+    group_means,
+    measured,
+)
 
 KEYS = ("family", "condition", "start")
 
@@ -67,38 +72,14 @@ def histograms(both: PredictedAndMeasured) -> Rows:
     )
 
 
-def compare(both: PredictedAndMeasured) -> list[Row]:
-    """Set norms at the start beside the captions', and ratios beside their limits."""
-    rows: list[Row] = []
-    for row in both.predicted.where(quantity="rho_start"):
-        key = {k: row[k] for k in ("condition", "start")}
-        means = group_means(
-            both.measured.where(quantity="rho_start", **key), tuple(key)
-        )
-        rows += [
-            {
-                "label": f"ρ at the start, {row['condition']}, {row['start']:g}",
-                "predicted": row["value"],
-                "measured": mean["value"],
-                "error": 1e-5 * mean["value"],
-            }
-            for mean in means
-        ]
-    for start in CONDITIONS["bn_wd"].starts:
-        here = {"condition": "bn_wd", "start": start}
-        limits = group_means(
-            both.measured.where(quantity="ratio_limit", **here), ("family",)
-        )
-        ends = group_means(both.measured.where(quantity="ratio", **here), ("family",))
-        rows += [
-            compared_row(
-                f"Σyf/Σf² over ρ, {limit['family']}, from {start:g}",
-                limit["value"],
-                end,
-            )
-            for limit, end in zip(limits, ends, strict=True)
-        ]
-    return rows
+compare = beside(
+    ("ρ at the start, {condition}, {start:g}", measured("rho_start")),
+    (
+        "Σyf/Σf² over ρ, {family}, from {start:g}",
+        measured("ratio", condition="bn_wd"),
+        measured("ratio_limit", condition="bn_wd"),
+    ),
+)
 
 
 TITLES = {

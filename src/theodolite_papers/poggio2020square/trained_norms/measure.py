@@ -63,11 +63,7 @@ def train(
     )
     return {
         kind: rows_of(
-            run,
-            kind,
-            family=family,
-            whole=kind[2] < config.drawn,
-            stages=stages,
+            run, kind, family=family, whole=kind[2] < config.drawn, stages=stages
         )
         for kind, run in zip(kinds, trained, strict=True)
     }

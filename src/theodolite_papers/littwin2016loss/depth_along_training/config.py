@@ -96,6 +96,7 @@ PRESETS = {
     "quick": Config(
         n_seeds=2,
         samples=2000,
+        rates=(0.05,),
         updates=160,
         image_tasks=("digits",),
         image_depths=(14,),

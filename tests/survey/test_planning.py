@@ -208,8 +208,9 @@ def test_an_eigenvalue_that_is_not_resolved_says_which_effort_to_try():
     assert more.number("stable_rate", optimizer="gd")["value"] > 0
 
 
-def test_an_error_without_bound_leaves_the_number_unresolved():
-    rows = [{"quantity": "stable_rate", "value": 2.0, "error": 1e300}]
+@pytest.mark.parametrize("error", [1e300, math.inf, math.nan])
+def test_an_error_without_bound_leaves_the_number_unresolved(error):
+    rows = [{"quantity": "stable_rate", "value": 2.0, "error": error}]
     (row,) = Measured(measure="rates", status="done", rows=Rows(rows)).rows
     assert (row["value"], row["nonfinite"]) == (None, "not resolved")
 

@@ -14,10 +14,12 @@ MeasureStatus = Literal[
 
 # Text in a row in place of a number whose error is as large as the number.
 NOT_RESOLVED = "not resolved"
-# Quantities that mean nothing if their error bar includes zero.
-_AWAY_FROM_ZERO = frozenset(
-    "loss largest_eigenvalue smallest_eigenvalue stable_rate rate_over_stable".split()
+# Quantities that mean nothing without an error.
+_ITERATED = frozenset(
+    "largest_eigenvalue smallest_eigenvalue stable_rate rate_over_stable".split()
 )
+# Those that mean nothing if their error bar includes zero.
+_AWAY_FROM_ZERO = _ITERATED | {"loss"}
 # Statuses of numbers that more effort would change.
 _UNFINISHED = ("max_matvecs", "incomplete", "nonfinite", "diverged")
 # An error above this, and above its number, says nothing about the number.
@@ -143,7 +145,8 @@ def _finite(row: Row) -> dict[str, Any]:
         finite = {**finite, "value": None, "nonfinite": said}
     value, error = finite.get("value"), finite.get("error")
     if isinstance(value, float) and isinstance(error, float):
-        if max(abs(value), _VOID) < error < math.inf:
+        void = max(abs(value), _VOID) < error < math.inf
+        if void or (_unbounded(error) and finite.get("quantity") in _ITERATED):
             finite = {**finite, "value": None, "nonfinite": NOT_RESOLVED}
     if _unbounded(error):
         finite = {**finite, "error": None}

@@ -112,7 +112,7 @@ def every_gradient_zero(seen: Seen) -> Sign | None:
     rounding, a rectifier that is shut for every sample) and weights that are all zero.
     """
     grads = [g for g in seen.gradients.values() if g is not None]
-    if not grads or any(bool(g.any()) for g in grads) or seen.course.reached:
+    if not grads or seen.reached or seen.course.reached:
         return None
     flat = [c for c in seen.trace.calls if c.name in FLAT and c.inputs[0].requires_grad]
     detail = f"Here {flat[0].name}() has derivative 0 everywhere." if flat else ""
@@ -173,8 +173,7 @@ def not_in_optimizer(seen: Seen) -> Sign | None:
     missing = [
         name
         for name, p in seen.model.named_parameters()
-        if p.requires_grad and id(p) not in held
-        if (grad := seen.gradients.get(name)) is not None and bool(grad.any())
+        if p.requires_grad and id(p) not in held and name in seen.reached
     ]
     if not missing:
         return None
@@ -204,8 +203,8 @@ def not_in_optimizer(seen: Seen) -> Sign | None:
 def rate_zero(seen: Seen) -> Sign | None:
     """A group of the optimiser has rate 0, so that its parameters never change."""
     groups = seen.optimizer.param_groups if seen.optimizer else []
-    still = [g for g in groups if g["params"] and not g["lr"] and not _warming(g)]
-    if not still or any(_warming(g) for g in groups):
+    still = [g for g in groups if g["params"] and not g["lr"] and not warming(g)]
+    if not still or any(warming(g) for g in groups):
         return None
     most = max(float(g["lr"]) for g in groups) or 1e-3
     names = {id(p): n for n, p in seen.model.named_parameters()}
@@ -217,7 +216,8 @@ def rate_zero(seen: Seen) -> Sign | None:
     return Sign(len(still), where=where, repair=repair)
 
 
-def _warming(group: dict[str, object]) -> bool:
+def warming(group: dict[str, object]) -> bool:
+    """Return whether a schedule raises the rate of a group, which is low still."""
     return float(group.get("initial_lr", 0.0) or 0.0) > float(group["lr"])  # pyright: ignore
 
 
@@ -233,11 +233,9 @@ def no_gradient(seen: Seen) -> Sign | None:
     depend on them, or with a derivative that is zero for every sample.
     """
     trained, trace = wanted(seen), seen.trace
-    if not any(g is not None and bool(g.any()) for g in seen.gradients.values()):
+    if not seen.reached:
         return None  # which has checks of its own
-    idle = [
-        n for n in trained if not _reached(seen, n) and n not in seen.course.reached
-    ]
+    idle = [n for n in trained if n not in seen.reached | seen.course.reached]
     idle = [n for n in idle if trained[n].ndim > 1 or _alone(n, idle, trained)]
     if not idle:
         return None
@@ -261,11 +259,6 @@ def no_gradient(seen: Seen) -> Sign | None:
     )
     severity = "note" if share < UNUSED and seen.learns else None
     return Sign(share, where=owners, detail=" ".join(details), severity=severity)
-
-
-def _reached(seen: Seen, name: str) -> bool:
-    grad = seen.gradients.get(name)
-    return grad is not None and bool(grad.any())
 
 
 def _alone(name: str, idle: list[str], wanted: dict[str, nn.Parameter]) -> bool:

@@ -101,6 +101,12 @@ class Seen:
         return self._pass[1]
 
     @cached_property
+    def reached(self) -> set[str]:
+        """Trained parameters with a gradient that is not zero."""
+        pairs = self.gradients.items()
+        return {name for name, g in pairs if g is not None and bool(g.any())}
+
+    @cached_property
     def _pass(self) -> tuple[Trace, dict[str, Tensor | None]]:
         trace = Trace(self.model, self.inputs, self.targets)
         named = [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
@@ -270,7 +276,8 @@ class Seen:
         if self.classes is not None and not call.kwargs.get("label_smoothing"):
             shares = self.classes[1].unique(return_counts=True)[1].double()
             shares = shares / shares.sum()
-            return None if call.kwargs.get("weight") is not None else _entropy(shares)
+            unweighted = call.kwargs.get("weight") is None
+            return -float((shares * shares.log()).sum()) if unweighted else None
         if "binary" in call.name and call.kwargs.get("weight") is None:
             if call.kwargs.get("pos_weight") is None and outputs.shape == targets.shape:
                 p = targets.double().mean(0 if targets.ndim == 2 else None)
@@ -295,7 +302,3 @@ class Seen:
         if course.gain < -1:
             return less.gain > (0.0 if self.guess is None else course.gain / 2)
         return less.gain > 0.1 and course.gain < 0.5 * less.gain - 0.1
-
-
-def _entropy(shares: Tensor) -> float:
-    return float(-(shares * shares.log()).sum())

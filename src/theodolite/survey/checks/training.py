@@ -1,9 +1,10 @@
 """What the trial steps show: rates, and whether the network learns at all."""
 
 import math
-from typing import Any
+from functools import partial
 
 from .check import Sign, check
+from .reach import warming
 from .seen import Seen
 
 # Shares that count as falling, as moving and as slow: our choice.
@@ -11,24 +12,15 @@ FALLEN, MOVED, SLOW = 0.003, 1e-4, 5e-3
 # Multiples of a rate at which nothing moves that are tried: our choice.
 LARGER = (10, 100, 1000, 10000)
 _TRIED = "ten steps, undone afterwards, at the rate in use, a tenth and ten times of it"
+of_trials = partial(check, source=_TRIED, confidence="measured")
 
 
-def _rate(seen: Seen) -> float:
-    return max((float(g["lr"]) for g in _groups(seen)), default=math.nan)
-
-
-def _groups(seen: Seen) -> list[dict[str, Any]]:
-    return seen.optimizer.param_groups if seen.optimizer else []
-
-
-@check(
+@of_trials(
     "rate-too-large",
     "sick",
     "The learning rate is too large",
-    source=_TRIED,
     repaired_by="Use a tenth of the rate",
     kind="rate",
-    confidence="measured",
 )
 def rate_too_large(seen: Seen) -> Sign | None:
     """At the rate in use the loss rises in the trial steps, and at a tenth of it the
@@ -36,8 +28,9 @@ def rate_too_large(seen: Seen) -> Sign | None:
     """
     if seen.optimizer is None or not seen.diverges:
         return None
-    rate, less = _rate(seen), seen.courses[0.1]
-    rate = max(rate, *(float(g.get("initial_lr") or 0) for g in _groups(seen)), 0.0)
+    groups, less = seen.optimizer.param_groups, seen.courses[0.1]
+    rates = [float(g.get(key) or 0) for g in groups for key in ("lr", "initial_lr")]
+    rate = max(rates, default=0.0)
     detail = (
         f"At {rate:g} the loss goes from {seen.course.before:.3g} to "
         f"{seen.course.after:.3g}, at {rate / 10:g} to {less.after:.3g}."
@@ -46,14 +39,13 @@ def rate_too_large(seen: Seen) -> Sign | None:
     return Sign(ratio, 1.0, detail=detail)
 
 
-@check(
+@of_trials(
     "nothing-moves",
     "sick",
     "The trial steps hardly change the weights",
     source=_TRIED + "; the levels are ours",
     repaired_by="Use a rate ten times as large",
     kind="rate",
-    confidence="measured",
 )
 def nothing_moves(seen: Seen) -> Sign | None:
     """Ten steps hardly change the weights, and the loss falls only at a hundred times
@@ -61,9 +53,9 @@ def nothing_moves(seen: Seen) -> Sign | None:
     eps, a loss that is divided twice).
     """
     course, more = seen.course, seen.courses[10.0]
-    if seen.optimizer is None or course.error or not course.reached or _warming(seen):
+    if seen.optimizer is None or course.error or not course.reached:
         return None
-    if seen.step_hinders:
+    if seen.step_hinders or any(map(warming, seen.optimizer.param_groups)):
         return None
     still = course.moved <= MOVED and max(more.gain, course.gain) <= 0.02
     if not still and (course.moved > SLOW or course.gain > 0.02):
@@ -79,19 +71,12 @@ def nothing_moves(seen: Seen) -> Sign | None:
     return Sign(course.moved, limit, above=False, detail=detail, severity=severity)
 
 
-def _warming(seen: Seen) -> bool:
-    groups = seen.optimizer.param_groups if seen.optimizer else []
-    return any(float(g.get("initial_lr") or 0.0) > float(g["lr"]) for g in groups)
-
-
-@check(
+@of_trials(
     "not-finite-in-training",
     "sick",
     "The loss becomes NaN or infinite in the trial steps",
-    source=_TRIED,
     repaired_by="Use a tenth of the rate",
     kind="rate",
-    confidence="measured",
 )
 def not_finite_in_training(seen: Seen) -> Sign | None:
     """A step makes the loss NaN or infinite, also at a tenth of the rate: look for
@@ -103,12 +88,11 @@ def not_finite_in_training(seen: Seen) -> Sign | None:
     return None if seen.diverges else Sign(math.inf, 1.0)
 
 
-@check(
+@of_trials(
     "loss-does-not-fall",
     "warning",
     "The loss falls at none of the rates tried",
     source=_TRIED + ", and on one repeated batch",
-    confidence="measured",
 )
 def loss_does_not_fall(seen: Seen) -> Sign | None:
     """Neither at the rate in use, nor at a tenth or ten times of it, nor on one batch
@@ -128,12 +112,11 @@ def loss_does_not_fall(seen: Seen) -> Sign | None:
     )
 
 
-@check(
+@of_trials(
     "training-fails",
     "sick",
     "A training step raises an error",
     source="a step that is undone",
-    confidence="measured",
 )
 def training_fails(seen: Seen) -> Sign | None:
     """The network can be run, but not trained as given."""
@@ -144,12 +127,11 @@ def training_fails(seen: Seen) -> Sign | None:
     return Sign(1.0, detail=f"It says: {error}.")
 
 
-@check(
+@of_trials(
     "does-not-run",
     "sick",
     "The model or its loss raises an error",
     source="a pass of the first batch in the mode of training",
-    confidence="measured",
 )
 def does_not_run(seen: Seen) -> Sign | None:
     """In the mode in which it is trained, the model does not run on the first batch, or

@@ -1,6 +1,7 @@
 """What the user's own training step does, seen while it runs."""
 
 import math
+from functools import partial
 
 from .check import Sign, check
 from .reach import listed
@@ -11,6 +12,7 @@ from .step_record import StepRecord
 # the optimiser, fall of a rate within twenty updates: our choice.
 MOST, SHRUNK, KILLED = 0.8, 0.01, 5.0
 _SEEN = "twenty calls of the step, undone afterwards"
+of_step = partial(check, source=_SEEN, confidence="measured")
 
 
 def _record(seen: Seen) -> StepRecord | None:
@@ -19,13 +21,12 @@ def _record(seen: Seen) -> StepRecord | None:
     return None if course is None or course.error else course.record
 
 
-@check(
+@of_step(
     "gradients-not-cleared",
     "sick",
     "Gradients are not cleared between updates",
     source=_SEEN + "; backward() adds to what is in .grad",
     repaired_by="Call optimizer.zero_grad() before backward()",
-    confidence="measured",
 )
 def gradients_not_cleared(seen: Seen) -> Sign | None:
     """Each update uses the sum of all gradients so far, so that steps grow and point
@@ -40,13 +41,11 @@ def gradients_not_cleared(seen: Seen) -> Sign | None:
     return Sign(share, MOST)
 
 
-@check(
+@of_step(
     "cleared-before-update",
     "sick",
     "The optimiser finds no gradient",
-    source=_SEEN,
     repaired_by="Call zero_grad() before backward(), and step() after it",
-    confidence="measured",
 )
 def cleared_before_update(seen: Seen) -> Sign | None:
     """The step goes backward and updates, but at the update every gradient is zero or
@@ -61,13 +60,11 @@ def cleared_before_update(seen: Seen) -> Sign | None:
     return Sign(share, MOST)
 
 
-@check(
+@of_step(
     "step-without-gradient",
     "sick",
     "No gradient reaches the model in your training step",
-    source=_SEEN,
     repaired_by="Call backward() on the loss itself",
-    confidence="measured",
 )
 def step_without_gradient(seen: Seen) -> Sign | None:
     """The loss that was given has a gradient, but no parameter gets one while the step
@@ -77,18 +74,16 @@ def step_without_gradient(seen: Seen) -> Sign | None:
     record = _record(seen)
     if record is None or record.arrived or record.moves:
         return None
-    if not any(g is not None and bool(g.any()) for g in seen.gradients.values()):
+    if not seen.reached:
         return None  # which has checks of its own
     return Sign(0.0, above=False, detail=f"No gradient in {record.calls} calls.")
 
 
-@check(
+@of_step(
     "no-update",
     "sick",
     "The step never updates the model",
-    source=_SEEN,
     repaired_by="Call optimizer.step() after backward()",
-    confidence="measured",
 )
 def no_update(seen: Seen) -> Sign | None:
     """Gradients arrive, but no optimiser that holds parameters of the model makes an
@@ -103,13 +98,11 @@ def no_update(seen: Seen) -> Sign | None:
     return Sign(0.0, 1.0, above=False, detail=detail)
 
 
-@check(
+@of_step(
     "gradients-discarded",
     "warning",
     "Gradients are cleared before they are used",
-    source=_SEEN,
     repaired_by="Clear gradients after an update, not at each batch",
-    confidence="measured",
 )
 def gradients_discarded(seen: Seen) -> Sign | None:
     """Gradients are to be accumulated over several batches, but are cleared at each, so
@@ -125,14 +118,13 @@ def gradients_discarded(seen: Seen) -> Sign | None:
     return Sign(share, 0.3, detail=detail)
 
 
-@check(
+@of_step(
     "gradients-shrunk",
     "sick",
     "The optimiser gets a tiny part of the gradient",
     source=_SEEN + "; compared with the gradient of the loss; the level is ours",
     repaired_by="Clip at a length that gradients really have, such as 1",
     kind="rate",
-    confidence="measured",
 )
 def gradients_shrunk(seen: Seen) -> Sign | None:
     """Between backward() and the update gradients become far smaller, so that nothing
@@ -151,14 +143,13 @@ def gradients_shrunk(seen: Seen) -> Sign | None:
     return Sign(share, SHRUNK, above=False, detail=detail)
 
 
-@check(
+@of_step(
     "gradients-not-unscaled",
     "sick",
     "The optimiser gets gradients of a scaled loss",
     source="torch.amp.GradScaler: scaler.step(optimizer) divides by the scale",
     repaired_by="Call scaler.step(optimizer) and scaler.update()",
     kind="rate",
-    confidence="measured",
 )
 def gradients_not_unscaled(seen: Seen) -> Sign | None:
     """The loss is multiplied by the scale of a GradScaler, and the optimiser gets
@@ -175,14 +166,13 @@ def gradients_not_unscaled(seen: Seen) -> Sign | None:
     return Sign(grown, 1e3, detail=f"They are {grown:.3g} times longer.")
 
 
-@check(
+@of_step(
     "schedule-ends-training",
     "sick",
     "The schedule makes the learning rate zero",
     source=_SEEN + "; the level is ours",
     repaired_by="Step the schedule once per epoch, or over more steps",
     kind="rate",
-    confidence="measured",
 )
 def schedule_ends_training(seen: Seen) -> Sign | None:
     """Within the first updates the rate is zero, or falls so fast that nothing moves
@@ -202,14 +192,12 @@ def schedule_ends_training(seen: Seen) -> Sign | None:
     return Sign(first / max(last, 1e-300), KILLED, detail=detail)
 
 
-@check(
+@of_step(
     "step-in-eval-mode",
     "warning",
     "The step trains the model in eval mode",
-    source=_SEEN,
     repaired_by="Call model.train() at the start of the step",
     kind="mode",
-    confidence="measured",
 )
 def step_in_eval_mode(seen: Seen) -> Sign | None:
     """The model was given in train mode, and the step runs its norm or dropout layers
@@ -226,13 +214,11 @@ def step_in_eval_mode(seen: Seen) -> Sign | None:
     )
 
 
-@check(
+@of_step(
     "step-ignores-batch",
     "sick",
     "The step trains on the same inputs at every call",
-    source=_SEEN,
     repaired_by="Use the batch that the step is given",
-    confidence="measured",
 )
 def step_ignores_batch(seen: Seen) -> Sign | None:
     """The model gets the same inputs for different batches, so that it
@@ -244,13 +230,11 @@ def step_ignores_batch(seen: Seen) -> Sign | None:
     return Sign(1.0)
 
 
-@check(
+@of_step(
     "optimizer-made-again",
     "warning",
     "The step makes a new optimiser at each call",
-    source=_SEEN,
     repaired_by="Make the optimiser once, before the loop",
-    confidence="measured",
 )
 def optimizer_made_again(seen: Seen) -> Sign | None:
     """Momentum and the averages of Adam start again at each update."""
@@ -262,13 +246,12 @@ def optimizer_made_again(seen: Seen) -> Sign | None:
     return Sign(float(len(record.optimizers)), 1.0)
 
 
-@check(
+@of_step(
     "step-learns-less",
     "warning",
     "The step does not lower the loss, plain updates do",
     source=_SEEN + ", compared with zero_grad, backward and step alone",
     repaired_by="Start from a plain step, and add one part at a time",
-    confidence="measured",
 )
 def step_learns_less(seen: Seen) -> Sign | None:
     """With the same optimiser, plain updates lower the loss on these batches, and the

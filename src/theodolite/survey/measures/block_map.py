@@ -163,7 +163,9 @@ def _weighted(recording: Recording, covered: set[int]) -> list[tuple[Call, int]]
     for call in recording.calls:
         data = [n for n in call.inputs if n in fed]
         rest = [recording.values[n] for n in call.inputs if n not in fed]
-        heavy = any(len(v.shape) >= 2 and _is_weight(recording, v) for v in rest)
+        heavy = any(
+            len(v.shape) >= 2 and weights_behind(recording, v.number) for v in rest
+        )
         if data and heavy and call.index not in covered and call.module:
             pairs.append((call, data[0]))
     return pairs
@@ -196,10 +198,6 @@ def weights_behind(recording: Recording, number: int) -> set[str]:
         if value.call is not None:
             work += list(recording.calls[value.call].inputs)
     return names
-
-
-def _is_weight(recording: Recording, value: Any) -> bool:
-    return bool(weights_behind(recording, value.number))
 
 
 def _plain(recording: Recording, weighted: list[tuple[Call, int]]) -> list[BlockSpan]:

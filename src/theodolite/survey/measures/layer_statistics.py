@@ -115,13 +115,10 @@ class UnitsMeasure(Measure):
             twins = counts.twins / max(counts.units, 1)
             yield number("twin_share", twins, 0.0, **labels)
             if not math.isnan(counts.saturated):
-                error = _binomial(counts.saturated, context)
-                yield number("saturated_share", counts.saturated, error, **labels)
-
-
-def _binomial(share: float, context: SurveyContext) -> float:
-    """Return the standard error if all entries of a sample agree: the largest one."""
-    return math.sqrt(share * (1 - share) / context.first_pass.samples)
+                # As if all entries of a sample agree: the largest standard error.
+                share = counts.saturated
+                error = math.sqrt(share * (1 - share) / context.first_pass.samples)
+                yield number("saturated_share", share, error, **labels)
 
 
 class NormsMeasure(Measure):

@@ -1,14 +1,13 @@
 """Repair copies of a surveyed network: find causes, and try the advice."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
-from torch import nn
 from torch.optim import Optimizer
 
 from theodolite.core import ConfigError, NormMode, TheodoliteError
-from theodolite.instruments import Loss
 
 from ..advice import calls
 from ..advice.applying import Guard
@@ -43,16 +42,6 @@ def alarming(survey: Survey) -> list[Finding]:
     return [each for each in survey.findings if each.severity in ALARMS]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Patient:
-    """The model, data and optimiser that trials of advice need."""
-
-    model: nn.Module
-    batches: Any
-    loss: Loss
-    optimizer: Optimizer | None
-
-
 def tried_out(
     survey: Survey,
     subject: Subject,
@@ -66,12 +55,7 @@ def tried_out(
     advice = advise(survey, alarming(survey))
     if not advice:
         return survey
-    patient = _Patient(
-        model=subject.model,
-        batches=subject.batches,
-        loss=subject.loss,
-        optimizer=optimizer,
-    )
+    patient = SimpleNamespace(**vars(subject), optimizer=optimizer)
     try:
         search = _Search(survey, subject, patient, norm_mode)
         findings, repairs = causes_first(survey, search.look, survey.effort)
@@ -98,7 +82,7 @@ class _Search:
         self,
         survey: Survey,
         subject: Subject,
-        patient: _Patient,
+        patient: SimpleNamespace,
         norm_mode: NormMode | str,
     ) -> None:
         self.survey, self.subject, self.patient = survey, subject, patient

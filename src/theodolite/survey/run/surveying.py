@@ -209,6 +209,7 @@ def _settings(context: SurveyContext) -> dict[str, Any]:
     groups = [] if optimizer is None else optimizer.param_groups
     plain = (bool, int, float, str)
     facts = {k: v for k, v in (groups or [{}])[0].items() if isinstance(v, plain)}
+    held = [*context.model.parameters(), *tensors_in(context.batch)]
     loss = context.loss
     name = type(loss).__name__ if isinstance(loss, nn.Module) else "function"
     return {
@@ -218,15 +219,8 @@ def _settings(context: SurveyContext) -> dict[str, Any]:
         "optimizer": type(optimizer).__name__ if optimizer is not None else "",
         "optimizer_settings": facts,
         "dtype": str(context.dtype).removeprefix("torch."),
-        "device": _device(context),
+        "device": str(held[0].device) if held else "cpu",
         **({"random_layers": "off, by eval mode"} if context.random_layers_off else {}),
         "theodolite": theodolite.__version__,
         "torch": torch.__version__,
     }
-
-
-def _device(context: SurveyContext) -> str:
-    """Return the device of the parameters, or of the data if there are none."""
-    held = next(iter(context.model.parameters()), None)
-    tensors = [held] if held is not None else tensors_in(context.batch)
-    return str(tensors[0].device) if tensors else "cpu"

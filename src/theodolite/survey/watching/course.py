@@ -1,12 +1,12 @@
 """What was measured during a training."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from theodolite.core import Cost, Row, Rows, norm_words, printable, to_strict_json
+from theodolite.core import Cost, Row, Rows, norm_words, printable, record_values
 
 from ..records.outcomes import on_fewest
 from ..records.text import wrapped
@@ -61,22 +61,7 @@ class Course:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the course as strict JSON values."""
-        return to_strict_json(
-            {
-                "title": self.title,
-                "every": self.every,
-                "steps": self.steps,
-                "alerts": [
-                    {"step": each.step, **asdict(each.finding)} for each in self.alerts
-                ],
-                "failures": dict(self.failures),
-                "cost": self.cost.to_dict(),
-                "norm_mode": self.norm_mode,
-                "norm_layers": dict(self.norm_layers),
-                "settings": dict(self.settings),
-                "rows": list(self.measured),
-            }
-        )
+        return record_values(self)
 
     def to_json(self, path: str | Path) -> None:
         """Write the course to a file."""

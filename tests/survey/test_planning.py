@@ -304,7 +304,7 @@ class Random(nn.Module):
 def test_a_model_that_computes_otherwise_each_time_is_said_to():
     model = Random().double()
     result = survey(model, data(), loss=LOSS, measures=CHEAP, progress=False)
-    assert any("does not compute alike twice" in said for said in result.unsupported)
+    assert any("does not compute the same twice" in said for said in result.unsupported)
     assert result.number("loss") is not None
 
 

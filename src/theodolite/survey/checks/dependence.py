@@ -179,7 +179,7 @@ def input_unused(seen: Seen) -> Sign | None:
 @check(
     "level-removed",
     "warning",
-    "A norm of the inputs removes what the targets depend on",
+    "Normalising each sample removes what the targets depend on",
     source="outputs were compared before and after a shift; the level is ours",
     repaired_by="Scale all samples alike, or add the level to the outputs again",
     kind="surgery",

@@ -262,7 +262,7 @@ def labels_smoothed_away(seen: Seen) -> Sign | None:
 @check(
     "targets-want-signs",
     "sick",
-    "The loss wants targets of -1 and 1, and gets 0 and 1",
+    "The loss expects targets of -1 and 1, and gets 0 and 1",
     source="definitions of torch: these losses multiply by the target",
     repaired_by="Use 2 * targets - 1",
     about="labels",

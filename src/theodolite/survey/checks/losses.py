@@ -103,7 +103,7 @@ def _is_log_likelihood(seen: Seen) -> bool:
 @check(
     "distances-as-scores",
     "sick",
-    "Distances are given to a loss that wants similarities",
+    "Distances are given to a loss that expects similarities",
     source="cross_entropy makes the score of the true class the largest",
     repaired_by="Give the loss minus the distance",
     kind="surgery",

@@ -157,7 +157,7 @@ def probabilities_as_logits(seen: Seen) -> Sign | None:
 @check(
     "activation-before-loss",
     "sick",
-    "The scores pass a rectifier before the loss",
+    "An activation cuts off scores before the loss",
     source="a rectifier removes negative scores and their gradient",
     repaired_by="Remove the activation behind the last layer",
     kind="surgery",

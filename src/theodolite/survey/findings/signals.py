@@ -86,7 +86,7 @@ def _gradient(survey: Survey, *, above: bool) -> Evidence | None:
     "sick",
     "The gradient vanishes towards the first layers",
     quantity="change of backward_rms in powers of ten",
-    source="He et al. (2015) for the size a layer; the factor of a thousand is ours",
+    source="He et al. (2015) for the size per layer; the factor of a thousand is ours",
     confidence="rule of thumb",
 )
 def gradient_vanishes(survey: Survey) -> Evidence | None:

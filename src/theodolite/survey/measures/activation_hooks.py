@@ -116,8 +116,8 @@ class ActivationHooks(Listener):
         if tuple(tensor.shape[1:]) != self._shapes[place]:
             raise OtherWayError(
                 f"a tensor of shape {tuple(tensor.shape)} came where an earlier pass "
-                f"had {self._shapes[place]} a sample, so the model does not compute "
-                "alike twice: switch off what chooses its way at random"
+                f"had {self._shapes[place]} per sample: the model does not compute the "
+                "same twice; switch off what chooses a path at random"
             )
         self.met.add(place)
         changed = self._actions[place](tensor)

@@ -54,7 +54,7 @@ def _ids(config: Any, samples: int, generator: torch.Generator) -> tuple[Tensor,
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     length = min(_LENGTH, int(getattr(text, "max_position_embeddings", 0) or _LENGTH))
     ids = torch.randint(text.vocab_size, (samples, length), generator=generator)
-    return ids, f"token ids below {text.vocab_size}, {length} a sample"
+    return ids, f"token ids below {text.vocab_size}, {length} per sample"
 
 
 def _pixels(

@@ -91,7 +91,7 @@ def fitted(name: str, outputs: Any, targets: Tensor) -> Tensor:
     if name == "bce" and not 0 <= low <= high <= 1:
         raise SubjectError(
             f"labels run from {low} up to {high} and bce of one output wants 0 and 1: "
-            "pass other data, or a model with an output a class"
+            "pass other data, or a model with one output per class"
         )
     return targets.to(tensor.dtype).reshape(shape)
 

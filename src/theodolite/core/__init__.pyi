@@ -52,6 +52,7 @@ from .errors import MeasurementError as MeasurementError
 from .errors import RunError as RunError
 from .errors import StudyError as StudyError
 from .errors import SubjectError as SubjectError
+from .errors import SummaryError as SummaryError
 from .errors import SurgeryError as SurgeryError
 from .errors import TheodoliteError as TheodoliteError
 from .errors import UnknownNameError as UnknownNameError
@@ -101,7 +102,6 @@ from .summary import SavedJudgement as SavedJudgement
 from .summary import SavedNumber as SavedNumber
 from .summary import SavedVerdict as SavedVerdict
 from .summary import Summary as Summary
-from .summary import SummaryError as SummaryError
 from .summary import check_summary as check_summary
 from .summary import parse_summary as parse_summary
 from .verdicts.alive import Alive as Alive

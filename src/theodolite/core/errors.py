@@ -78,6 +78,17 @@ class RunError(TheodoliteError):
     """A run folder that cannot be written or read, or a cell that failed."""
 
 
+class SummaryError(RunError):
+    """A summary that does not fit its schema; ``problem`` says what is wrong."""
+
+    def __init__(self, source: str, problem: str) -> None:
+        self.source, self.problem = source, problem
+        super().__init__(f"{source} {problem}: write it again with `theodolite repair`")
+
+    def __reduce__(self) -> tuple[type["SummaryError"], tuple[str, str]]:
+        return type(self), (self.source, self.problem)
+
+
 class SubjectError(TheodoliteError):
     """A network, weights or inputs that cannot be surveyed."""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .errors import RunError
+from .errors import SummaryError
 from .schema import SchemaError, parse_record, read_record, record_values
 from .verdicts.claims import Choice, Grade, Kind
 from .verdicts.judgement import Outcome, depends_on_reading
@@ -19,17 +19,6 @@ FORMAT = 1
 
 # Source of the rows: the run itself, or a committed long run.
 Whose = Literal["own", "committed"]
-
-
-class SummaryError(RunError):
-    """A summary that does not fit its schema; ``problem`` says what is wrong."""
-
-    def __init__(self, source: str, problem: str) -> None:
-        self.source, self.problem = source, problem
-        super().__init__(f"{source} {problem}: write it again with `theodolite repair`")
-
-    def __reduce__(self) -> tuple[type["SummaryError"], tuple[str, str]]:
-        return type(self), (self.source, self.problem)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,11 +215,6 @@ class SavedVerdict:
         return depends_on_reading(self.ruling.judged)
 
     @property
-    def error_in_print(self) -> bool:
-        """Whether it is an erratum that counts as an error of the paper."""
-        return self.kind is Kind.ERRATUM and self.grade != Grade.READING
-
-    @property
     def words(self) -> list[str]:
         """Words that stand beside the verdict."""
         depends = ["depends on the reading"] if self.depends_on_reading else []
@@ -243,10 +227,7 @@ class SavedVerdict:
 
     @property
     def confirmed(self) -> bool:
-        """Whether it is a confirmed erratum.
-
-        What is printed may be true where it is loose.
-        """
+        """Whether it is a confirmed erratum; a loose one may be true as printed."""
         sharper = self.grade == Grade.LOOSE and self.as_corrected is Outcome.HOLDS
         return self.kind is Kind.ERRATUM and (self.ruling.confirmed or sharper)
 
@@ -259,8 +240,7 @@ class SavedVerdict:
     @property
     def alone(self) -> Outcome | None:
         """Outcome of the run's own rows if committed rows decide."""
-        resting = self.committed is not None and self.own is not None
-        return self.own.outcome if resting and self.own else None
+        return self.own.outcome if self.committed and self.own else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -394,18 +374,13 @@ class Summary:
 
     def to_text(self) -> str:
         """Return the content of a summary's file."""
-        return (
-            json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-            + "\n"
-        )
+        values = self.to_dict()
+        text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
+        return text + "\n"
 
 
 def parse_summary(text: str, *, source: str) -> Summary:
-    """Read the text of a summary.
-
-    Args:
-        text: Content of the file.
-        source: Its path, for error messages.
+    """Read the text of a summary; ``source`` is its path, for error messages.
 
     Raises:
         SummaryError: The text is not JSON, of another format, or a field is wrong.
@@ -417,11 +392,7 @@ def parse_summary(text: str, *, source: str) -> Summary:
 
 
 def check_summary(content: Mapping[str, Any], *, source: str) -> Summary:
-    """Check plain values, without a format number, against the schema.
-
-    Raises:
-        SummaryError: A field is missing or wrong.
-    """
+    """Check plain values, without a format number, as :func:`parse_summary` does."""
     try:
         return read_record(Summary, {**content, "format": FORMAT}, number=FORMAT)
     except SchemaError as wrong:

@@ -212,7 +212,9 @@ def count_verdicts(
     """
     given = list(verdicts)
     claims = [one for one in given if one.kind is Kind.CLAIM]
-    errata = [one for one in given if one.error_in_print]
+    printed = [one for one in given if one.kind is Kind.ERRATUM]
+    # What is wrong only as we read it is no error of the paper.
+    errata = [one for one in printed if one.grade != Grade.READING]
     return VerdictCounts(
         claims=_by_outcome(claims, not_run),
         hanging=sum(one.hangs_on_ours for one in claims),

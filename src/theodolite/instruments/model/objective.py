@@ -272,17 +272,11 @@ def check_weights(weights: Weights | None, reduction: Reduction) -> None:
         )
 
 
-def _as_float64(given: Any) -> Tensor:
-    """Return numbers in float64; torch would make float32 of lists."""
-    if isinstance(given, Tensor):
-        return given.detach().double()
-    return torch.as_tensor(given, dtype=torch.float64)
-
-
 def _total(given: Any) -> float:
     """Return the sum of sample weights, or a given sum unchanged."""
     try:
-        total = float(_as_float64(given).sum())
+        # Of lists torch would make float32.
+        total = float(torch.as_tensor(given, dtype=torch.float64).detach().sum())
     except (TypeError, ValueError, RuntimeError):
         total = float("nan")
     if not 0 <= total < float("inf"):

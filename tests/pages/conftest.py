@@ -27,6 +27,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+# Milliseconds that a busy machine may take for what takes one second alone.
+PATIENCE = 250_000
 NAMES = ["1-shortcut", "2-shortcut", "3-shortcut", "plain"]
 
 
@@ -63,6 +65,13 @@ def drawn():
     return {"condition": condition_figure(), "spectrum": spectrum_figure()}
 
 
+def new_page(browser, **options):
+    """Return a page in a context of its own, which waits as long as anybody needs."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE)
+    return context.new_page()
+
+
 @pytest.fixture(scope="module")
 def browser():
     required = os.environ.get("THEODOLITE_REQUIRE_BROWSER")
@@ -75,6 +84,8 @@ def browser():
     except ImportError:
         missing("no browser: playwright is not installed")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+        browser = playwright.chromium.launch(
+            executable_path=executable, args=ARGUMENTS, timeout=PATIENCE
+        )
         yield browser
         browser.close()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.pages.conftest import browser, drawn  # noqa: F401 (fixtures)
+from tests.pages.conftest import browser, drawn, new_page  # noqa: F401 (fixtures)
 from tests.report.papers import OF_TWO_PAPERS, STUDIES, saved
 from theodolite.runs import RunFolder, RunSpec
 
@@ -53,8 +53,9 @@ def runs_of_two_papers(drawn):  # noqa: F811
 @pytest.fixture(scope="module")
 def tab(browser):  # noqa: F811
     """A page that tests use in turns: to open one takes as long as to read it."""
-    with browser.new_context(reduced_motion="reduce") as context:
-        yield context.new_page()
+    page = new_page(browser, reduced_motion="reduce")
+    yield page
+    page.context.close()
 
 
 @pytest.fixture
@@ -73,10 +74,9 @@ def visit(browser, tab, address):  # noqa: F811
     def visit(width=1280, height=800, fragment="", **options):
         page = tab
         if options or opened:
-            page = browser.new_context(reduced_motion="reduce", **options).new_page()
+            page = new_page(browser, reduced_motion="reduce", **options)
         opened.append(page)
         page.set_viewport_size({"width": width, "height": height})
-        page.set_default_timeout(60_000)
         for event, listener in listeners.items():
             page.on(event, listener)
         page.goto(address + fragment)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.pages.conftest import new_page
 from tests.pages.probes import (
     CLIPPED,
     CONTRAST,
@@ -143,6 +144,9 @@ def test_each_mark_leads_to_its_claim(visit):
         assert mark.get_attribute("title")
         target = mark.get_attribute("href")
         mark.click()
+        # Unfolded and scrolled to as the address changes, which a click does not await.
+        unfolded = "id => document.getElementById(id).querySelector('details').open"
+        wait_until(page, unfolded, arg=target[1:])
         wait_until(page, IN_VIEW, arg=target[1:])
         claim = page.locator(f"[id='{target[1:]}']")
         bar = page.locator(".toolbar").bounding_box()
@@ -185,7 +189,7 @@ def test_the_contents_open_over_a_phone(visit):
     button.click()
     nav.locator("ol a:visible").last.click()
     assert not nav.is_visible()
-    assert "#r-" in page.url
+    wait_until(page, "location.hash.startsWith('#r-')")
     page.locator(".filters-button").click()
     choose(page, "verdict", "FAILS")
     assert shown(page) == sum(one["verdict"] == "FAILS" for one in CLAIMS)
@@ -256,7 +260,7 @@ def test_the_search_finds(opened, words, names):
 
 @pytest.fixture(scope="module")
 def opened(browser, address):
-    page = browser.new_page()
+    page = new_page(browser)
     page.goto(address)
     return page
 
@@ -276,6 +280,7 @@ def test_a_link_to_what_is_hidden_shows_all(visit):
                   "'article.claim.holds').id.replace(/^/, '#')")  # fmt: skip
     page.locator(".skip-link").focus()
     page.keyboard.press("Enter")
+    wait_until(page, "!document.querySelector('article.claim.filtered')")
     assert shown(page) == len(CLAIMS)
 
 
@@ -314,8 +319,7 @@ def test_dark_and_light_differ_and_the_button_switches(visit):
 
 
 def test_the_page_works_where_storage_is_denied(browser, address):
-    context = browser.new_context(color_scheme="light")
-    page = context.new_page()
+    page = new_page(browser, color_scheme="light")
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.add_init_script(
@@ -327,7 +331,7 @@ def test_the_page_works_where_storage_is_denied(browser, address):
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     choose(page, "verdict", "FAILS")
     assert shown(page) == sum(one["verdict"] == "FAILS" for one in CLAIMS)
-    context.close()
+    page.context.close()
     assert errors == []
 
 
@@ -377,7 +381,7 @@ def test_without_javascript_all_is_readable(visit):
     assert page.locator("svg.drawing:visible").count() == 2
     assert page.locator(".contents a:visible").count() > 1
     page.locator("a.mark").last.click()
-    assert "#" in page.url
+    page.wait_for_url(re.compile("#"))
     claim = page.locator("article.claim").first
     claim.locator("summary").first.click()
     assert claim.locator(".body").is_visible()
@@ -388,13 +392,13 @@ def test_the_keyboard_reaches_the_results(visit):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip-link"
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "main"
+    wait_until(page, "document.activeElement.id === 'main'")
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "find"
     claim = page.locator("article.claim").first
     claim.locator("summary").first.focus()
     page.keyboard.press("Enter")
-    assert claim.locator(".body").is_visible()
+    claim.locator(".body").wait_for(state="visible")
 
 
 def test_the_command_can_be_copied(visit):
@@ -421,9 +425,8 @@ def test_the_command_can_be_copied(visit):
 @pytest.mark.parametrize("width", [390, 768, 1400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_front_page_leads_to_a_paper_and_back(browser, address, width, scheme):
-    page = browser.new_page(
-        viewport={"width": width, "height": 900}, color_scheme=scheme
-    )
+    size = {"width": width, "height": 900}
+    page = new_page(browser, viewport=size, color_scheme=scheme)
     complaints, requests = [], []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("request", lambda request: requests.append(request.url))
@@ -438,7 +441,7 @@ def test_the_front_page_leads_to_a_paper_and_back(browser, address, width, schem
     assert shown(page) == len(CLAIMS)
     page.get_by_role("link", name="All papers").first.click()
     page.wait_for_url(front)
-    page.close()
+    page.context.close()
     assert complaints == []
     assert requests == [front, address, front]
 

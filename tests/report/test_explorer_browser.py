@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.pages.conftest import new_page
 from tests.pages.probes import CONTRAST, OUT_OF_CHART, UNREACHABLE
 from tests.report.ensembles import MEANS, NETWORKS, exhibit, measured
 from tests.report.minima_table import DIMENSIONS, column, glass
@@ -26,13 +27,13 @@ def address(tmp_path_factory):
 @pytest.fixture(scope="module")
 def opened(browser, address):
     """The page, opened once, and what it complained of or asked for."""
-    page, messages = browser.new_page(reduced_motion="reduce"), []
+    page, messages = new_page(browser, reduced_motion="reduce"), []
     page.on("console", lambda message: messages.append(message.text))
     page.on("pageerror", lambda error: messages.append(str(error)))
     page.goto(address)
     page.on("request", lambda request: messages.append(request.url))
     yield page, messages
-    page.close()
+    page.context.close()
 
 
 @pytest.fixture
@@ -362,14 +363,14 @@ def test_without_javascript_a_sentence_stands_there(visit):
 def test_without_rows_it_still_explores(browser, tmp_path):
     file = tmp_path / "report.html"
     file.write_text(page_of(measured([])), encoding="utf-8")
-    page = browser.new_page()
+    page = new_page(browser)
     page.goto(file.as_uri())
     assert not page.locator("[data-select]").is_visible()
     assert page.locator("[data-key='others']:visible").count() == 0
     command = "theodolite run littwin2016loss/measured_ensemble"
     assert page.get_by_text(command).first.is_visible()
     assert reading(page, "peak-here") == "34"
-    page.close()
+    page.context.close()
 
 
 def test_it_starts_again_where_it_began(page):

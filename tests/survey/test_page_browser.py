@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.pages.conftest import browser  # noqa: F401 (a fixture)
+from tests.pages.conftest import browser, new_page  # noqa: F401 (a fixture)
 from tests.pages.probes import CONTRAST
 from tests.survey.cases import by_hand
 from tests.survey.test_page import deep
@@ -45,14 +45,9 @@ def visit(browser, addresses):  # noqa: F811
     opened, complaints, requests = [], [], []
 
     def visit(name, width=1400, fragment="", **options):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            reduced_motion="reduce",
-            **options,
-        )
-        opened.append(context)
-        page = context.new_page()
-        page.set_default_timeout(60_000)
+        size = {"width": width, "height": 900}
+        page = new_page(browser, viewport=size, reduced_motion="reduce", **options)
+        opened.append(page.context)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
@@ -91,12 +86,13 @@ def test_the_number_behind_a_finding_shows_on_hover_and_focus(wide):
     page.mouse.move(0, 0)
     assert not tip.is_visible()
     number.hover()
-    assert tip.is_visible()
+    tip.wait_for(state="visible")
     assert "2.50 ± 0.20" in tip.inner_text()
     assert "fires above 1" in tip.inner_text()
     page.mouse.move(0, 0)
+    tip.wait_for(state="hidden")
     number.focus()
-    assert tip.is_visible()
+    tip.wait_for(state="visible")
 
 
 def test_a_finding_leads_to_its_block(wide):

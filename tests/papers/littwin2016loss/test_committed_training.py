@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,21 +58,15 @@ SAID = {
 }
 
 
-@cache
-def committed(name):
-    """Return the claims of a study by name, and the evidence of its committed rows."""
+@pytest.mark.parametrize("name", SAID)
+def test_verdicts_on_committed_rows_of_networks_that_are_all_alive(name):
     study = find(name).study
     nothing = PredictedAndMeasured(Rows(), Rows())
-    claims = {claim.name: claim for claim in study.claims}
-    return claims, with_committed(study, study.presets["quick"], nothing)
-
-
-@pytest.mark.parametrize("name", SAID)
-def test_verdicts_on_committed_rows(name):
-    claims, rows = committed(name)
-    said = {name: decide(claim, rows) for name, claim in claims.items()}
+    rows = with_committed(study, study.presets["quick"], nothing)
+    said = {claim.name: decide(claim, rows) for claim in study.claims}
     assert {k: str(v.outcome) for k, v in said.items()} == SAID[name]
     for verdict in said.values():
+        assert verdict.committed.died.startswith("0 of "), verdict.committed.died
         if verdict.committed.corrected is not None:
             assert verdict.committed.confirmed
 
@@ -89,14 +82,6 @@ def test_every_cell_of_the_run_is_there(name):
         assert len(rows.where(**cell)), cell
     ends = rows.where(quantity="finished").values()
     assert (ends == 1).all()
-
-
-@pytest.mark.parametrize("name", SAID)
-def test_every_network_of_the_four_trainings_is_alive(name):
-    claims, rows = committed(name)
-    for claim in claims.values():
-        died = claim.rule(rows.committed).died
-        assert died.startswith("0 of "), died
 
 
 def test_depths_that_the_documents_quote():

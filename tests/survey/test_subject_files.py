@@ -51,8 +51,12 @@ def test_weights_come_from_a_state_dict_and_run_no_code(tmp_path, monkeypatch):
     torch.save(nn.Linear(2, 2).state_dict(), "other.pt")
     torch.save([1, 2], "list.pt")
     Path("text.pt").write_text("no weights")
-    wrong = {"bomb.pt": "Weights only", "bomb.pickle": "", "list.pt": "",
-             "other.pt": "Missing key", "text.pt": "", "no.pt": "No such"}  # fmt: skip
+    torch.save(nn.LSTM(4, 5), "whole.pt")
+    Path("empty.pt").touch()
+    code = "it is no state dict, and code in it is not run"
+    wrong = {"bomb.pt": code, "bomb.pickle": "", "whole.pt": code, "text.pt": code,
+             "list.pt": "", "other.pt": "Missing key", "empty.pt": "EOFError",
+             "no.pt": "No such"}  # fmt: skip
     for name, words in wrong.items():
         said = f"{name} cannot be loaded .*{words}"
         with pytest.raises(TheodoliteError, match=said) as caught:

@@ -8,6 +8,7 @@ approval, unless it is a module or a function of ``torch.nn`` itself.
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -162,10 +163,13 @@ def _load(model: nn.Module, path: Path | str) -> None:
         state = torch.load(path, map_location="cpu", weights_only=True)
         model.load_state_dict(state)
     except Exception as error:  # a file that holds something else may raise anything
-        first = "; ".join(line.strip() for line in str(error).splitlines()[:2])
+        lines = [line.strip() for line in str(error).splitlines()[:2]]
+        why = "; ".join(lines)[:200].rstrip(". ") or type(error).__name__
+        if isinstance(error, UnpicklingError):  # whose message advises to run it
+            why = "it is no state dict, and code in it is not run"
         raise SubjectError(
-            f"the weights {path} cannot be loaded ({first[:200].rstrip('. ')}): pass a "
-            "file of torch.save(model.state_dict(), path), of this model"
+            f"the weights {path} cannot be loaded ({why}): pass a file of "
+            "torch.save(model.state_dict(), path), of this model"
         ) from error
 
 

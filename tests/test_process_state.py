@@ -18,10 +18,12 @@ import sympy  # noqa: F401 (torch imports it late, which adds a warning filter)
 import torch
 from torch import Tensor, nn
 from torch.utils import checkpoint
+from torch.utils.data import DataLoader
 
 from tests.instruments.test_preservation import portrait, without_versions
 from tests.public_calls import (
     CALLS,
+    LOSS,
     NET,
     NOT_HERE,
     PACKAGES,
@@ -30,6 +32,7 @@ from tests.public_calls import (
     WITHOUT_PASSES,
     Net,
     X,
+    Y,
     made,
     trained_many,
 )
@@ -260,6 +263,37 @@ def test_numbers_are_the_same_inside_of_inference_mode(call):
         inside = numbers(run(model, "batch"))
         assert torch.is_inference_mode_enabled()
     assert inside == outside
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda *given: survey.survey(*given, loss=LOSS, measures=["signal"]),
+        lambda *given: survey.summary(*given, loss=LOSS),
+        lambda *given: instruments.trace(
+            *given, loss=LOSS, norm_mode="eval", max_matvecs=9
+        ),
+    ],
+    ids=["survey", "summary", "trace"],
+)
+def test_loaders_are_read_outside_of_inference_mode(measure):
+    """Whose tensors have no gradient."""
+    loader = DataLoader(list(zip(X, Y, strict=True)), batch_size=3)
+    outside = numbers(measure(made(Net), loader))
+    model = made(Net)
+    with torch.inference_mode():
+        assert numbers(measure(model, loader)) == outside
+
+
+def test_weights_made_in_inference_mode_are_refused():
+    with torch.inference_mode():
+        model = Net()
+    for call in NET:
+        if call not in USERS_OWN_PASS - {instruments.preserve}:
+            with suppress(TheodoliteError):
+                NET[call](model, "eval")
+    with pytest.raises(TheodoliteError, match="made under torch"):
+        survey.summary(model, (X, Y), loss=LOSS)
 
 
 @every_call

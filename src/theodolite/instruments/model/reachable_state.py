@@ -272,7 +272,7 @@ def chosen_parameters(
     model: nn.Module, names: Sequence[str] | None
 ) -> dict[str, nn.Parameter]:
     """Return the parameters by name: all that require a gradient, or those named."""
-    refuse_lazy(model)
+    refuse_unready(model)
     # Tied parameters can be chosen by each of their names.
     known = dict(model.named_parameters(remove_duplicate=False))
     if names is None:
@@ -300,8 +300,14 @@ def chosen_parameters(
     return chosen
 
 
-def refuse_lazy(model: nn.Module) -> None:
-    """Refuse a model with lazy layers that have no shape yet."""
+def refuse_unready(model: nn.Module) -> None:
+    """Refuse lazy layers that have no shape yet, and weights that have no gradient."""
+    for name, parameter in model.named_parameters():
+        if parameter.is_inference():
+            raise MeasurementError(
+                f"{name!r} was made under torch.inference_mode, and has no gradient "
+                "ever: make the model outside of it"
+            )
     for name, given in (*model.named_parameters(), *model.named_buffers()):
         if is_lazy(given):
             raise MeasurementError(

@@ -29,7 +29,7 @@ from .process_state import (
     restore_generator,
     restore_random_state,
 )
-from .reachable_state import Container, ReachableState, dense_parts, refuse_lazy
+from .reachable_state import Container, ReachableState, dense_parts, refuse_unready
 
 
 @contextmanager
@@ -110,7 +110,7 @@ class SavedState:
         self, model: nn.Module, *, careful: bool, reach: ReachableState | None = None
     ) -> None:
         if careful:
-            refuse_lazy(model)
+            refuse_unready(model)
         reach = reach or ReachableState([model])
         self._process = ProcessState()
         self._own = {id(parameter) for parameter in model.parameters()}

@@ -8,12 +8,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from theodolite.core import Exclusive, NormMode
+from theodolite.core import NormMode
 from theodolite.instruments import (
     Batch,
     Draws,
     Problem,
     apply_norm_mode,
+    measuring,
     norm_layers_as_is,
     opened,
     preserve,
@@ -45,8 +46,9 @@ def opened_context(problem: Problem, **settings: Any) -> Iterator[SurveyContext]
         settings: Passed on to the context.
     """
     model = getattr(problem.model, "_orig_mod", problem.model)  # of a compiled one
-    mode, given = problem.mode, read_batches(problem.batches)
-    with Exclusive(), preserve(model):
+    with torch.inference_mode(False):  # for tensors that a loader makes
+        mode, given = problem.mode, read_batches(problem.batches)
+    with measuring(), preserve(model):
         torch.backends.mha.set_fastpath_enabled(False)
         modes = {name: module.training for name, module in model.named_modules()}
         drew = switch_off_random_layers(model, given[0], mode)

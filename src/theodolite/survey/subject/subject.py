@@ -86,6 +86,7 @@ class Subject:
 
 
 @exclusive(interruptible=True)
+@torch.inference_mode(False)
 def make_subject(
     model: nn.Module,
     batches: Batches | None = None,

@@ -8,7 +8,7 @@ from torch import nn
 from tests.survey import others
 from theodolite.core import TheodoliteError
 from theodolite.instruments import HalfSquareLoss
-from theodolite.survey import make_subject, optimizer_of, subject_of
+from theodolite.survey import make_subject, optimizer_of, subject_of, survey
 from theodolite.survey.subject.first_layer import candidates
 from theodolite.survey.subject.specs import parse_spec
 
@@ -74,6 +74,26 @@ def test_what_is_not_given_is_found_from_the_model(model):
         subject
     )
     assert others.same(before, others.state(model))
+
+
+class OwnLoss(nn.Module):
+    """Takes any arguments, and returns its loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+
+    def forward(self, *inputs):
+        return self.layer(inputs[0]).square().mean()
+
+
+@pytest.mark.parametrize("batches", [None, torch.ones(8, 6)])
+def test_batches_that_are_tensors_are_not_joined(batches):
+    subject = make_subject(OwnLoss(), batches)
+    assert len(subject.batches) == (4 if batches is None else 1)
+    assert subject.loss(subject.model, subject.batches[0]).ndim == 0
+    result = survey(subject, tries=False, progress=False)
+    assert "does-not-run" not in {finding.rule for finding in result.findings}
 
 
 def test_a_declared_size_is_believed():

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.instruments import Batch, Loss, preserve, run_model
+from theodolite.instruments import Batch, Loss, preserve, read_batches, run_model
 
 
 class Several:
@@ -25,6 +25,13 @@ class Several:
 
     def __iter__(self) -> Iterator[Any]:
         return map(self._change, self._batches)
+
+
+def kept_apart(batches: Sequence[Batch]) -> Sequence[Batch]:
+    """Return batches as what is read as several, which lists of tensors are not."""
+    if not isinstance(batches[0], Tensor):
+        return list(batches)
+    return read_batches(Several(batches, lambda batch: batch))
 
 
 def are_several(model: nn.Module, batches: Any, loss: Loss | str | None) -> bool:

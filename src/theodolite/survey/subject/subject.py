@@ -28,7 +28,7 @@ from theodolite.instruments import (
     tensors_in,
 )
 
-from .given_batches import Several, are_several
+from .given_batches import Several, are_several, kept_apart
 from .hugging_face import (
     is_hugging_face,
     labels_apart,
@@ -134,12 +134,9 @@ def make_subject(
         return _made_up(model, loss, shape, size, n_batches, seed, named)
     most = None if isinstance(batches, list) else MOST_STREAMED
     if are_several(model, batches, loss):
-        batches = Several(batches, lambda batch: batch)
+        batches = kept_apart(batches)
     read = read_batches(batches, max_batches=most)
-    if isinstance(read, tuple):  # which would later be read as one batch
-        read = list(read)
-        if isinstance(read[0], Tensor):  # of which a list is one batch, too
-            read = read_batches(Several(read, lambda batch: batch))
+    read = kept_apart(read) if isinstance(read, tuple) else read
     if samples_in(read[0]) == 0:
         raise SubjectError("the first batch has no samples: pass batches with some")
     if loss is None and isinstance(read[0], Mapping):
@@ -216,10 +213,8 @@ def _made_up(
         x = drawn(inputs.wanted, size, model, seed + 2 + place)
         made.append(_with_targets(x, aim, inputs, model, generator))
     because = inputs.wanted.because and f" ({inputs.wanted.because})"
-    if isinstance(made[0], Tensor):  # of which a list is one batch
-        made = made[:1]
     return Subject(
-        batches=made,
+        batches=kept_apart(made),
         loss=aim.loss,
         inputs=f"made up: {inputs.wanted}{because}, random labels, {aim.says}",
         labels_known=False,
@@ -332,7 +327,7 @@ def _aim_of(model: nn.Module, batch: Batch) -> Aim:
 
 def _labelled(
     model: nn.Module, given: Sequence[Batch], loss: str | None, seed: int
-) -> tuple[list[Batch], Aim]:
+) -> tuple[Sequence[Batch], Aim]:
     """Return inputs with made-up labels."""
     generator = torch.Generator().manual_seed(seed)
     aim: Aim | None = None
@@ -348,7 +343,7 @@ def _labelled(
         made.append((batch, aim.draw(outputs, generator).to(device)))
     if aim is None:
         raise SubjectError("there are no batches: pass at least one")
-    return made, aim
+    return kept_apart(made), aim
 
 
 def _outputs(model: nn.Module, batch: Batch) -> Any:

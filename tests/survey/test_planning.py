@@ -139,21 +139,26 @@ class Slow(nn.Module):
         return self.inner(x)
 
 
-def test_a_slow_machine_gives_the_same_rows_and_findings():
+@pytest.mark.parametrize("shut", [False, True])
+def test_a_slow_machine_gives_the_same_rows_and_findings(shut):
     def result(seconds):
         torch.manual_seed(0)
         layers = nn.Linear(3, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 3)
+        if shut:  # so that repairs and advice are tried
+            nn.init.constant_(layers[1].bias, -50.0)
         model = Slow(nn.Sequential(*layers), seconds)
-        optimizer = torch.optim.Adam(model.parameters(), lr=0.3)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01 if shut else 0.3)
         x, y = data(64)
         return survey(
             model, (x.float(), y), loss=LOSS, optimizer=optimizer, effort="quick"
         )
 
-    idle, busy = result(0.0), result(0.05)
+    idle, busy = result(0.0), result(0.01 if shut else 0.05)
     assert busy.cost.wall_s > busy.cost.cpu_s + 1
     assert idle.rows() == busy.rows()
     assert idle.findings == busy.findings
+    assert idle.advice == busy.advice
+    assert any(each.trial for each in busy.advice) == shut
     assert [m.reason for m in idle.measured] == [m.reason for m in busy.measured]
 
 

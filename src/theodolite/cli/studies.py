@@ -306,23 +306,23 @@ def last_run(
     from theodolite.core import RunError, UnknownNameError
     from theodolite.runs import results_in
 
-    entry, asked = None, name
+    entry = None
     try:
         entry = named_study(name, trust=trust)
     except UnknownNameError:
         if (known := _judged_name(name, out)) is None:
             raise
+        paper, study = known
         with suppress(UnknownNameError):
-            entry = named_study("/".join(known), trust=trust)
+            entry = named_study(f"{paper}/{study}", trust=trust)
         if entry is None and code:
             raise RunError(
                 f"{name} is known by its results alone, and its own code draws it: "
                 "pass the file that it ran from, or install its package"
             ) from None
-        paper, study = known
-    if entry is not None:
+    else:
         paper, study = entry.paper.name, entry.name
-        asked = shlex.quote(name) if entry.file else entry.full_name
+    asked = entry.full_name if entry and not entry.file else shlex.quote(name)
     results = results_in(out, paper=paper, study=study)
     last = results.last(paper, study)
     if last is None:

@@ -65,9 +65,19 @@ def test_the_other_snippets_run_as_written(shown, capsys):
 def test_numbers_beside_other_tools_are_those_of_the_benchmarks():
     table = TEXT[TEXT.index("## Beside other tools") : TEXT.index("## Four papers")]
     page = (ROOT / "docs" / "benchmarks.md").read_text()
-    numbers = set(re.findall(r"\d+\.\d{5}|\d+\.\d×", table))
-    assert len(numbers) >= 5
+    numbers = set(re.findall(r"-?\d+\.\d{5}|\d+\.\d×|\b\d\.\d{3}\b", table))
+    assert len(numbers) >= 9
     assert all(f" {number} " in page for number in numbers)
+    for tool, version in re.findall(r"^\| ([\w-]+) (\d[\w.]*) \|", table, re.MULTILINE):
+        assert re.search(rf"{tool}(-for-pytorch)? {re.escape(version)}\b", page, re.I)
+    right = [
+        re.search(rf"\| {tool}[^|]*\|[^|]*\| yes \|", line) is not None
+        for tool in ("theodolite.summary", "torchinfo")
+        for line in page.splitlines()
+        if line.startswith("| layers, ") and f"| {tool}" in line
+    ]
+    assert right == [True] * 5 + [False] * 5  # torchinfo counts biases as well
+    assert "| 5 of 5 |" in table
 
 
 def test_the_page_is_short():

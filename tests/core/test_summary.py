@@ -179,7 +179,7 @@ def test_the_tally_counts_kinds_apart(summary):
         4, 1, 1, 1,
     )  # fmt: skip
     assert str(counts) == (
-        "4 claims: 2 decided (2 hold, 0 fail, 0 undecided, 2 not run); of them 1 by a "
+        "4 claims: 2 hold, 0 fail, 0 undecided, 2 not run; of them 1 by a "
         "margin or choice of ours; 1 of 1 errata confirmed; 1 beyond the paper: 1 "
         "hold, 0 fail, 0 undecided"
     )

@@ -107,7 +107,7 @@ def test_show_prints_them(run, tmp_path):
     ):
         assert re.search(line, said), line
     assert theodolite("list", "--out", tmp_path).stdout.splitlines()[-1] == (
-        "5 claims: 3 decided (2 hold, 1 fail, 1 undecided, 1 not run); of them 1 "
+        "5 claims: 2 hold, 1 fail, 1 undecided, 1 not run; of them 1 "
         "dependent on the reading, 2 shortened; 1 of 1 errata confirmed (1 of them "
         "loose)"
     )

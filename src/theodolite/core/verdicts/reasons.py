@@ -177,10 +177,7 @@ class VerdictCounts:
         return _outcomes(self.claims)
 
     def __str__(self) -> str:
-        decided = self.claims[Outcome.HOLDS] + self.claims[Outcome.FAILS]
-        parts = [
-            f"{_several(self.total, 'claim')}: {decided} decided ({self.outcomes})"
-        ]
+        parts = [f"{_several(self.total, 'claim')}: {self.outcomes}"]
         beside = {
             "dependent on the reading": self.depends,
             "shortened": self.shortened,

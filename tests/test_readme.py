@@ -89,7 +89,7 @@ def test_links_of_the_index_page_lead_somewhere():
     targets = re.findall(r"\]\(([^)]*)\)", page)
     assert all(target.startswith("https://") for target in targets)
     assert "docs/pictures" not in page
-    assert "Error rates are measured" in " ".join(page.split())
+    assert "How often findings are wrong was measured on" in " ".join(page.split())
     assert PROJECT["dynamic"] == ["version", "readme"]
     assert all(url.startswith("https://") for url in PROJECT["urls"].values())
 

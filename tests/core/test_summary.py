@@ -188,7 +188,7 @@ def test_the_tally_counts_kinds_apart(summary):
     loose = replace(summary.claims[2], grade="loose")
     read = replace(summary.claims[2], grade="reading")
     assert str(count_verdicts([short, loose, read])) == (
-        "1 claim: 1 decided (1 hold, 0 fail, 0 undecided); of them 1 shortened; 1 of 1 "
+        "1 claim: 1 hold, 0 fail, 0 undecided; of them 1 shortened; 1 of 1 "
         "errata confirmed (1 of them loose); 1 wrong only as we read them"
     )
 

@@ -122,10 +122,11 @@ def test_the_page_shows_them(run, tmp_path):
         "<dt>Shortened</dt><dd>seeds 4 of 7</dd>",
         "<dt>Departs</dt><dd>digits in place of photographs</dd>",
         "<dd>1 of 4 runs died (1 not below its start)</dd>",
-        "<dd>upside down: FAILS. The line from above. (ours)</dd>",
+        "<dt>Reading</dt><dd>The line from above. (ours)</dd>\n"
+        '<dd><span class="word fails">FAILS</span>: upside down</dd>',
         '<article class="claim not-run"',
         "Erratum (loose), confirmed",
-        "1 of the claims depends on the reading; 2 verdicts are shortened.",
+        "1 claim depends on how the sentence is read. 2 verdicts rest on runs smaller",
     ):
         assert words in html, words
 

@@ -114,6 +114,8 @@ def test_features_margins_and_blocks_take_a_problem(problem):
         assert getattr(measure(problem, **given), field) == changed != wanted
         with pytest.raises(MeasurementError, match="a Problem came with batches"):
             measure(problem, (X, Y))
+        with pytest.raises(MeasurementError, match="no data came: pass batches"):
+            measure(model, norm_mode="eval")
     spans = (lambda *a, **k: BlockJacobian(*a, **k).dense(), singular_values)
     for measure in spans:
         wanted = measure(model, (X, Y), block="1", norm_mode="eval")
@@ -122,6 +124,8 @@ def test_features_margins_and_blocks_take_a_problem(problem):
             np.testing.assert_array_equal(getattr(read, one), getattr(wanted, one))
         with pytest.raises(MeasurementError, match="has 2 batches"):
             measure(replace(problem, batches=[(X, Y), (X, Y)]), block="1")
+        with pytest.raises(MeasurementError, match="no batch came: pass one"):
+            measure(model, block="1", norm_mode="eval")
 
 
 def test_settings_beside_a_problem_replace_its_own(problem):

@@ -137,6 +137,8 @@ def classifier_problem(
 ) -> Problem:
     """Return the problem of a classifier; a given one keeps what is not set."""
     problem = problem_of(model, batches, given_in(settings))
+    if problem.batches is None:
+        raise MeasurementError("no data came: pass batches of inputs and labels")
     if problem.team is not None and problem.team.several:
         raise MeasurementError(
             "the problem has a team, and classifiers are measured in one process: pass "

@@ -114,6 +114,8 @@ class BlockJacobian(Operator):
             problem = problem_of(model, batch, given_in(settings))
             norm_mode, outputs = problem.norm_mode, problem.outputs
             batch, team = _only_batch(problem), problem.team
+        if batch is None:
+            raise MeasurementError("no batch came: pass one, or a Problem of one batch")
         network: nn.Module = model.model if isinstance(model, Problem) else model
         self.norm_mode = norm_mode_of(network, norm_mode)
         self.block, self.coupled = block, coupled

@@ -63,11 +63,13 @@ $(CORE): pyproject.toml constraints.txt
 
 $(DEV): $(CORE)
 	$(UV) --editable '.[dev]' || $(PIP) --editable '.[dev]'
-	# All processes of the tests begin with these and would each compile them at once.
+	# All processes of the tests begin with these and would each compile them at once,
+	# and then the tests themselves.
 	@export PYTHONDONTWRITEBYTECODE=; \
 	$(BIN)/python -c 'import torch' & \
 	$(BIN)/python -c 'import $(BEGINNING)' & \
-	$(BIN)/python -m compileall -q src & wait
+	$(BIN)/python -m compileall -q src & wait; \
+	$(BIN)/python -m pytest --collect-only -qq >/dev/null || true
 	@touch $@
 
 setup: $(CORE) ## Make .venv with what theodolite needs to run

@@ -314,6 +314,11 @@ def trained_grid(model, see):
     )  # fmt: skip
 
 
+def descended(model, see):
+    problem = instruments.Problem(Seen(model, see), **given("batch"))
+    return certificates.CertifiedDescent(problem, evaluations=2).step((X, Y))
+
+
 class Seen(nn.Module):
     """A model that calls a function before each pass."""
 
@@ -328,6 +333,7 @@ class Seen(nn.Module):
 
 # These change a model on purpose; a function is called inside, before each pass.
 TRAINING = {
+    certificates.CertifiedDescent: descended,
     training.train: trained,
     training.train_many: trained_many,
     training.train_classifiers: trained_classifiers,
@@ -350,4 +356,4 @@ PACKAGES = (
     training,
     probes,
 )
-TAKEN = {"model", "models", "system", "energy", "operator", "subject"}
+TAKEN = {"model", "models", "system", "energy", "operator", "subject", "problem"}

@@ -63,7 +63,9 @@ def test_every_public_function_that_takes_a_model_is_tried_here():
     for package in PACKAGES:
         for name in dir(package):
             found = getattr(package, name)
-            kind = isinstance(found, type) and issubclass(found, instruments.Operator)
+            kind = isinstance(found, type) and issubclass(
+                found, instruments.Operator | torch.optim.Optimizer
+            )
             if not (inspect.isfunction(found) or kind) or inspect.isabstract(found):
                 continue
             takes = set(inspect.signature(found.__init__ if kind else found).parameters)

@@ -243,6 +243,17 @@ def test_what_cannot_be_certified_is_refused():
     given = problem("batch_norm")
     x, y = given.batches
     settings = {"loss": given.loss, "norm_mode": "batch"}
+    for params, words in ((["none"], "asked for"), ([], "none asked for")):
+        chosen = Problem(given.model, (x, y), params=params, **settings)
+        for call in (guaranteed_step, CertifiedDescent):
+            with pytest.raises(MeasurementError, match=words):
+                call(chosen)
+    lazy = nn.Sequential(nn.LazyLinear(3))
+    normed = nn.utils.spectral_norm(nn.Linear(x.shape[1], 3).double())
+    normed(x)
+    for model, words in ((lazy, "has no shape"), (normed, "cannot be copied")):
+        with pytest.raises(MeasurementError, match=words):
+            guaranteed_step(Problem(model, (x, y), **settings))
     with pytest.raises(MeasurementError, match="2 batches came"):
         guaranteed_step(Problem(given.model, [(x, y), (x, y)], **settings))
     with pytest.raises(MeasurementError, match="frozen"):
@@ -253,6 +264,10 @@ def test_what_cannot_be_certified_is_refused():
         guaranteed_step(given, direction=torch.ones(3))
     with pytest.raises(MeasurementError, match="not finite"):
         guaranteed_step(Problem(given.model, (x * torch.inf, y), **settings))
+    overlapping = copy.deepcopy(given.model)
+    overlapping.extra = nn.Parameter(overlapping[0].weight.data[1:])
+    with pytest.raises(MeasurementError, match="share memory"):
+        guaranteed_step(Problem(overlapping, (x, y), **settings))
     twins = copy.deepcopy(given.model)
     twins.extra = nn.Parameter(twins[0].weight.data)
     with pytest.raises(MeasurementError, match="share memory"):

@@ -45,11 +45,9 @@ class CertifiedDescent(torch.optim.Optimizer):
 
     def __init__(self, problem: Problem, *, evaluations: int = 5) -> None:
         self._problem, self._evaluations = problem, evaluations
-        chosen = problem.params
+        chosen = {id(one) for one in problem.parameters().values()}
         parameters: Iterable[Any] = [
-            one
-            for name, one in problem.model.named_parameters()
-            if (one.requires_grad if chosen is None else name in chosen)
+            one for one in problem.model.parameters() if id(one) in chosen
         ]
         super().__init__(parameters, {})
 

@@ -9,6 +9,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -319,8 +320,17 @@ def prepare(problem: Problem) -> Prepared:
             "norm mode 'frozen' holds statistics of the data, which bounds do not: use "
             "'batch', or 'eval' for statistics that the layers hold"
         )
-    with Exclusive():
-        model, criterion = copy.deepcopy((problem.model, problem.loss))
+    chosen = {id(one) for one in problem.parameters().values()}
+    _refuse_shared_memory(problem.model)
+    try:
+        with Exclusive():
+            model, criterion = copy.deepcopy((problem.model, problem.loss))
+    except Exception as error:  # a user's model may raise anything
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise MeasurementError(
+            f"the model or its loss cannot be copied ({said}): pass one that "
+            "copy.deepcopy takes"
+        ) from error
     model = model.double().cpu()
     if isinstance(criterion, nn.Module):
         criterion = criterion.double().cpu()
@@ -331,20 +341,24 @@ def prepare(problem: Problem) -> Prepared:
         lambda leaf: leaf.detach().double().cpu() if _real(leaf) else leaf, batches[0]
     )
     apply_norm_mode(model, mode, lambda: None)
-    chosen = problem.params
-    names = tuple(
-        name
-        for name, one in model.named_parameters()
-        if (one.requires_grad if chosen is None else name in chosen)
-    )
-    places = [
-        one.data_ptr()
-        for one in (*problem.model.parameters(), *problem.model.buffers())
-    ]
-    if len({*places} - {0}) < len([one for one in places if one]):
+    named = problem.model.named_parameters()
+    names = tuple(name for name, one in named if id(one) in chosen)
+    paths = {id(module): name for name, module in model.named_modules()}
+    return Prepared(model=model, batch=batch, loss=loss, names=names, paths=paths)
+
+
+def _refuse_shared_memory(model: nn.Module) -> None:
+    """Refuse parameters or buffers of which one writes to another."""
+    ends = []
+    for one in (*model.parameters(), *model.buffers()):
+        if one.layout is torch.strided and one.numel():
+            steps = zip(one.shape, one.stride(), strict=True)
+            last = sum((size - 1) * step for size, step in steps)
+            begin = one.data_ptr()
+            ends.append((begin, begin + (last + 1) * one.element_size()))
+    ends.sort()
+    if any(end > begin for (_, end), (begin, _) in pairwise(ends)):
         raise MeasurementError(
             "two parameters or buffers of the model share memory without being the "
             "same object: assign one to the other, as in b.weight = a.weight"
         )
-    paths = {id(module): name for name, module in model.named_modules()}
-    return Prepared(model=model, batch=batch, loss=loss, names=names, paths=paths)

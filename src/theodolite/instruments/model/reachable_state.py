@@ -302,17 +302,16 @@ def chosen_parameters(
 
 def refuse_unready(model: nn.Module) -> None:
     """Refuse lazy layers that have no shape yet, and weights that have no gradient."""
-    for name, parameter in model.named_parameters():
-        if parameter.is_inference():
-            raise MeasurementError(
-                f"{name!r} was made under torch.inference_mode, and has no gradient "
-                "ever: make the model outside of it"
-            )
     for name, given in (*model.named_parameters(), *model.named_buffers()):
         if is_lazy(given):
             raise MeasurementError(
                 f"{name!r} has no shape before a first batch, since its layer is lazy: "
                 "run the model on a batch once, then measure it"
+            )
+        if isinstance(given, nn.Parameter) and given.is_inference():
+            raise MeasurementError(
+                f"{name!r} was made under torch.inference_mode, and has no gradient "
+                "ever: make the model outside of it"
             )
 
 

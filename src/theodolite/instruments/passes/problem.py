@@ -33,7 +33,7 @@ from ..model.objective import (
     scalar_value,
 )
 from ..model.process_state import Randomness
-from ..model.reachable_state import norm_layers
+from ..model.reachable_state import chosen_parameters, norm_layers
 from ..norms.normalisation import norm_mode_of
 from .batches import Batches, check_micro_batch
 from .grouping import Chunk
@@ -182,6 +182,10 @@ class Problem:
         """The loss that combines samples: as given, of outputs, or the model's own."""
         given = self.output_loss if self.loss is None else self.loss
         return returned_loss if given is None else given
+
+    def parameters(self) -> dict[str, nn.Parameter]:
+        """Return the parameters by name: all that are trained, or those of params."""
+        return chosen_parameters(self.model, self.params)
 
     def measured_loss(self) -> Callable[[nn.Module, Batch], Tensor]:
         """Return a function of model and batch that gives the loss as a scalar."""

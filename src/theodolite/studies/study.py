@@ -137,6 +137,8 @@ class Study:
         revision: Raised when a change of code changes saved values.
         committed: A long run at the paper scale that comes with the package.
         alive: Which runs count, for all claims without a rule of their own.
+        words: What quantities are called in the reasons of verdicts, where their own
+            names do not say it.
         paper_size: The paper's own numbers by setting, where they are not those of the
             preset ``paper``: ``{"epochs": 200}``; None for a setting without a size in
             the paper, or for all, as where it proves and runs nothing.
@@ -159,11 +161,15 @@ class Study:
     revision: int = 1
     committed: Committed | None = None
     alive: Alive | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
     paper_size: Mapping[str, float | None] | None = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.alive is not None:
-            claims = (replace(c, alive=c.alive or self.alive) for c in self.claims)
+        if self.alive is not None or self.words:
+            claims = (
+                replace(c, alive=c.alive or self.alive, words=c.words or self.words)
+                for c in self.claims
+            )
             object.__setattr__(self, "claims", tuple(claims))
         unknown = (self.paper_size or {}).keys() - set(
             _names(self.presets.get("paper"))
@@ -302,6 +308,7 @@ _PARTS = {
     "presets": ("config", "PRESETS"),
     "cells": ("config", "cells"),
     "claims": ("claims", "CLAIMS"),
+    "words": ("claims", "WORDS"),
     "compare": ("figure", "compare"),
     "predict": ("predict", "predict"),
     "measure": ("measure", "measure"),

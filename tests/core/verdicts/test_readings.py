@@ -1,6 +1,7 @@
 """What a verdict needs beyond its number: readings, runs that count, stages, theory."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from theodolite.core import (
     judge,
     known,
     largest,
+    largest_distance,
     mean,
     measured,
     ordered,
@@ -387,3 +389,23 @@ def test_chance_may_depend_on_the_row():
     both, died = rule.split(PredictedAndMeasured(Rows(), rows))
     assert died == "1 of 2 runs died (1 not below chance, 0.5; 1 at classes 2)"
     assert both.measured.where(quantity="error").levels("classes") == [10]
+
+
+def test_reasons_call_quantities_by_the_words_of_the_study():
+    claim = Claim(
+        name="falls", place="", statement="It falls.", rival="it rises",
+        test=inside(largest(measured("rise")), below(0)),
+    )  # fmt: skip
+    rows = Rows([{"quantity": "rise", "trial": 0, "value": 0.5, "error": 0.0}])
+    both = PredictedAndMeasured(Rows(), rows)
+    words = {"rise": "rise of the loss"}
+    told = replace(claim, words=words).rule(both).to_dict()["because"]
+    assert told.startswith("largest rise of the loss 0.5")
+    assert claim.rule(both).to_dict()["because"].startswith("largest rise 0.5")
+
+
+def test_a_distance_from_theory_s_own_rows_is_one_from_the_prediction():
+    row = {"quantity": "speed", "trial": 0, "value": 1.0, "error": 0.0}
+    both = PredictedAndMeasured(Rows([row]), Rows([{**row, "value": 1.5}]))
+    read = largest_distance(predicted("speed"), measured("speed"), ("trial",))
+    assert read(both).name == "largest distance of speed from its prediction"

@@ -13,7 +13,7 @@ from ..errors import ConfigError
 from ..rows import to_json_values
 from .alive import Alive
 from .judgement import Judgement, Outcome, Test, if_exact, undecided
-from .selecting import PredictedAndMeasured
+from .selecting import PredictedAndMeasured, calling
 
 
 class Kind(StrEnum):
@@ -142,6 +142,7 @@ class Claim:
         all_runs: Whether dead runs count too, as for claims about stability.
         sizes: Settings whose size matters to it, where a run is smaller than the
             paper's; all by default.
+        words: What quantities are called in reasons; the study's words by default.
     """
 
     name: str
@@ -162,6 +163,7 @@ class Claim:
     alive: Alive | None = None
     all_runs: bool = False
     sizes: tuple[str, ...] | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         erratum = self.kind is Kind.ERRATUM
@@ -182,6 +184,10 @@ class Claim:
         Raises:
             ConfigError: Theory's own numbers lie outside of the claim's region.
         """
+        with calling(self.words):
+            return self._rule(both)
+
+    def _rule(self, both: PredictedAndMeasured) -> Ruling:
         died, everyone = "", both
         if self.alive is not None:
             both, died = self.alive.split(both, keep=self.all_runs)

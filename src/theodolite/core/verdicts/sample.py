@@ -296,7 +296,9 @@ def largest_distance(
     """
 
     def read(both: PredictedAndMeasured) -> Quantity:
-        title = name or f"largest distance of {second} from {first}"
+        foretold = first.side != second.side and str(first) == str(second)
+        other = "its prediction" if foretold else first
+        title = name or f"largest distance of {second} from {other}"
         ours = {tuple(row.get(k) for k in by): row for row in first(both)}
         gaps, bounds = [], []
         for row in second(both):

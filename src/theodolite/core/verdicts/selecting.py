@@ -4,7 +4,9 @@ Rows are predicted or measured; a region is the range that is stated for a numbe
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -13,6 +15,18 @@ from ..rows import Row, Rows
 
 # Tables of rows that a pair of both sides keeps for later selections.
 _KEPT = 64
+# What quantities are called while a claim is judged, where it is not their own name.
+_WORDS: ContextVar[Mapping[str, str] | None] = ContextVar("words", default=None)
+
+
+@contextmanager
+def calling(words: Mapping[str, str]) -> Iterator[None]:
+    """Call quantities by words in the names of all numbers that are read inside."""
+    token = _WORDS.set(words)
+    try:
+        yield
+    finally:
+        _WORDS.reset(token)
 
 
 @dataclass(frozen=True)
@@ -52,7 +66,7 @@ class Select:
             last readings of networks that trained to the end.
         keep: Function that keeps some of the selected rows, such as resolved depths.
         column: Which column of the rows is the value.
-        name: Name in the reasons; the quantity and labels by default.
+        name: Name in the reasons; by default the study's words for the quantity.
         log: Whether values are decimal logarithms of the rows' values.
     """
 
@@ -108,7 +122,8 @@ class Select:
             str(v).replace("_", "-") if isinstance(v, str) else f"{k} {v}"
             for k, v in self.labels.items()
         )
-        name = self.name or self.quantity.replace("_", " ")
+        called = self.name or (_WORDS.get() or {}).get(self.quantity)
+        name = called or self.quantity.replace("_", " ")
         name = f"log10 {name}" if self.log else name
         return f"{name} ({labels})" if labels else name
 

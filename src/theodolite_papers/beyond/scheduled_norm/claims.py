@@ -43,7 +43,7 @@ STARTS = Choice(
 ours = partial(
     beyond, place="Section 6.1, first remark", choices=(GRIDS, SPLITS, STARTS)
 )
-WORDS = {
+MANNERS = {
     "grown": "with batch norm, directions on spheres and a norm that grows",
     "bare": "without batch norm, directions on spheres and a norm that grows",
 }
@@ -91,7 +91,7 @@ def _means(both: PredictedAndMeasured) -> dict[str, Number]:
 
 def _against_decay(method: str) -> tuple[Claim, ...]:
     """Return claims that compare a method with batch norm and weight decay."""
-    words = WORDS[method]
+    words = MANNERS[method]
     return (
         ours(
             name=f"{method}-errs-no-more",

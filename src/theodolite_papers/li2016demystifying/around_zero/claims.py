@@ -74,6 +74,19 @@ def _medians(both: PredictedAndMeasured) -> dict[str, Number]:
     return numbers
 
 
+WORDS = {
+    "order": "order of contact",
+    "flat": "flat directions a unit and coordinate",
+    "bias_form": "distance of Hessians with trained biases from the corrected form",
+    "bias_theorem": "distance of their largest eigenvalue from theorem 2",
+    "off_pattern": "entry where theorem 2 has zeros, over the greatest",
+    "fixed_form": "distance of Hessians with constant biases from the corrected form",
+    "zero_form": "distance of Hessians with zero biases from theorem 2",
+    "printed": "distance of ReLU spectra from Eq 8",
+    "half_space": "distance of ReLU spectra from half-space moments",
+    "lower": "lesser change of the loss along a direction and its mirror",
+    "upper": "greater change of the loss along a direction and its mirror",
+}
 CLAIMS = (
     Claim(
         name="stationary-order",

@@ -47,6 +47,12 @@ def ratio(kind: str) -> Select:
     return measured("ratio", kind=kind)
 
 
+WORDS = {
+    "identity_gap": "distance of Hessians of both networks",
+    "matrix_gap": "distance of the turned Hessians",
+    "training_gap": "distance of both trainings",
+    "spectrum_gap": "distance of spectra",
+}
 CLAIMS = (
     beyond(
         name="plain-at-identity",

@@ -33,6 +33,20 @@ def curvature(quantity: str, data: str = "random") -> Select:
     return measured(quantity, n=2, data=data)
 
 
+WORDS = {
+    "max_entry": "entry of the Hessian",
+    "off_pattern": "entry where Eq 8 has zeros",
+    "unit_spread": "difference of blocks between units",
+    "entries": "distance of blocks from Eq 9",
+    "spectrum": "distance of eigenvalues from singular values of $M$",
+    "gradient_norm": "norm of the gradient",
+    "block_spread": "difference of blocks along a diagonal",
+    "transposed_above": "distance of blocks above from transposed ones below",
+    "printed_diagonal": "distance of $B$ from its formula",
+    "printed_lower": "distance of $A$ from its formula",
+    "closed_form": "distance of blocks from the general formula",
+    "lowest": "lowest eigenvalue",
+}
 CLAIMS = (
     Claim(
         name="hessian-vanishes",

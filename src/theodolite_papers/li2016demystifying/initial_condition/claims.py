@@ -129,6 +129,11 @@ def same_as(kind: str) -> Test:
     return each("depth", plain, at, least=3, name=kind)
 
 
+WORDS = {
+    "ratio": "condition number",
+    "rotated_gap": "distance of spectra with turned labels",
+    "block_norm": "norm of a block far from the diagonal",
+}
 CLAIMS = (
     Claim(
         name="two-shortcut-constant",

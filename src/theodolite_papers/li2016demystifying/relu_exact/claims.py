@@ -47,6 +47,12 @@ def exponent(quantity: str) -> Read:
     return slope(of_two(quantity), "depth")
 
 
+WORDS = {
+    "ratio": "condition number",
+    "whole": "distance of the Hessian from its decomposition",
+    "within": "what errors add within a layer",
+    "largest": "largest eigenvalue",
+}
 CLAIMS = (
     Claim(
         name="relu-condition-invariant",

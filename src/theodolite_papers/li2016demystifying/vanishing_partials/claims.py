@@ -22,6 +22,14 @@ from ..shared.reads import always
 FIRST = measured("first_order")
 ABOVE_ROUNDING = above(ROUNDING.high, source="rounding", why=ROUNDING.why)
 
+WORDS = {
+    "first_order": "order of the first derivative that survives",
+    "no_unit": "derivative that meets no whole unit",
+    "part": "derivative that meets a unit in part",
+    "whole": "derivative that meets whole units",
+    "shift_loss": "change of the loss as units move",
+    "shift_partial": "change of a derivative as units move",
+}
 CLAIMS = (
     erratum(
         name="lemma-3-whole-unit",

@@ -66,11 +66,6 @@ WORDS = {
 }
 
 
-def named(quantity: str, **labels: Any) -> Select:
-    """Select rows by quantity and labels, with the words that reasons use."""
-    return measured(quantity, **labels).called(WORDS[quantity])
-
-
 def at_each_depth(rows: Select, region: Region) -> Test:
     """Judge the mean over networks at every depth."""
     return at_each("depth", rows, lambda at: inside(mean(at), region), least=3)
@@ -96,9 +91,9 @@ def _deeper(first: Select, second: Select) -> Test:
 def same_beta(scale: str) -> list[tuple[str, str, Test]]:
     """Return tests of the law at the share of gates that is expected, and measured."""
     of: dict[str, Any] = {"scale": scale, "part": "output"}
-    fits = at_each_depth(named("distance", **of), FITS)
-    half = at_each_depth(named("beta", **of), our_margin(*NEAR, centre=0.5))
-    open_ones = named("beta_less_open", scale=scale)
+    fits = at_each_depth(measured("distance", **of), FITS)
+    half = at_each_depth(measured("beta", **of), our_margin(*NEAR, centre=0.5))
+    open_ones = measured("beta_less_open", scale=scale)
     return [
         ("$\\rho = 1/2$", "Gates are fair coins.", every(half, fits)),
         (
@@ -111,7 +106,7 @@ def same_beta(scale: str) -> list[tuple[str, str, Test]]:
 
 def peak(scale: str) -> Test:
     """Judge whether the greatest weight is below half of the depth."""
-    return at_each_depth(named("peak_share", scale=scale, part="output"), HALF)
+    return at_each_depth(measured("peak_share", scale=scale, part="output"), HALF)
 
 
 CLAIMS = (
@@ -155,7 +150,7 @@ CLAIMS = (
         place="Section 4, item 1, in random networks",
         statement="Before training, as measured of outputs, the scale $C$ of the "
         "weights controls the depths of the ensemble: the greater, the deeper.",
-        test=_deeper(named("length", **HE), named("length", **UNIT)),
+        test=_deeper(measured("length", **HE), measured("length", **UNIT)),
         rival="depths that are the same at twice the variance of weights",
         choices=(REAL,),
     ),
@@ -165,7 +160,7 @@ CLAIMS = (
         statement="Path lengths that count lie in a band that is narrow beside the "
         "depth, the more so the deeper the network is.",
         test=every(
-            trend(named("spread_share", **s), over="depth", slope_in=below(0))
+            trend(measured("spread_share", **s), over="depth", slope_in=below(0))
             for s in (UNIT, HE)
         ),
         rival="a band that takes the same part of the depth",
@@ -178,7 +173,7 @@ CLAIMS = (
         "\\rho\\sqrt{n}\\,C$: the mean length exceeds that of the law at every depth "
         "and both scales.",
         test=every(
-            at_each_depth(named("deeper", scale=s), above(0)) for s in ("unit", "he")
+            at_each_depth(measured("deeper", scale=s), above(0)) for s in ("unit", "he")
         ),
         rival="the mean of the law, or less",
     ),
@@ -190,11 +185,11 @@ CLAIMS = (
         "which is twice as wide.",
         test=against(
             every(
-                at_each_depth(named("over_squared", scale=s), NEAR_ONE)
+                at_each_depth(measured("over_squared", scale=s), NEAR_ONE)
                 for s in ("unit", "he")
             ),
             every(
-                at_each_depth(named("over_binomial", scale=s), NARROWER)
+                at_each_depth(measured("over_binomial", scale=s), NARROWER)
                 for s in ("unit", "he")
             ),
         ),
@@ -206,7 +201,7 @@ CLAIMS = (
         statement="At $C = 1/\\sqrt{n}$ wide networks have the $\\beta$ of narrow "
         "ones.",
         test=trend(
-            named("beta", **UNIT).keeping(_of_one_depth),
+            measured("beta", **UNIT).keeping(_of_one_depth),
             over="width",
             slope_in=NO_TREND,
         ),
@@ -217,7 +212,7 @@ CLAIMS = (
         place="Measured: Eq 16",
         statement="What branches add to the norm overstates $\\beta$: the measured one "
         "lies below what gains of single branches give.",
-        test=_deeper(named("gain_beta", scale="unit"), named("beta", **UNIT)),
+        test=_deeper(measured("gain_beta", scale="unit"), measured("beta", **UNIT)),
         rival="branches that add up as if they were parallel",
     ),
     beyond(
@@ -226,7 +221,8 @@ CLAIMS = (
         statement="At the start the gradient comes by slightly longer paths than the "
         "output, at every depth.",
         test=_deeper(
-            named("length", scale="unit", part="gradient"), named("length", **UNIT)
+            measured("length", scale="unit", part="gradient"),
+            measured("length", **UNIT),
         ),
         rival="a gradient by shorter paths, or by the same",
     ),
@@ -235,7 +231,7 @@ CLAIMS = (
         place="Measured: lesions",
         statement="With gates frozen, what the output loses by single deletions of all "
         "branches adds up to $\\sum_r r\\,c_r$, the ensemble's own number.",
-        test=exact(named("deletion_gap")),
+        test=exact(measured("deletion_gap")),
         rival="paths that are counted by a wrong number of branches",
     ),
     beyond(
@@ -243,7 +239,7 @@ CLAIMS = (
         place="Measured: lesions",
         statement="Frozen paths foretell what a real network loses with a branch to a "
         "quarter of its size, and overstate it: gates that react make up for some.",
-        test=at_each_depth(named("true_over_frozen", scale="unit"), MADE_UP),
+        test=at_each_depth(measured("true_over_frozen", scale="unit"), MADE_UP),
         rival="gates that do not react, or that outweigh the paths that are lost",
     ),
     beyond(
@@ -252,7 +248,9 @@ CLAIMS = (
         statement="At the start a branch of a deep network matters as much as one of a "
         "shallow network: the part of the output that is lost with it does not depend "
         "on the depth.",
-        test=trend(named("true_change", scale="unit"), over="depth", slope_in=NO_TREND),
+        test=trend(
+            measured("true_change", scale="unit"), over="depth", slope_in=NO_TREND
+        ),
         rival="a part that falls as one over the depth, as of a mean of many members",
     ),
 )

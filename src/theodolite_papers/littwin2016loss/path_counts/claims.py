@@ -57,6 +57,18 @@ def _many_open(network: str) -> Test:
     return at_each("depth", paths, lambda rows: inside(mean(rows), above(1)), least=2)
 
 
+WORDS = {
+    "output_gap": "distance of the sum over paths from the output",
+    "mean_gap": "distance of the mean output from the sum over paths",
+    "coefficient_gap": "distance of coefficients from the counts",
+    "above_floor": "second moment less the lower bound",
+    "approximate_gap": "distance of the mean output from Eq 13",
+    "correlation_least": "correlation of two variables",
+    "share_least": "second moment over the upper bound",
+    "dependent_over_floor": "second moment over the lower bound, dependent inputs",
+    "negative_outputs": "number of negative outputs",
+    "negative_means": "share of negative mean outputs",
+}
 CLAIMS = (
     Claim(
         name="plain-output-is-paths",

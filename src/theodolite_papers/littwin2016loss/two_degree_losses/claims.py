@@ -72,6 +72,18 @@ def pull(*, over_gradient: bool) -> Read:
     return read
 
 
+WORDS = {
+    "unskipped_derivative": "derivative by the scale at the point of rest",
+    "skipped_derivative": "derivative by the scale at the point of rest",
+    "norm_derivative": "derivative by the size at the point of rest",
+    "unskipped_pull": "pull on a scale without a skip",
+    "skipped_pull": "pull on a scale with a skip",
+    "skipped_growth": "growth of a scale with a skip",
+    "unskipped_force": "turn of the scale's derivative in a step",
+    "unskipped_signed": "turn of the scale's derivative, times its sign",
+    "scale_gap": "distance of the scale's derivative from the loss",
+    "bracket": "bracket of Eq 25",
+}
 CLAIMS = (
     Claim(
         name="unskipped-scales-grow",

@@ -48,6 +48,25 @@ def climbed(quantity: str, called: str) -> Test:
     return never_above(quantity, found="ascent", called=called)
 
 
+WORDS = {
+    "stretch_over_entry": "stretch over the largest entry",
+    "stretch_over_operator": "stretch over the operator norm",
+    "wavy_ratio": "least squared gradient over the loss",
+    "wavy_curvature": "least curvature of a PL function",
+    "gradient_ratio": "squared gradient over its bound",
+    "overfull_over_rounding": "least eigenvalue over its rounding",
+    "assembled_gap": "distance of the assembled $DF$ from autodiff's",
+    "derivative_ratio": "derivative over its bound",
+    "cost_gradient_ratio": "gradient of the cost over its bound",
+    "quotient_exponent": "exponent of the slopes' quotient",
+    "amplitude": "amplitude of the oscillation",
+    "kernel_ratio": "sum over layers over the least eigenvalue",
+    "conditions_met": "conditions of the theorem that are met",
+    "product_bound_ratio": "product over its bound",
+    "skip_slack": "least singular value less its bound",
+    "tall_slack": "least singular value less its printed bound",
+    "affine_slack": "least singular value less its bound",
+}
 BACKGROUND = (
     Claim(
         name="quadratic-upper-bound",

@@ -110,7 +110,9 @@ CLAIMS = (
         name="every-step-descends",
         place="Proof of theorem 5.1, beginning",
         statement="For $\\eta < 2\\beta^{-1}$ the loss decreases with every step.",
-        test=never_above("rise", multiple=1.0, region=FALLS, called="largest rise"),
+        test=never_above(
+            "rise", multiple=1.0, region=FALLS, called="rise of the loss in a step"
+        ),
         rival="a bound that is not one",
         choices=(CERTIFIED,),
     ),
@@ -317,7 +319,9 @@ CLAIMS = (
         place="Beside theorem 5.1",
         statement="At eight times the certified step the loss still falls at every "
         "step, from every start and in every network.",
-        test=never_above("rise", multiple=8.0, region=FALLS, called="largest rise"),
+        test=never_above(
+            "rise", multiple=8.0, region=FALLS, called="rise of the loss in a step"
+        ),
         rival="a certified step near the edge of stability",
     ),
     beyond(

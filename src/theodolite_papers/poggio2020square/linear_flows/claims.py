@@ -37,6 +37,15 @@ OPEN: dict[str, Any] = {"shape": "wide", "loss": "square", "decay": 0.0}
 FIXED: dict[str, Any] = {"shape": "tall", "loss": "square", "decay": 0.0}
 
 
+WORDS = {
+    "printed_loss_rate": "rate of the loss by Eqs 32 and 33",
+    "spread": "distance between ends from several starts",
+    "expansion": "factor on the distance of two points in a step",
+    "alpha": "contribution of a sample",
+    "each_gap": "gap of the constraint of each sample",
+    "sum_gap": "gap of the constraint's sum",
+    "sample_residual": "residual of a sample",
+}
 CLAIMS = (
     erratum(
         name="speeds-of-a-linear-network",

@@ -99,6 +99,24 @@ def largest_sum_gap(both: PredictedAndMeasured) -> Quantity:
     return known("largest gap of the terms of Eq 19", value, 3e-13)
 
 
+WORDS = {
+    "lemma_gap": "distance of both sides of the lemma",
+    "output": "output",
+    "radial": "radial speed",
+    "radial_eq_21": "radial speed by Eq 21",
+    "radial_eq_23": "radial speed by Eq 23",
+    "ray_gap": "distance of gradients from outputs times layers",
+    "ray_layer_speed": "speed of the layers",
+    "ray_norm_speed": "speed of the norm",
+    "gradient_gap": "distance of gradients from the formula",
+    "gradient_as_is_gap": "distance of gradients without factors",
+    "rest_pull": "$\\sum \\ell_n f_n$ at rest",
+    "rest_balance": "$\\sum \\ell_n f_n + \\lambda\\rho$ at rest",
+    "equilibrium": "norm at rest",
+    "clarke_residual": "residual with shares of both gradients",
+    "last_residual": "residual of the last layer",
+    "one_noise": "shift by a single noise",
+}
 CLAIMS = (
     Claim(
         name="structural-lemma",

@@ -32,6 +32,20 @@ def _meets(quantity: str, by: tuple[str, ...], formula: str = "") -> Test:
     return inside(gap, SUMS)
 
 
+WORDS = {
+    "vector_growth": "growth of the length of $v$",
+    "plain_gap": "distance from the plain dynamics",
+    "unprojected_gap": "distance of $\\dot V$ from $\\dot W/\\rho$",
+    "projected_gap": "distance of $\\dot V$ from $S\\dot W/\\rho$",
+    "invariant_gap": "distance where the loss ignores the norm",
+    "product_gap": "distance of the Jacobian from the entrywise product",
+    "blocks_gap": "distance of the Jacobian from one block a unit",
+    "projector_gap": "distance of $I - \\hat X\\hat X^T$ from a projection",
+    "activation_change": "change of outputs as a row is scaled",
+    "row_pull": "cosine of a row with its gradient",
+    "frobenius_over_rows": "Frobenius norm over the number of rows",
+    "stretch": "norm of the output of a unit kernel",
+}
 CLAIMS = (
     Claim(
         name="speeds-under-weight-norm",

@@ -34,6 +34,20 @@ from .claims_matrices import MATRICES
 MINUS_ONE = near(-1, 1e-9, source="rounding", why="cosines of means of samples")
 GATED = ("relu", "single_samples")
 
+WORDS = {
+    "sum_gap": "gap of the sum over samples",
+    "constraint_gap": "gap of the constraint",
+    "off_diagonal": "gradient off the diagonal",
+    "diagonal_gap": "gap of diagonal weights",
+    "value_printed": "distance of $\\rho^2 y f$ from 1",
+    "value_corrected": "distance of $\\rho\\,y f$ from 1",
+    "class_gap": "least gap of Eq 40 in a class",
+    "within_share": "share of variance within classes",
+    "raw_cosine": "cosine of the class means",
+    "centred_cosine": "cosine of the centred class means",
+    "dual_cosine": "cosine of the last layer with the means",
+    "nearest_agreement": "share of samples that the nearest mean decides alike",
+}
 CLAIMS = (
     *CONSTRAINT,
     *MATRICES,

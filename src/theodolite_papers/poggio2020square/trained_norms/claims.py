@@ -44,6 +44,9 @@ from .claims_tests import (
     rho_readings,
     wide_diverge,
 )
+from .claims_tests import (
+    WORDS as WORDS,
+)
 
 DIGITS = ("airplanes and automobiles, and widths, are ours: the captions name neither",)
 UNIT_LAYERS = Choice(

@@ -75,14 +75,9 @@ WORDS = {
 }
 
 
-def named(quantity: str, **labels: Any) -> Select:
-    """Select rows of a quantity under a name that says what it is."""
-    return measured(quantity, **labels).called(WORDS.get(quantity, ""))
-
-
 def of(quantity: str, family: str, condition: str, start: float) -> Select:
     """Select rows of one condition and start."""
-    return named(quantity, family=family, condition=condition, start=start)
+    return measured(quantity, family=family, condition=condition, start=start)
 
 
 def in_families(conditions: Sequence[str], make: Make) -> Test:
@@ -240,7 +235,7 @@ def interpolating(conditions: Sequence[str], pieces: Sequence[Piece]) -> Test:
     def make(family: str, condition: str, starts: list[float]) -> list[Test]:
         labels: dict[str, Any] = {"family": family, "condition": condition}
         return [
-            inside(read(named(quantity, **labels).out_of(fitted)), region)
+            inside(read(measured(quantity, **labels).out_of(fitted)), region)
             for quantity, read, region in pieces
             if starts
         ]

@@ -38,11 +38,11 @@ def draw() -> Figure:
         layers = [nn.Sequential(nn.Linear(8, 8), nn.ReLU()) for _ in range(depth)]
         batch = torch.randn(32, 8), torch.arange(32) % 3
         model = nn.Sequential(*layers, nn.Linear(8, 3))
-        found = certificates.guaranteed_step(
+        guarantee = certificates.guaranteed_step(
             Problem(model, batch, loss=nn.CrossEntropyLoss())
         )
-        steps.append(found.step)
-        stable.append(found.stable_step)
+        steps.append(guarantee.step)
+        stable.append(guarantee.stable_step)
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
     axes.plot(depths, stable, "o-", label="2 / λmax, measured")

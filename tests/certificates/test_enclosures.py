@@ -14,6 +14,8 @@ from theodolite import networks
 from theodolite.certificates import (
     functions,
     intervals,
+    normalising,
+    norms,
     operators,
     pools,
     series,
@@ -97,8 +99,8 @@ def _straight(function):
     return wrong
 
 
-def _without_bend(self, form, other, count):
-    right = _BILINEAR(self, form, other, count)
+def _without_bend(self, form, other, count, norms):
+    right = _BILINEAR(self, form, other, count, norms)
     bend = right.bend[1]
     if bend is None:
         return right
@@ -109,6 +111,11 @@ def _without_bend(self, form, other, count):
     return series.Series(terms, right.length, right.links, (None, None))
 
 
+def _half_bend(*given):
+    return _BEND(*given).scaled(0.5)
+
+
+_BEND = normalising._bend
 _BILINEAR = series.Series.bilinear
 _SQUARED = intervals.Interval.squared
 # The network on which each wrong bound is planted, what is replaced, and by what.
@@ -117,8 +124,8 @@ PLANTED = {
     "convolution": ("mean_pool", series.Series, "bilinear", _without_bend),
     "relu": ("relu", series, "late_rise", lambda slope, *rest: 0.0 * slope),
     "max_pool": ("plain_pool", pools, "late_rise", lambda slope, *rest: 0.0 * slope),
-    "batch_norm": ("batch_norm", operators, "rsqrt", _straight(functions.rsqrt)),
-    "layer_norm": ("layer_norm", operators, "rsqrt", _straight(functions.rsqrt)),
+    "batch_norm": ("batch_norm", normalising, "_bend", _half_bend),
+    "layer_norm": ("layer_norm", normalising, "_bend", _half_bend),
     "gelu": ("gelu", operators, "gelu", _straight(functions.gelu)),
     "elu": ("elu", operators, "elu", _straight(functions.elu)),
     "softplus": ("softplus", operators, "softplus", _straight(functions.softplus)),
@@ -226,7 +233,9 @@ def test_products_of_matrices_hold_exact_results():
             rng.normal(size=(5, 5)) * 10.0 ** rng.integers(-8, 8, (5, 5)) for _ in "ab"
         )
         x, y = (intervals.Interval(torch.as_tensor(one)) for one in (a, b))
-        lower, upper = intervals.bilinear(torch.matmul, x, y, 5).ends()
+        lower, upper = intervals.bilinear(
+            torch.matmul, x, y, 5, norms.Matrices()
+        ).ends()
         for i in range(5):
             for j in range(5):
                 exact = sum(Fraction(a[i, k]) * Fraction(b[k, j]) for k in range(5))

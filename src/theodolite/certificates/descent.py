@@ -29,7 +29,8 @@ class CertifiedDescent(torch.optim.Optimizer):
 
     Args:
         problem: A model and a loss; its batches are not read.
-        evaluations: Number of segments that a step tries.
+        evaluations: How often a step encloses the loss, as in
+            :func:`guaranteed_step`.
 
     Example:
         >>> from torch import nn
@@ -43,7 +44,7 @@ class CertifiedDescent(torch.optim.Optimizer):
         True
     """
 
-    def __init__(self, problem: Problem, *, evaluations: int = 5) -> None:
+    def __init__(self, problem: Problem, *, evaluations: int = 3) -> None:
         self._problem, self._evaluations = problem, evaluations
         chosen = {id(one) for one in problem.parameters().values()}
         parameters: Iterable[Any] = [

@@ -26,6 +26,7 @@ from theodolite.instruments import (
 )
 
 from .intervals import Interval
+from .norms import Kernels
 from .operators import MOVES, Operators
 from .series import Series
 
@@ -46,19 +47,23 @@ class Enclosing(Listener):
     Args:
         series: Series of parameters, with the tensors that hold their values.
         paths: Names of modules by their identity.
+        kernels: Norms of kernels that are known.
 
     Attributes:
         layers: Series of the outputs of the layers that ran, by name.
     """
 
     def __init__(
-        self, series: list[tuple[Tensor, Series]], paths: Mapping[int, str]
+        self,
+        series: list[tuple[Tensor, Series]],
+        paths: Mapping[int, str],
+        kernels: Kernels,
     ) -> None:
         # A series, or why there is none; tensors are kept, so that no identity repeats.
         self._series: dict[int, tuple[Tensor, Series | str]] = {}
         self._memory: set[int] = set()
         self._paths = paths
-        self._operators = Operators(series[0][1])
+        self._operators = Operators(series[0][1], kernels)
         self.layers: dict[str, Series] = {}
         for tensor, one in series:
             self._keep(tensor, one)
@@ -230,6 +235,7 @@ class Prepared:
     loss: Callable[[nn.Module, Any], Tensor]
     names: tuple[str, ...]
     paths: dict[int, str] = field(default_factory=dict)
+    kernels: Kernels = field(default_factory=dict)
 
     @property
     def parameters(self) -> Parts:
@@ -281,7 +287,7 @@ class Prepared:
         series = []
         for one, move in zip(self.parameters, direction, strict=True):
             series.append((one, Series((Interval(one.detach()), move, None), length)))
-        enclosing = Enclosing(series, self.paths)
+        enclosing = Enclosing(series, self.paths, self.kernels)
         # Attention by plain products, whose operators are known.
         with sdpa_kernel(SDPBackend.MATH), torch.no_grad(), enclosing:
             loss = self.loss(self.model, self.batch)

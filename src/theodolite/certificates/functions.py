@@ -95,7 +95,7 @@ def elu(x: Interval) -> Triple:
     low = apply_monotone(torch.exp, Interval(*_clamped(x)))
     lower, upper = x.ends()
     below = between(torch.zeros_like(upper), torch.where(upper > 0, 1.0, low.size()))
-    half = Interval(*(torch.where(lower >= 0, 0.0, part) for part in _parts(below)))
+    half = below.moved(lambda part: torch.where(lower >= 0, 0.0, part))
     value = apply_monotone(torch.nn.functional.elu, x)
     # Near zero the relative error may be larger.
     value = Interval(value.mid, value.radius + ELEMENTARY)

@@ -57,7 +57,7 @@ class GuaranteedStep(Reading):
             negative gradient: the largest step of a parabola as sharp as that in all
             directions.
         ratio: ``step`` over ``stable_step``.
-        bend_bound: On the segment up to ``step``, the loss is at most so much above its
+        bend_bound: On the segment up to ``step``, the loss is at most so far from its
             tangent.
         bend_found: The largest distance from the tangent at some points of it, a lower
             bound of the truth.
@@ -108,7 +108,7 @@ def guaranteed_step(
     problem: Problem,
     *,
     direction: Tensor | None = None,
-    evaluations: int = 5,
+    evaluations: int = 3,
     measure: bool = True,
 ) -> GuaranteedStep:
     r"""Return the largest step for which a decrease of the loss is guaranteed.
@@ -123,7 +123,8 @@ def guaranteed_step(
             ``params`` leave out stay where they are.
         direction: All entries of the parameters that move, one after the other, in the
             model's order; the negative gradient by default.
-        evaluations: Number of segments to try, at some four gradients each.
+        evaluations: How often the loss is enclosed: once at the weights, then on
+            segments, at some 20 gradients each.
         measure: Whether to measure the sharpness, and how loose the bounds are.
 
     Raises:
@@ -134,8 +135,9 @@ def guaranteed_step(
         >>> _ = torch.manual_seed(0)
         >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
         >>> batch = torch.randn(16, 4), torch.arange(16) % 3
-        >>> found = guaranteed_step(Problem(model, batch, loss=nn.CrossEntropyLoss()))
-        >>> found.step > 0, found.decrease > 0, found.looseness >= 1
+        >>> problem = Problem(model, batch, loss=nn.CrossEntropyLoss())
+        >>> guarantee = guaranteed_step(problem)
+        >>> guarantee.step > 0, guarantee.decrease > 0, guarantee.looseness >= 1
         (True, True, True)
     """
     watch = Stopwatch()
@@ -255,7 +257,7 @@ class _Search:
 
     def run(self, evaluations: int) -> None:
         """Try segments; each is kept up to where its bound returns to the start."""
-        slope, bend = _upper(self.start, 1), _upper(self.start, 2)
+        slope, bend = _upper(self.start, 1), self._curvature() / 2
         if not slope < 0:
             return
         # How much radii grow over the layers, seen by what became of rounding; the
@@ -263,7 +265,8 @@ class _Search:
         tangent = self.start.terms[1]
         width = float(tangent.radius) if tangent else 0.0
         growth = max(width / -slope / ROUNDOFF, 1.0)
-        length = -slope / bend * min(0.3, 4 * growth**-0.28) if bend > 0 else 1.0
+        share = min(0.3, max(4 * growth**-0.35, 3e-4))
+        length = -slope / bend * share if bend > 0 else share
         failed = math.inf
         while self.count < evaluations and 0 < length < math.inf:
             loss, layers = self._ready.enclose(exactly(self._along), length)
@@ -274,14 +277,27 @@ class _Search:
                 self._tried.append(loss)
             if reach > self.step:
                 self.step, self.best = reach, (loss, layers)
-            if reach >= length:
-                longer = min(3 * length, math.sqrt(length * failed))
-            else:
+            if reach < length:
                 failed = length
-                longer = math.sqrt(max(reach, self.step, 0.01 * length) * length)
+            longer = _longest(slope, bend, length, _upper(loss, 2))
+            longer = min(max(longer, length / 30, 1.01 * self.step), 30 * length)
+            if longer >= failed:
+                longer = math.sqrt(max(self.step, failed / 100) * failed)
             if not 1.001 * self.step < longer:
                 break
             length = longer
+
+    def _curvature(self) -> float:
+        """Return the second derivative of the loss there, about."""
+        parts = self._ready.parameters
+        sizes = [sum(float(x.detach().square().sum()) for x in one)
+                 for one in (parts, self._along)]  # fmt: skip
+        t = 1e-5 * math.sqrt((sizes[0] + 1e-12) / (sizes[1] or 1.0))
+        before = self._ready.gradient()
+        with self._ready.moved(self._along, t):
+            after = self._ready.gradient()
+        pairs = zip(after, before, self._along, strict=True)
+        return sum(float(((x - y) * z).sum()) for x, y, z in pairs) / t
 
     def check(self) -> None:
         """Refuse a model whose loss at the end of a segment is not in its enclosure."""
@@ -328,6 +344,15 @@ def _reach(loss: Series) -> float:
     return min(loss.length, root)
 
 
+def _longest(slope: float, start: float, length: float, bend: float) -> float:
+    """Return where a bend that grows with the length brings the loss back."""
+    growth = (bend - start) / length
+    if not 0 < growth < math.inf:
+        return length * (30 if growth <= 0 else 1 / 30)
+    root = math.sqrt(start**2 - 4 * growth * slope)
+    return 0.9 * (root - start) / (2 * growth)
+
+
 class _Looseness:
     """How far bounds on the segment are above what is found there."""
 
@@ -343,14 +368,18 @@ class _Looseness:
         _, straight = ready.enclose(exactly(along), 0.0)
         length = min(loss.length, _reach(loss))
         tangent = float(start.terms[1].mid) if start.terms[1] else 0.0
-        self.bound = _upper(loss, 1) - tangent
-        self.bound = length * (self.bound + length * max(_upper(loss, 2), 0.0))
+        ends = [[float(e) for e in one.ends()] if one else [0.0] * 2
+                for one in loss.terms[1:]]  # fmt: skip
+        self.bound = max(
+            sign * (length * (ends[0][side] - tangent) + length**2 * ends[1][side])
+            for side, sign in enumerate((-1, 1))
+        )
         self.found, steps = 0.0, np.linspace(0, length, _POINTS + 1)[1:]
         at_zero = ready.run(along, 0.0)[0]
         found = dict.fromkeys(layers, 0.0)
         for t in steps:
             value, outputs = ready.run(along, float(t))
-            self.found = max(self.found, value - at_zero - tangent * float(t))
+            self.found = max(self.found, abs(value - at_zero - tangent * float(t)))
             for name in layers:
                 line = _line(straight[name], t)
                 gap = float((outputs[name] - line).norm())

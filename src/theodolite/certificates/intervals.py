@@ -11,11 +11,15 @@ References:
     Higham (2002), Accuracy and stability of numerical algorithms, chapters 2 and 3.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
+
+from .norms import UP, Norms, euclidean, repeats
 
 ROUNDOFF = 2.0**-53
 # Above the sum of all underflows of a product of matrices.
@@ -29,10 +33,20 @@ Bilinear = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """All tensors that differ from a midpoint by at most a radius, entry by entry."""
+    """All tensors that differ from a midpoint by at most a radius, entry by entry.
+
+    The Euclidean norm of the difference, over all entries, is bounded as well: a matrix
+    multiplies it by its spectral norm, and radii by absolute values, which are larger.
+    """
 
     mid: Tensor
     rad: Tensor | None = None  # None for a single tensor, which is exact
+    norm: float = math.inf  # bound of the difference's norm, where one is known
+
+    @cached_property
+    def reach(self) -> float:
+        """The least bound of the norm of the difference."""
+        return 0.0 if self.rad is None else min(self.norm, euclidean(self.rad))
 
     @property
     def radius(self) -> Tensor:
@@ -53,14 +67,17 @@ class Interval:
     def __add__(self, other: "Interval") -> "Interval":
         """Return all sums."""
         mid = self.mid + other.mid
-        return outward(mid, self.radius + other.radius, 2 * ROUNDOFF * mid.abs())
+        alike = self.mid.shape == other.mid.shape
+        norm = self.reach + other.reach if alike else math.inf
+        return outward(mid, self.radius + other.radius, 2 * ROUNDOFF * mid.abs(), norm)
 
     def __mul__(self, other: "Interval") -> "Interval":
         """Return all products, entry by entry."""
         mid = self.mid * other.mid
         rad = self.mid.abs() * other.radius
         rad = rad + self.radius * (other.mid.abs() + other.radius)
-        return outward(mid, rad, 2 * ROUNDOFF * mid.abs())
+        norm = spread(self, other, Norms())
+        return outward(mid, rad, 2 * ROUNDOFF * mid.abs(), norm)
 
     def squared(self) -> "Interval":
         """Return all squares, which are not negative."""
@@ -73,25 +90,48 @@ class Interval:
     def scaled(self, factor: float) -> "Interval":
         """Return the multiples by a number, which may itself be rounded."""
         if factor in (1.0, -1.0):
-            return Interval(self.mid * factor, self.rad)
-        mid = self.mid * factor
-        return outward(mid, self.radius * abs(factor), 8 * ROUNDOFF * mid.abs())
+            return Interval(self.mid * factor, self.rad, self.norm)
+        mid, norm = self.mid * factor, abs(factor) * self.reach
+        return outward(mid, self.radius * abs(factor), 8 * ROUNDOFF * mid.abs(), norm)
 
     def shrunk(self, length: float) -> "Interval":
         """Return all multiples by numbers between 0 and ``length``."""
-        lower, upper = (self.scaled(length)).ends()
-        return between(lower.clamp(max=0), upper.clamp(min=0))
+        half, whole = self.scaled(length / 2), self.scaled(length)
+        rad = half.mid.abs() + whole.radius
+        norm = euclidean(half.mid) + whole.reach
+        return outward(half.mid, rad, 0.0, norm)
 
     def moved(self, change: Callable[[Tensor], Tensor]) -> "Interval":
         """Return the interval of entries that are only moved, repeated or left out."""
-        return Interval(
-            change(self.mid), None if self.rad is None else change(self.rad)
-        )
+        mid = change(self.mid)
+        if self.rad is None:
+            return Interval(mid)
+        norm = self.norm
+        if norm < math.inf and not _is_view(mid, self.mid):
+            norm *= repeats(change, self.mid)
+        return Interval(mid, change(self.rad), norm)
 
-    def summed(self, add: Callable[[Tensor], Tensor], count: int) -> "Interval":
-        """Return sums or means of at most ``count`` entries each."""
+    def summed(
+        self, add: Callable[[Tensor], Tensor], count: int, norm: float = math.inf
+    ) -> "Interval":
+        """Return sums or means of at most ``count`` entries each.
+
+        Args:
+            add: The map, of nonnegative weights.
+            count: Largest number of entries in a sum.
+            norm: Norm of the map.
+        """
         mid, rounding = add(self.mid), gamma(count + 2) * add(self.mid.abs())
-        return outward(mid, add(self.radius) * (1 + 2 * gamma(count + 2)), rounding)
+        rad = add(self.radius) * (1 + 2 * gamma(count + 2))
+        norm = norm * self.reach if norm < math.inf else norm
+        return outward(mid, rad, rounding, norm)
+
+    def both(self, other: "Interval") -> "Interval":
+        """Return an interval of what is in both."""
+        gap = (self.mid - other.mid).abs() * (1 + 4 * ROUNDOFF)
+        rad = torch.fmin(self.radius, (other.radius + gap) * (1 + 4 * ROUNDOFF))
+        norm = min(self.reach, (other.reach + euclidean(gap)) * UP)
+        return Interval(self.mid, torch.fmin(rad, torch.full_like(rad, norm)), norm)
 
     def hull(self, other: "Interval") -> "Interval":
         """Return an interval that holds both."""
@@ -104,9 +144,43 @@ def gamma(count: int) -> float:
     return 1.01 * count * ROUNDOFF
 
 
-def outward(mid: Tensor, rad: Tensor, rounding: Tensor) -> Interval:
-    """Return an interval whose radius allows for its own rounding."""
-    return Interval(mid, (rad + rounding) * (1 + 16 * ROUNDOFF) + TINY)
+def outward(
+    mid: Tensor, rad: Tensor, rounding: Tensor | float, norm: float = math.inf
+) -> Interval:
+    """Return an interval whose radius allows for its own rounding.
+
+    Args:
+        mid: The midpoint, as computed.
+        rad: Radius without what was rounded here.
+        rounding: Radius of that.
+        norm: Bound of the difference's norm, without what was rounded here.
+    """
+    rad = (rad + rounding) * (1 + 16 * ROUNDOFF) + TINY
+    if not norm < math.inf:
+        return Interval(mid, rad)
+    if isinstance(rounding, Tensor):
+        norm += euclidean(rounding)
+    norm = norm * UP + TINY
+    return Interval(mid, rad.clamp(max=norm), norm)
+
+
+def spread(a: Interval, b: Interval, norms: Norms) -> float:
+    """Return a bound of the norm by which a bilinear form of intervals differs."""
+    reaches = a.reach, b.reach
+    if not all(one < math.inf for one in reaches):
+        return math.inf
+    total = math.prod(reaches) * norms.cross
+    if reaches[0]:
+        total += reaches[0] * norms.fixing(1, b.mid, a.mid.shape)
+    if reaches[1]:
+        total += reaches[1] * norms.fixing(0, a.mid, b.mid.shape)
+    return total
+
+
+def _is_view(mid: Tensor, of: Tensor) -> bool:
+    """Return whether entries were only put into another shape or order."""
+    same = mid.untyped_storage().data_ptr() == of.untyped_storage().data_ptr()
+    return same and mid.numel() == of.numel()
 
 
 def between(lower: Tensor, upper: Tensor) -> Interval:
@@ -115,14 +189,20 @@ def between(lower: Tensor, upper: Tensor) -> Interval:
     return outward((lower + upper) / 2, (upper - lower) / 2, 4 * ROUNDOFF * size)
 
 
-def bilinear(form: Bilinear, a: Interval, b: Interval, count: int) -> Interval:
+def bilinear(
+    form: Bilinear, a: Interval, b: Interval, count: int, norms: Norms
+) -> Interval:
     """Return all values of a bilinear form, sums of at most ``count`` products."""
     mid, slack = form(a.mid, b.mid), gamma(count + 4)
-    inner = b.radius + slack * b.mid.abs()
-    rad = form(a.mid.abs(), inner)
-    if a.rad is not None:
-        rad = rad + form(a.rad, b.mid.abs() + b.radius)
-    return outward(mid, rad * (1 + 4 * slack), slack * TINY + torch.zeros_like(mid))
+    if b.rad is None:
+        rad = form(a.radius + slack * a.mid.abs(), b.mid.abs())
+    else:
+        rad = form(a.mid.abs(), b.rad + slack * b.mid.abs())
+        if a.rad is not None:
+            rad = rad + form(a.rad, b.mid.abs() + b.rad)
+    rounding = slack * norms.cross * euclidean(a.mid) * euclidean(b.mid)
+    norm = spread(a, b, norms) + rounding
+    return outward(mid, rad * (1 + 4 * slack) + slack * TINY, 0.0, norm)
 
 
 def apply_monotone(function: Callable[[Tensor], Tensor], x: Interval) -> Interval:

@@ -22,6 +22,8 @@ from .functions import (
     sqrt,
 )
 from .intervals import Interval
+from .normalising import normalised
+from .norms import UP, Convolutions, Kernels, Matrices
 from .pools import max_pool
 from .series import Series
 from .softmax import log_softmax
@@ -47,13 +49,15 @@ class Operators:
 
     Args:
         like: Any series of the run, which gives its order and length.
+        kernels: Norms of kernels that are known from other runs.
 
     Attributes:
         names: Names of all operators that have a rule.
     """
 
-    def __init__(self, like: Series) -> None:
+    def __init__(self, like: Series, kernels: Kernels | None = None) -> None:
         self._like = like
+        self._kernels: Kernels = {} if kernels is None else kernels
         self._rules: dict[str, Rule] = {
             "add": self._add,
             "sub": lambda a, b, alpha=1: self._add(a, b, alpha=-alpha),
@@ -150,7 +154,7 @@ class Operators:
 
     def _matrices(self, form: Any, a: Any, b: Any) -> Series:
         a, b = self.series(a), self.series(b)
-        return a.bilinear(form, b, a.first.mid.shape[-1])
+        return a.bilinear(form, b, a.first.mid.shape[-1], Matrices())
 
     def _addmm(self, c: Any, a: Any, b: Any, beta: float = 1, alpha: float = 1) -> Any:
         product = self._matrices(torch.matmul, a, b).scaled(float(alpha))
@@ -163,7 +167,8 @@ class Operators:
         x, w = self.series(x), self.series(w)
         shape = w.first.mid.shape
         count = math.prod(shape[2:]) * max(shape[0], shape[1])
-        result = x.bilinear(form, w, count)
+        norms = Convolutions(tuple(shape[2:]), settings[-1], self._kernels)
+        result = x.bilinear(form, w, count, norms)
         if bias is None:
             return result
         spread = (1, -1, *[1] * (len(shape) - 2))
@@ -175,7 +180,9 @@ class Operators:
         def add(one: Tensor) -> Tensor:
             return getattr(torch, kind)(one, *rest, **named)
 
-        return u.summed(add, size // max(add(u.first.mid).numel(), 1))
+        count = size // max(add(u.first.mid).numel(), 1)
+        norm = math.sqrt(count) if kind == "sum" else 1 / math.sqrt(max(count, 1))
+        return u.summed(add, count, norm * UP)
 
     def _joined(self, join: Any, parts: Sequence[Any], dim: int) -> Series:
         series = [self.series(one) for one in parts]
@@ -189,7 +196,8 @@ class Operators:
                 for one, whole in pairs
             ]
             mid = join([one.mid for one in ones], dim)
-            return Interval(mid, join([one.radius for one in ones], dim))
+            norm = math.hypot(*(one.reach for one in ones)) * UP
+            return Interval(mid, join([one.radius for one in ones], dim), norm)
 
         first, slope, rest = (
             joined([one.terms[place] for one in series]) for place in range(3)
@@ -231,17 +239,6 @@ class Operators:
             raise KeyError("ELU with an alpha")
         return u.apply(elu).scaled(scale)
 
-    def _normed(self, u: Series, dims: tuple[int, ...], eps: float) -> Series:
-        count = math.prod(u.first.mid.shape[dim] for dim in dims)
-
-        def mean(one: Tensor) -> Tensor:
-            return one.mean(dims, keepdim=True)
-
-        centred = u - u.summed(mean, count)
-        variance = (centred * centred).summed(mean, count)
-        # A variance is not negative, whatever its interval says.
-        return centred * (variance + self.series(eps)).apply(rsqrt, least=eps)
-
     def _weighted(self, u: Series, weight: Any, bias: Any, shape: Any) -> Series:
         if weight is not None:
             u = u * self.series(weight).moved(lambda one: one.reshape(shape))
@@ -258,7 +255,7 @@ class Operators:
         dims = u.first.mid.ndim
         shape = (1, -1, *[1] * (dims - 2))
         if training:
-            result = self._normed(u, (0, *range(2, dims)), eps)
+            result = normalised(u, (0, *range(2, dims)), eps)
         else:
             spread = self.series(variance) + self.series(eps)
             held = self.series(mean).moved(lambda one: one.reshape(shape))
@@ -270,7 +267,7 @@ class Operators:
         self, u: Series, shape: Sequence[int], weight: Any, bias: Any, eps: float
     ) -> tuple[Series, None, None]:
         dims = tuple(range(u.first.mid.ndim - len(shape), u.first.mid.ndim))
-        result = self._normed(u, dims, eps)
+        result = normalised(u, dims, eps)
         return self._weighted(result, weight, bias, tuple(shape)), None, None
 
     def _group_norm(
@@ -279,7 +276,7 @@ class Operators:
         _, groups, eps = rest
         shape = u.first.mid.shape
         grouped = u.moved(lambda one: one.reshape(n, groups, -1))
-        normed = self._normed(grouped, (2,), eps).moved(lambda one: one.reshape(shape))
+        normed = normalised(grouped, (2,), eps).moved(lambda one: one.reshape(shape))
         spread = (1, c, *[1] * (len(shape) - 2))
         return self._weighted(normed, weight, bias, spread), None, None
 

@@ -16,13 +16,23 @@ References:
     Moore (1979), Methods and applications of interval analysis, SIAM.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .intervals import Bilinear, Interval, between, bilinear, gamma, outward
+from .intervals import (
+    ELEMENTARY,
+    Bilinear,
+    Interval,
+    between,
+    bilinear,
+    gamma,
+    outward,
+)
+from .norms import Norms, euclidean
 
 # Enclosures of a function's value, slope and half its curvature on an interval.
 Triple = tuple[Interval, Interval, Interval]
@@ -64,10 +74,12 @@ class Series:
         back = _back(change, self.first.mid)
         return self.linear(lambda one: one.moved(change), back)
 
-    def summed(self, add: Callable[[Tensor], Tensor], count: int) -> "Series":
+    def summed(
+        self, add: Callable[[Tensor], Tensor], count: int, norm: float = math.inf
+    ) -> "Series":
         """Return the series of sums or means of at most ``count`` entries each."""
         back = _back(add, self.first.mid)
-        return self.linear(lambda one: one.summed(add, count), back)
+        return self.linear(lambda one: one.summed(add, count, norm), back)
 
     def scaled(self, factor: float) -> "Series":
         """Return the series of a multiple."""
@@ -102,29 +114,32 @@ class Series:
         """Return the series of the product, entry by entry."""
         if self is other:
             return self.squared()
-        return self.bilinear(torch.mul, other, 1)
+        return self.bilinear(torch.mul, other, 1, Norms())
 
     def squared(self) -> "Series":
         """Return the series of the squares of the entries."""
-        (a, b, c), bend = self.terms, self.slopes().squared()
+        a, b, c = self.terms
+        bend = self.slopes().squared() if self.length else None
         double = a.scaled(2.0)
-        terms = (a * a, b and double * b, bend if c is None else double * c + bend)
+        terms = (a * a, b and double * b, plus(c and double * c, bend))
         links = ((self, lambda by: by * double),) if self.bent else ()
         return Series(terms, self.length, links, (None, bend))
 
-    def bilinear(self, form: Bilinear, other: "Series", count: int) -> "Series":
+    def bilinear(
+        self, form: Bilinear, other: "Series", count: int, norms: Norms
+    ) -> "Series":
         """Return the series of a bilinear form, of sums of at most ``count``."""
 
         def of(a: Interval | None, b: Interval | None) -> Interval | None:
             if a is None or b is None:
                 return None
-            return bilinear(form, a, b, count)
+            return bilinear(form, a, b, count, norms)
 
         (a0, a1, a2), (b0, b1, b2) = self.terms, other.terms
         moves = (a1, a2) != (None, None) and (b1, b2) != (None, None)
-        bend = of(self.slopes(), other.slopes()) if moves else None
+        bend = of(self.slopes(), other.slopes()) if moves and self.length else None
         terms = (
-            bilinear(form, a0, b0, count),
+            bilinear(form, a0, b0, count, norms),
             plus(of(a0, b1), of(a1, b0)),
             plus(plus(of(a0, b2), of(a2, b0)), bend),
         )
@@ -155,16 +170,19 @@ class Series:
             function: The function.
             least: A bound that no value is below, whatever the intervals say.
         """
-        everywhere = self.range()
-        if least is not None:
-            lower, upper = (end.clamp(min=least) for end in everywhere.ends())
-            everywhere = between(lower, upper)
         value, slope, _ = function(self.first)
-        bend = function(everywhere)[2] * self.slopes().squared()
+        bend = self._bend(function, least) if self.length else None
         _, first, second = self.terms
         terms = (value, first and slope * first, plus(second and slope * second, bend))
         links = ((self, lambda by: slope * by),) if self.bent else ()
         return Series(terms, self.length, links, (None, bend))
+
+    def _bend(self, function: Function, least: float | None) -> Interval:
+        everywhere = self.range()
+        if least is not None:
+            lower, upper = (end.clamp(min=least) for end in everywhere.ends())
+            everywhere = between(lower, upper)
+        return function(everywhere)[2] * self.slopes().squared()
 
     def rectified(self) -> "Series":
         """Return the series of max(u, 0).
@@ -195,8 +213,9 @@ class Series:
             (self.first.mid, self.first.radius), (value.mid, value.radius), strict=True
         )]  # fmt: skip
         _, slope, rest = self.terms
+        reach = self.first.reach + euclidean(torch.where(sure, 0.0, value.radius))
         terms = (
-            Interval(*pick),
+            Interval(pick[0], pick[1], reach),
             plus(slope and kept(slope), jump),
             rest and kept(rest),
         )
@@ -218,8 +237,13 @@ class Series:
         pulls = {id(self): Interval(torch.ones_like(self.first.mid))}
         total: list[Interval | None] = [tangent, None]
 
-        def add(place: int, part: Interval) -> None:
-            part = part.summed(torch.sum, part.mid.numel())
+        def add(place: int, by: Interval, bend: Interval) -> None:
+            part = (by * bend).summed(torch.sum, bend.mid.numel())
+            if by.rad is None:
+                # By the inequality of Cauchy and Schwarz.
+                rounding = gamma(bend.mid.numel() + 8) * (by.mid * bend.mid).abs().sum()
+                most = bend.reach * euclidean(by.mid) + rounding * (1 + ELEMENTARY)
+                part = Interval(part.mid, part.radius.clamp(max=most))
             total[place] = plus(total[place], part)
 
         for node in reversed(_ordered(self)):
@@ -227,12 +251,12 @@ class Series:
             exact, rounding = Interval(by.mid), Interval(0 * by.mid, by.radius)
             # Two slopes of an interval differ by at most twice its radius.
             if slope is not None:
-                add(0, rounding * Interval(slope.radius).scaled(2.0))
+                add(0, rounding, Interval(slope.radius).scaled(2.0))
             if rest is not None:
-                add(1, rounding * rest)
+                add(1, rounding, rest)
             for place, bend in enumerate(node.bend):
                 if bend is not None:
-                    add(place, exact * bend)
+                    add(place, exact, bend)
             for other, pull in node.links:
                 part, known = pull(exact), pulls.get(id(other))
                 pulls[id(other)] = part if known is None else known + part

@@ -6,7 +6,7 @@ import torch
 
 from .functions import logarithm
 from .intervals import TINY, Interval, apply_monotone, between, gamma
-from .series import Series
+from .series import Series, plus
 
 
 def log_softmax(u: Series, dim: int) -> Series:
@@ -31,10 +31,11 @@ def log_softmax(u: Series, dim: int) -> Series:
         spread**2 / 4 * (1 + 1e-12),
     )
     bend = between(torch.zeros_like(variance), variance / 2 * (1 + 1e-15))
+    bend = bend if u.length else None
     _, slope, rest = u.terms
     slope, rest = (one and (here * one).summed(total, classes) for one in (slope, rest))
     links = ((u, lambda by: here * by),) if u.bent else ()
-    terms = (value, slope, bend if rest is None else rest + bend)
+    terms = (value, slope, plus(rest, bend))
     return u - Series(terms, u.length, links, (None, bend))
 
 

@@ -1,0 +1,138 @@
+r"""Upper bounds of the norms of linear maps and of bilinear forms.
+
+All are of Euclidean norms over the entries of tensors.
+
+References:
+    Ehlich & Zeller (1964), Schwankung von Polynomen zwischen Gitterpunkten.
+    Duffin & Schaeffer (1938), Some properties of functions of exponential type.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# Relative rounding of norms of as many as a thousand million entries, and more.
+UP = 1 + 1e-6
+# Norms of kernels, by their places in memory, with the kernels.
+Kernels = dict[tuple[Any, ...], tuple[Tensor, float]]
+# Transforms of kernels with more channels than this are dearer than they are worth.
+_CHANNELS = 128
+
+
+def euclidean(x: Tensor) -> float:
+    """Return a bound of the norm of a tensor."""
+    return float(torch.linalg.vector_norm(x)) * UP + 1e-280
+
+
+def repeats(change: Callable[[Tensor], Tensor], like: Tensor) -> float:
+    """Return the norm of a map that moves, repeats or leaves out entries."""
+    places = torch.arange(1, like.numel() + 1, dtype=torch.float64)
+    counts = torch.bincount(change(places.reshape(like.shape)).long().reshape(-1))
+    return math.sqrt(float(counts[1:].max())) if len(counts) > 1 else 0.0
+
+
+class Norms:
+    r"""Norms of a bilinear form f, by default of the product entry by entry.
+
+    Attributes:
+        cross: Bound of $\|f(a, b)\|$ where a and b have norm one.
+    """
+
+    cross = 1.0
+
+    def fixing(self, place: int, fixed: Tensor, free: torch.Size) -> float:
+        """Return the norm as a map of one argument, with the other fixed.
+
+        Args:
+            place: Which one is fixed: 0 or 1.
+            fixed: Its value.
+            free: Shape of the other.
+        """
+        del place
+        full = torch.broadcast_shapes(fixed.shape, free)
+        squares = fixed.square().expand(full).sum_to_size(free)
+        return math.sqrt(float(squares.max())) * UP
+
+
+class Matrices(Norms):
+    """Norms of the product of matrices."""
+
+    def fixing(self, place: int, fixed: Tensor, free: torch.Size) -> float:
+        """Return the largest singular value, of as many as share the free one."""
+        del place
+        if fixed.ndim < 2:
+            return euclidean(fixed)
+        shared = math.prod(fixed.shape[:-2]) / math.prod(free[:-2])
+        return root_of_gram(fixed) * math.sqrt(max(shared, 1.0)) * UP
+
+
+@dataclass
+class Convolutions(Norms):
+    """Norms of a convolution, of whatever stride, padding and dilation, or transposed.
+
+    Attributes:
+        kernel: Sides of the kernel.
+        groups: Number of groups.
+        known: Norms of kernels that are held, which are kept.
+    """
+
+    kernel: tuple[int, ...]
+    groups: int
+    known: Kernels
+
+    @property
+    def cross(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Each number is in as many sums as the kernel has places."""
+        return math.sqrt(math.prod(self.kernel))
+
+    def fixing(self, place: int, fixed: Tensor, free: torch.Size) -> float:
+        """Return the norm with the image or the kernel fixed."""
+        del free
+        if place == 0:
+            return self.cross * euclidean(fixed)
+        key = fixed.data_ptr(), fixed.shape, fixed.stride()
+        if key not in self.known:
+            # The tensor is kept, so that no other one takes its memory.
+            self.known[key] = fixed, self._norm(fixed)
+        return self.known[key][1]
+
+    def _norm(self, kernel: Tensor) -> float:
+        r"""Return a bound of the largest singular value of the transformed kernel.
+
+        It is at most $1/\cos(\pi d/n)$ times the largest on a grid of n frequencies,
+        by each direction, for trigonometric polynomials of degree d.
+        """
+        parts = kernel.unflatten(0, (self.groups, -1))
+        if max(parts.shape[1:3]) > _CHANNELS:
+            return self.cross * root_of_gram(parts.flatten(2)) * UP
+        sizes = [3 * side if side > 1 else 1 for side in self.kernel]
+        dims = tuple(range(3, parts.ndim))
+        turned = torch.fft.fftn(parts, s=sizes, dim=dims)
+        slack = math.prod(
+            math.cos(math.pi * (side - 1) / 2 / size)
+            for side, size in zip(self.kernel, sizes, strict=True)
+        )
+        return root_of_gram(turned.flatten(3).movedim(3, 0)) / slack * UP
+
+
+def root_of_gram(matrices: Tensor) -> float:
+    r"""Return a bound of the largest singular value of any matrix M of a batch.
+
+    It is $\|(MM^*)^{16}\|_F^{1/32}$.
+    """
+    size = float(matrices.abs().max())
+    if not 0 < size < math.inf:
+        return 0.0 if size == 0 else math.inf
+    wide = matrices.shape[-1] > matrices.shape[-2]
+    m = (matrices if wide else matrices.mT.conj()) / size
+    gram = m @ m.mT.conj() / math.prod(m.shape[-2:])
+    scale = size * math.sqrt(math.prod(m.shape[-2:]))
+    for _ in range(4):
+        gram = gram @ gram
+    norms = torch.linalg.vector_norm(gram.flatten(-2), dim=-1)
+    # Rounding is relative to the norm of the whole, 1e-15 of one at most.
+    return scale * (float(norms.max()) + 1e-290) ** (1 / 32) * UP

@@ -116,7 +116,6 @@ from .verdicts.claims import Verdict as Verdict
 from .verdicts.claims import beyond as beyond
 from .verdicts.claims import decide as decide
 from .verdicts.claims import erratum as erratum
-from .verdicts.comparing import beside as beside
 from .verdicts.extremes import named_rows as named_rows
 from .verdicts.extremes import quantile as quantile
 from .verdicts.judgement import Judgement as Judgement
@@ -175,6 +174,7 @@ from .verdicts.selecting import Region as Region
 from .verdicts.selecting import Select as Select
 from .verdicts.selecting import above as above
 from .verdicts.selecting import below as below
+from .verdicts.selecting import beside as beside
 from .verdicts.selecting import between as between
 from .verdicts.selecting import measured as measured
 from .verdicts.selecting import near as near

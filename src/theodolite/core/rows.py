@@ -225,6 +225,13 @@ def compared_row(label: str, predicted: float, measured: Row) -> Row:
     return {"label": label, "predicted": predicted, "measured": value, "error": error}
 
 
+def sortable(value: object) -> tuple[int, float, str]:
+    """Return a key that sorts labels of any types, numbers first."""
+    if isinstance(value, int | float):
+        return 0, float(value), ""
+    return 1, 0.0, str(value)
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .errors import ConfigError
-from .rows import Row, Rows
+from .rows import Row, Rows, sortable
 
 
 def group_means(rows: Rows, by: Iterable[str], *, log: bool = False) -> Rows:
@@ -41,7 +41,7 @@ def group_means(rows: Rows, by: Iterable[str], *, log: bool = False) -> Rows:
         {**dict(zip(labels, key, strict=True)), **_point(group, log)}
         for key, group in groups.items()
     )
-    return Rows(sorted(averages, key=lambda row: [_sortable(row[x]) for x in labels]))
+    return Rows(sorted(averages, key=lambda row: [sortable(row[x]) for x in labels]))
 
 
 def _point(rows: list[Row], log: bool) -> Row:
@@ -62,12 +62,6 @@ def _point(rows: list[Row], log: bool) -> Row:
         "lost": len(values) - len(finite),
         "open": any(e is None or not math.isfinite(e) for e in errors),
     }
-
-
-def _sortable(value: object) -> tuple[int, float, str]:
-    if isinstance(value, int | float):
-        return 0, float(value), ""
-    return 1, 0.0, str(value)
 
 
 @dataclass(frozen=True)

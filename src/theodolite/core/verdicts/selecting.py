@@ -1,6 +1,7 @@
 """What a claim speaks of: rows of both sides by quantity and label, and a region.
 
-Rows are predicted or measured; a region is the range that is stated for a number.
+Rows are predicted or measured; a region is the range that is stated for a number. A
+comparison sets numbers of one side beside those of the other.
 """
 
 import math
@@ -8,10 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from string import Formatter
 from typing import Any, Literal
 
 from ..errors import ConfigError
-from ..rows import Row, Rows
+from ..rows import Row, Rows, compared_row, sortable
+from ..statistics import group_means
 
 # Tables of rows that a pair of both sides keeps for later selections.
 _KEPT = 64
@@ -255,3 +258,63 @@ def near(
 ) -> Region:
     """Return the region within a margin of a number; margin 0 is the number alone."""
     return between(centre - margin, centre + margin, source=source, why=why)
+
+
+# What a line is called, its measured rows and its predicted ones.
+Line = tuple[str, Select] | tuple[str, Select, Select]
+
+
+def beside(*lines: Line) -> Callable[[PredictedAndMeasured], list[Row]]:
+    """Return a study's comparison: predicted numbers beside means over networks.
+
+    Args:
+        lines: What a line is called, with labels in braces; the measured rows, a line
+            for each set of these labels; and the predicted rows, by default those of
+            the same quantity. Labels of a line that predicted rows have match them;
+            measured rows without a prediction are left out.
+
+    Example:
+        >>> from theodolite.core import Rows, measured
+        >>> law = Rows([{"quantity": "gap", "depth": 2, "value": 1.0}])
+        >>> rows = Rows({"quantity": "gap", "depth": d, "value": 1.1, "error": 0.2}
+        ...             for d in (2, 4))
+        >>> both = PredictedAndMeasured(law, rows)
+        >>> beside(("gap, depth {depth}", measured("gap")))(both)
+        [{'label': 'gap, depth 2', 'predicted': 1.0, 'measured': 1.1, 'error': 0.2}]
+    """
+
+    def compare(both: PredictedAndMeasured) -> list[Row]:
+        return [
+            row
+            for line in lines
+            for row in _compared(both, *line[:2], line[2] if len(line) > 2 else None)
+        ]
+
+    return compare
+
+
+def _compared(
+    both: PredictedAndMeasured, title: str, rows: Select, law: Select | None
+) -> list[Row]:
+    by = [field for _, field, _, _ in Formatter().parse(title) if field]
+    same = Select(rows.quantity, side="predicted", log=rows.log)
+    found, foretold = rows(both), (law or same)(both)
+    known = {label for row in foretold for label in row}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in found:
+        groups.setdefault(tuple(row.get(label) for label in by), []).append(row)
+    table: list[Row] = []
+    for key in sorted(groups, key=lambda key: [sortable(value) for value in key]):
+        labels, group = dict(zip(by, key, strict=True)), groups[key]
+        chosen = {**rows.labels, **labels}
+        numbers = foretold.where(**{k: v for k, v in chosen.items() if k in known})
+        if not len(numbers):
+            continue
+        words = {
+            label: value.replace("_", "-") if isinstance(value, str) else value
+            for label, value in labels.items()
+        }
+        value = float(numbers.values().mean())
+        number = group[0] if len(group) == 1 else group_means(Rows(group), by)[0]
+        table.append(compared_row(title.format(**words), value, number))
+    return table

@@ -37,8 +37,8 @@ def unit(both: PredictedAndMeasured) -> Rows:
 def _deepest(rows: Rows) -> Rows:
     """Return the rows of the deepest networks, on the first three datasets."""
     first = rows.levels("trial")[:3]
-    most = max(rows.levels("units"))
-    return rows.where(lambda row: row["trial"] in first, units=most)
+    deepest = rows.where(units=max(rows.levels("units")))
+    return Rows([row for row in deepest if row["trial"] in first])
 
 
 compare = beside(

@@ -80,8 +80,9 @@ def test_numbers_beside_other_tools_are_those_of_the_benchmarks():
     assert "| 5 of 5 |" in table
 
 
-def test_the_page_is_short():
+def test_the_first_pages_are_short():
     assert len(TEXT.splitlines()) <= 150
+    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) <= 50
 
 
 def test_links_of_the_index_page_lead_somewhere():

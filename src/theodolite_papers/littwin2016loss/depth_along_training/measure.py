@@ -1,6 +1,7 @@
 """Train networks and read their path ensembles along the way."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,22 +32,31 @@ GAUSSIANS: dict[str, Any] = {"n_classes": 50, "width": 50, "separation": 8.0}
 
 def measure_layerwise(config: Config, cell: Mapping[str, Any]) -> Rows:
     """Train one fully connected network on the CPU and return its readings."""
-    import torch
-
-    x, y = samples(config, cell["task"], "train")
-    plan = config.layerwise_plan(cell, x.shape[1], int(y.max()) + 1)
-    network = ensembles.remember_sizes(networks.build(plan, seed=cell["trial"]))
-    chosen = stream(config.seed, "probe", cell["trial"]).permutation(len(y))
-    chosen = chosen[: config.batch_size]
-    probe = torch.as_tensor(x[chosen]), torch.as_tensor(y[chosen])
-    rows = with_factors(config, cell["norm"], network, probe)
+    train_set = samples(config, cell["task"], "train")
+    start = {label: cell[label] for label in ("norm", "depth", "trial")}
+    rows = [*with_factors(config, cell["task"], **start)]
+    network, probe = _network(config, train_set, **start)
     rows += train_and_read(
-        config, cell, network, (x, y), read=lambda model: read(config, model, probe)
+        config, cell, network, train_set, read=lambda model: read(config, model, probe)
     )
     last = {"step": config.reading_steps(cell["horizon"])[-1]}
     rows += [{**row, **last} for row in _depths(config, network, probe, "reset")]
     held_out = samples(config, cell["task"], "test")
     return Rows([*rows, test_error(network, *held_out)])
+
+
+def _network(
+    config: Config, data: tuple[np.ndarray, np.ndarray], **cell: Any
+) -> tuple[Any, Probe]:
+    """Return a network at its start, and the batch on which it is read."""
+    import torch
+
+    x, y = data
+    plan = config.layerwise_plan(cell, x.shape[1], int(y.max()) + 1)
+    network = ensembles.remember_sizes(networks.build(plan, seed=cell["trial"]))
+    chosen = stream(config.seed, "probe", cell["trial"]).permutation(len(y))
+    chosen = chosen[: config.batch_size]
+    return network, (torch.as_tensor(x[chosen]), torch.as_tensor(y[chosen]))
 
 
 def read(config: Config, network: Any, probe: Probe) -> list[Row]:
@@ -70,20 +80,23 @@ def _depths(config: Config, network: Any, probe: Probe, prefix: str) -> list[Row
     return [{**row, "quantity": f"{prefix}_{row['quantity']}"} for row in rows]
 
 
-def with_factors(config: Config, norm: str, network: Any, probe: Probe) -> list[Row]:
+@lru_cache(maxsize=4)
+def with_factors(config: Config, task: str, **start: Any) -> tuple[Row, ...]:
     """Return readings of the initial network with its scales multiplied by factors.
 
-    Of networks with norms also with the deviations as they were (``fixed``).
+    Of networks with norms also with the deviations as they were (``fixed``). All
+    trainings of a network, whose cells follow one another, have the same.
     """
+    network, probe = _network(config, samples(config, task, "train"), **start)
     kinds = {"scaled": network}
-    if norm != "none":
+    if start["norm"] != "none":
         kinds["fixed"] = ensembles.held(network, probe[0])
-    return [
+    return tuple(
         {**row, "factor": factor}
         for prefix, base in kinds.items()
         for factor in FACTORS
         for row in _depths(config, ensembles.scaled(base, factor), probe, prefix)
-    ]
+    )
 
 
 def deep_gradients(network: Any, x: "Tensor", y: "Tensor") -> list[Row]:

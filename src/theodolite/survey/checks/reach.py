@@ -235,7 +235,8 @@ def no_gradient(seen: Seen) -> Sign | None:
     trained, trace = wanted(seen), seen.trace
     if not seen.reached:
         return None  # which has checks of its own
-    idle = [n for n in trained if n not in seen.reached | seen.course.reached]
+    idle = [n for n in trained if n not in seen.reached]
+    idle = [n for n in idle if n not in seen.course.reached]
     idle = [n for n in idle if trained[n].ndim > 1 or _alone(n, idle, trained)]
     if not idle:
         return None

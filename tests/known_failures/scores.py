@@ -33,19 +33,20 @@ A finding is a number of a survey that lies beyond a threshold by more than its 
 `make findings` writes this page from surveys and from saved scores; only the figures of
 other tools are copied.
 
-A finding is sick or a warning, which ask for action, or a note, which only tells; a
-note counts as found. Branches stuck at zero, and dead or twin units in gates and in
-layers of fewer than 16 units, are notes, since sound networks have them too. Notes have
-no advice. Networks are praised only where every trained parameter gets a gradient.
+A finding is "sick" or a "warning", which ask for action, or a "note", which is for
+information and has no advice. The tables count a note as found. Branches stuck at zero,
+and dead or twin units in gates and in layers of fewer than 16 units, are notes, because
+sound networks have them too. A survey praises a network only if every trained parameter
+gets a gradient.
 """
 
 
 _BAY = """\
 ## Networks that the rules were written for
 
-Every rule below is held against small networks of ours: pairs of a sick one and a
-healthy twin that differ in one thing, and networks of common kinds as they are usually
-started.
+Every rule below was tried on small networks of ours: pairs of a sick network and a
+healthy twin that differ in one thing, and networks of common kinds with their usual
+initial weights.
 """
 _SEALED = """\
 ## Networks that the rules were not written for
@@ -101,8 +102,8 @@ def sealed_rates() -> str:
         for name in ("cause_first", "advice")
     )
     words = (
-        f"{first['related']} of the other first findings point to the place or a "
-        f"symptom and {first['wrong']} to something else; {advice['instruction']} "
+        f"{first['related']} of the other first findings name the right place or a "
+        f"symptom and {first['wrong']} something else; {advice['instruction']} "
         "pieces of advice are instructions that a person must carry out and "
         f"{advice['none']} faults got none, which both count as not helping."
     )
@@ -166,9 +167,9 @@ def _repeated(visits: Sequence[Visit]) -> str:
         f"`{r}` on {v.name} ({v.state})" for v in visits for r in v.false_alarms
     )
     return (
-        "Levels were chosen with these networks in view. The same networks from "
-        f"{len(DRAWS)} other draws of weights and samples, {len(visits)} in all, by "
-        "which no level was chosen:\n\n"
+        "Thresholds were chosen on these networks. The same networks with "
+        f"{len(DRAWS)} other draws of weights and samples, {len(visits)} in all, on "
+        "which no threshold was chosen:\n\n"
         "| | |\n|---|---|\n"
         f"| findings that had to be made | {len(due)} |\n"
         f"| misses | {misses.total()}{_counted(misses)} |\n"

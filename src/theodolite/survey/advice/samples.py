@@ -1,7 +1,6 @@
 """The samples of all batches, drawn again in batches of any size."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,9 +10,7 @@ from theodolite.core import stream
 from theodolite.instruments import (
     Batch,
     join_batches,
-    preserve_process,
     read_batches,
-    reseed,
     samples_in,
 )
 
@@ -53,13 +50,6 @@ class Pool:
             else:
                 order = torch.from_numpy(rng.permutation(total)[: size or self.size])
                 yield picked(self.joined, order)
-
-    @contextmanager
-    def seeded(self, seed: int) -> Iterator[None]:
-        """Seed torch inside; restore the settings of the process after."""
-        with preserve_process():
-            reseed(seed)
-            yield
 
 
 def picked(batch: Batch, index: Tensor | slice) -> Batch:

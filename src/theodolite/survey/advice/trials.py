@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from theodolite.core import ConfigError, TheodoliteError
-from theodolite.instruments import preserve_process
+from theodolite.instruments import preserve_process, reseed
 
 from ..checks.trial_steps import Trainer, undone
 from ..records.finding import Advice, Trial
@@ -117,7 +117,8 @@ def treat(
     patient = copied(subject.model, subject.optimizer)
     try:
         for each in advice:
-            with pool.seeded(seed):
+            with preserve_process():
+                reseed(seed)
                 patient = apply_advice(each, patient, pool.some_inputs())
     except Exception as failed:  # of a user's forward, too
         said = (str(failed).splitlines() or [type(failed).__name__])[0]

@@ -1,6 +1,5 @@
 """Models made by installed packages and by Python files."""
 
-import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,11 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
-from theodolite.core import Exclusive, SubjectError, TheodoliteError
+from theodolite.core import SubjectError, TheodoliteError
+from theodolite.instruments import preserve_process, reseed
 
 from .specs import ApprovedSpec, Spec
 
@@ -44,7 +43,8 @@ def model_of(approved: ApprovedSpec, *, seed: int) -> nn.Module:
 
 def _called(make: Any, spec: Spec, seed: int) -> Any:
     try:
-        with seeded(seed):
+        with preserve_process():
+            reseed(seed)
             return make(*spec.args, **spec.kwargs)
     except (Exception, SystemExit) as error:
         raise SubjectError(
@@ -143,22 +143,6 @@ def _near(name: str, home: Any) -> str:
     public = [one for one in dir(home) if not one.startswith("_")]
     near = get_close_matches(name, public, n=3, cutoff=0.6)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Seed torch, NumPy and Python inside; restore their states after."""
-    with Exclusive(interruptible=True):
-        states = random.getstate(), np.random.get_state()  # noqa: NPY002
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            np.random.seed(seed % 2**32)  # noqa: NPY002 — what models may draw from
-            random.seed(seed)
-            try:
-                yield
-            finally:
-                random.setstate(states[0])
-                np.random.set_state(states[1])  # noqa: NPY002
 
 
 def error_text(error: BaseException) -> str:

@@ -265,8 +265,8 @@ class _Search:
         tangent = self.start.terms[1]
         width = float(tangent.radius) if tangent else 0.0
         growth = max(width / -slope / ROUNDOFF, 1.0)
-        share = min(0.3, max(4 * growth**-0.35, 3e-4))
-        length = -slope / bend * share if bend > 0 else share
+        share = min(0.3, max(8 * growth**-0.35, 4e-4))
+        length = -slope / abs(bend) * share if bend else share
         failed = math.inf
         while self.count < evaluations and 0 < length < math.inf:
             loss, layers = self._ready.enclose(exactly(self._along), length)
@@ -277,11 +277,12 @@ class _Search:
                 self._tried.append(loss)
             if reach > self.step:
                 self.step, self.best = reach, (loss, layers)
+            longer = min(_longest(slope, bend, length, _upper(loss, 2)), 30 * length)
             if reach < length:
-                failed = length
-            longer = _longest(slope, bend, length, _upper(loss, 2))
-            longer = min(max(longer, length / 30, 1.01 * self.step), 30 * length)
-            if longer >= failed:
+                failed, longer = length, max(longer, length / 10)
+            else:
+                longer = max(longer, 1.5 * length)
+            if not self.step < longer < failed:
                 longer = math.sqrt(max(self.step, failed / 100) * failed)
             if not 1.001 * self.step < longer:
                 break
@@ -313,7 +314,7 @@ class _Search:
                 for side in (0, 1)
             )
             # Both losses are computed with rounding, which bounds do not show.
-            slack = 1e-9 * (1 + abs(start))
+            slack = 1e-9 * (1 + abs(start)) + 2 * self.error()
             certain = certain and not (move < lower - slack or move > upper + slack)
         if not certain:
             raise MeasurementError(

@@ -39,8 +39,15 @@ class _Groups:
         self._top = self.y.size() + self.off / self.least
 
     def average(self, x: Interval) -> Interval:
-        """Return means of groups."""
-        return x.summed(lambda one: one.mean(self.dims, keepdim=True), self.count)
+        """Return means of groups, by one dimension after the other.
+
+        Rounding is then that of short sums.
+        """
+        for dim in self.dims:
+            x = x.summed(
+                lambda one, at=dim: one.mean(at, keepdim=True), x.mid.shape[dim]
+            )
+        return x
 
     def centred(self, x: Interval) -> Interval:
         """Return what is left without the mean."""

@@ -154,6 +154,18 @@ ORDERS = Choice(
     why="Eqs 26 to 33 sum from $r = 2$, while Eqs 15 and 16 start at 1",
 )
 
+WORDS = {
+    "excess": "finite exponent less its limit",
+    "exponent_rise": "rise of the exponent with $\\beta$",
+    "shallow_end": "exponent at the least $\\beta$",
+    "deep_end": "exponent at the greatest $\\beta$ less the plain one",
+    "shortfall": "exponent of the plain network less a mixture's",
+    "pair_shortfall": "exponent of the plain network less a pair's",
+    "residual_shortfall": "exponent of the plain network less the residual one's",
+    "chain_gap": "end of the printed chain less the exponent",
+    "kept_ratio": "$v''/v'$ with paths of length 1",
+    "rise": "rise of the log count with the ratio",
+}
 CLAIMS = (
     Claim(
         name="eq-31",

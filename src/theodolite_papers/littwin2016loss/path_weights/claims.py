@@ -250,4 +250,23 @@ PRINTED = (
     ),
 )
 
+WORDS = {
+    "epsilon": "weight of a length",
+    "beta_less_chance": "$\\beta$ less the chance of a gate",
+    "peak_share": "length of the greatest weight over the depth",
+    "peak_least": "length of the greatest weight",
+    "peaks_apart": "depths at which the formula misses the greatest weight",
+    "entropy_scaled": "distance from the entropy, times the depth",
+    "deep_missing": "weight outside of the band",
+    "tail_over_bound": "lower tail over its bound",
+    "asymptotic_scaled": "distance from the asymptotic, times the depth",
+    "inside_missed": "lengths not attained at the scale",
+    "outside_missed": "lengths attained outside of their interval",
+    "last_missed": "depths whose last length is not the greatest",
+    "multiplier_gain": "mean length by the derivative less that by the loss",
+    "tied_gain": "mean length by the derivative with $z$ less that by the loss",
+    "depth_less_peak": "depth less the length of the greatest weight",
+    "legendre_z_gap": "distance of the normaliser from Legendre's",
+    "not_affine": "distance of the mean loss from affine functions",
+}
 CLAIMS = (*PRINTED, *ERRATA, *BEYOND)

@@ -81,6 +81,11 @@ def _shares(both: PredictedAndMeasured) -> dict[str, Number]:
     return shares
 
 
+WORDS = {
+    "stalled_excess": "loss above the infimum at the end",
+    "loss_floor": "lower bound of the loss",
+    "turning_gap": "distance between turning first and normalising first",
+}
 CLAIMS = (
     erratum(
         name="theorem-5-1",

@@ -118,3 +118,4 @@ def test_misuse_of_the_command_says_how_to_use_it(arguments):
     assert done.stderr.startswith("theodolite: ")
     assert "--help` says what there is" in done.stderr
     assert done.stderr.count("\n") == 1
+    assert ("did you mean 'run'? `" in done.stderr) == (arguments == ["rnu"])

@@ -200,8 +200,10 @@ def _run(arguments: list[str] | None) -> int:
 def _misused(error: Any) -> str:
     """Return one sentence: what is wrong with the command line, and where to look."""
     message = " ".join(error.format_message().split()).rstrip(".")
+    message = message.replace(". Did you mean", ": did you mean")
     path = error.ctx.command_path if getattr(error, "ctx", None) else "theodolite"
-    return f"{message[:1].lower()}{message[1:]}; `{path} --help` says what there is"
+    end = "" if message.endswith("?") else ";"
+    return f"{message[:1].lower()}{message[1:]}{end} `{path} --help` says what there is"
 
 
 if __name__ == "__main__":

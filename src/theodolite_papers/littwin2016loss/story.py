@@ -74,6 +74,7 @@ STORY = (
             Finding("measured_ensemble/deeper-than-eq-16"),
             Finding("measured_ensemble/norms-overstate"),
             Finding("measured_ensemble/peak-below-half"),
+            Finding("measured_ensemble/peak-below-half-untied"),
             Finding("measured_ensemble/scale-sets-depth"),
             Finding("measured_ensemble/narrow-band"),
             Finding("measured_ensemble/width-of-a-squared-binomial"),

@@ -41,7 +41,7 @@ SAID = {
         "scales-grow-under-deep-gradients": UNDECIDED,
         "loss-is-low-before-depth": UNDECIDED,
         "images-initially-below-half": UNDECIDED,
-        "images-extremely-shallow": UNDECIDED,
+        "images-extremely-shallow": FAILS,
         "images-deeper-with-batch-norm": FAILS,
         "images-deeper-without-norm": HOLDS,
         "images-deeper-and-deeper": UNDECIDED,

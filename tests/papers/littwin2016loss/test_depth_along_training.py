@@ -24,6 +24,9 @@ from theodolite_papers.littwin2016loss.depth_along_training import (
 from theodolite_papers.littwin2016loss.depth_along_training import (
     measure_ensemble as ensembles,
 )
+from theodolite_papers.littwin2016loss.depth_along_training.claims_beyond import (
+    QUARTER,
+)
 from theodolite_papers.littwin2016loss.depth_along_training.config import Config
 from theodolite_papers.littwin2016loss.depth_along_training.figure import (
     foretold,
@@ -64,6 +67,12 @@ def follows(slope):
     return lambda row: 0.5 + slope * row["factor"] * (1 + 0.01 * row["trial"])
 
 
+def beside(value):
+    """Depths of networks with norms beside 0.4 of those without."""
+    plain = lambda row: 0.4 + 0.002 * np.cos(3 * row["trial"])  # noqa: E731
+    return lambda row: (plain if row["norm"] == "none" else at(value))(row)
+
+
 def climbs(row):
     return 0.1 + 0.01 * row["step"] * (1 + 0.01 * row["trial"])
 
@@ -84,10 +93,10 @@ COUNTERFACTUALS = [
     ("initially-below-half", (BELOW, BETA), at(0.7), "HOLDS"),
     ("initially-below-half", BELOW, at(0.4), "UNDECIDED"),
     *pairs("images-initially-below-half", BELOW, at(0.7), at(0.4)),
-    *pairs("unit-scales-extremely-shallow", (OUT, BETA), at(0.05), at(0.8)),
-    ("unit-scales-extremely-shallow", (OUT, BETA), at(0.2), "UNDECIDED"),
-    *pairs("early-gradients-shallow", GRAD, *SHALLOW),
-    ("early-gradients-shallow", GRAD, at(0.2), "UNDECIDED"),
+    *pairs("unit-scales-extremely-shallow", (OUT, BETA), beside(0.05), beside(0.8)),
+    ("unit-scales-extremely-shallow", (OUT, BETA), beside(0.35), "UNDECIDED"),
+    *pairs("early-gradients-shallow", GRAD, beside(0.05), beside(0.8)),
+    ("early-gradients-shallow", GRAD, beside(0.35), "UNDECIDED"),
     *pairs("images-extremely-shallow", DEPTHS, *SHALLOW),
     *pairs("scales-control-depth", SCALED_BOTH, follows(0.2), follows(-0.2)),
     *pairs("gradients-follow-scales", SCALED[1], follows(0.2), follows(-0.2)),
@@ -123,6 +132,13 @@ LATER = [*MECHANISM, "loss-is-low-before-depth"]
 
 def test_every_claim_has_a_counterfactual():
     check_all_turn(STUDY, [*COUNTERFACTUALS, *((name,) for name in LATER)])
+
+
+@pytest.mark.parametrize("depth", [10, 20])
+def test_theory_begins_in_the_region_for_extremely_shallow(depth):
+    # Energies that grow by one a layer: a branch has 1/l of what passes layer l.
+    foretold = sum(1 / layer for layer in range(2, depth + 1)) / (depth - 1)
+    assert 0.1 < foretold < QUARTER.high
 
 
 def test_rows_carry_their_error(smoke_root):

@@ -25,6 +25,7 @@ STUDY = "measured_ensemble"
 OPEN = (
     "beta-is-rho",
     "peak-below-half",
+    "peak-below-half-untied",
     "deeper-than-eq-16",
     "width-of-a-squared-binomial",
     "width-of-layers-is-no-matter",
@@ -44,6 +45,7 @@ COUNTERFACTUALS = [
     ("beta-is-rho", "m", ("beta", "beta_less_open"), {}, about(3.0)),
     ("beta-is-rho", "m", "distance", {}, about(0.5)),
     ("peak-below-half", "m", "peak_share", {}, about(0.7)),
+    ("peak-below-half-untied", "m", "peak_share", UNIT, about(0.7)),
     ("scale-sets-depth", "m", "length", HE, const(1.5)),
     ("narrow-band", "m", "spread_share", UNIT, lambda row: 0.01 * row["depth"]),
     ("deeper-than-eq-16", "m", "deeper", {}, about(0.3)),

@@ -33,6 +33,11 @@ def by_kind(step):
     return lambda row: 50 + step * ORDER.index(row["kind"]) * (1 + row["trial"] / 1000)
 
 
+def after_start(step):
+    """The same of losses, which are equal before the first step."""
+    return lambda row: by_kind(step)(row) if row["step"] else 50 + row["trial"] / 1000
+
+
 def hypothesis(step):
     """Spectra and losses as the hypothesis has them, or the other way round."""
     return lambda row: by_kind(step if row["quantity"] == "share" else -step)(row)
@@ -64,6 +69,7 @@ FIGURE, SCRIPT, START = ({"part": part} for part in ("figure", "script", "start"
 SCORES, BLOCKS, DF = (
     {**FIGURE, "metric": m} for m in ("composite", "blocks", "parameters")
 )
+SPECTRUM = ("share", "mean")
 HELD, FAILED = ("HOLDS", None), ("FAILS", None)
 # Claim, side, quantity, labels, change, and what is said then.
 COUNTERFACTUALS = [
@@ -82,28 +88,28 @@ COUNTERFACTUALS = [
      ("FAILS", "FAILS")),
     ("average-pool-is-no-isometry", "m", "overlapping_least", {}, const(0.6),
      ("FAILS", "FAILS")),
-    ("skips-shift-scores", "m", "share", SCORES, by_kind(10), HELD),
-    ("skips-shift-scores", "m", "share", SCORES, by_kind(-10), FAILED),
-    ("average-shifts-scores", "m", "share", SCORES, by_kind(10), HELD),
-    ("average-shifts-scores", "m", "share", SCORES, by_kind(-10), FAILED),
-    ("skips-shift-blocks", "m", "share", BLOCKS, by_kind(10), HELD),
-    ("skips-shift-blocks", "m", "share", BLOCKS, by_kind(-10), FAILED),
-    ("average-shifts-blocks", "m", "share", BLOCKS, by_kind(10), HELD),
-    ("average-shifts-blocks", "m", "share", BLOCKS, by_kind(-10), FAILED),
-    ("skips-shift-parameters", "m", "share", DF, by_kind(10), HELD),
-    ("skips-shift-parameters", "m", "share", DF, by_kind(-10), FAILED),
-    ("average-shifts-parameters", "m", "share", DF, by_kind(10), HELD),
-    ("average-shifts-parameters", "m", "share", DF, by_kind(-10), FAILED),
+    ("skips-shift-scores", "m", SPECTRUM, SCORES, by_kind(10), HELD),
+    ("skips-shift-scores", "m", SPECTRUM, SCORES, by_kind(-10), FAILED),
+    ("average-shifts-scores", "m", SPECTRUM, SCORES, by_kind(10), HELD),
+    ("average-shifts-scores", "m", SPECTRUM, SCORES, by_kind(-10), FAILED),
+    ("skips-shift-blocks", "m", SPECTRUM, BLOCKS, by_kind(10), HELD),
+    ("skips-shift-blocks", "m", SPECTRUM, BLOCKS, by_kind(-10), FAILED),
+    ("average-shifts-blocks", "m", SPECTRUM, BLOCKS, by_kind(10), HELD),
+    ("average-shifts-blocks", "m", SPECTRUM, BLOCKS, by_kind(-10), FAILED),
+    ("skips-shift-parameters", "m", SPECTRUM, DF, by_kind(10), HELD),
+    ("skips-shift-parameters", "m", SPECTRUM, DF, by_kind(-10), FAILED),
+    ("average-shifts-parameters", "m", SPECTRUM, DF, by_kind(10), HELD),
+    ("average-shifts-parameters", "m", SPECTRUM, DF, by_kind(-10), FAILED),
     ("additions-raise-the-ratio", "m", "ratio", FIGURE, by_kind(10), HELD),
     ("additions-raise-the-ratio", "m", "ratio", FIGURE, by_kind(-10), FAILED),
-    ("skips-train-faster", "m", "loss", FIGURE, by_kind(-1), HELD),
-    ("skips-train-faster", "m", "loss", FIGURE, by_kind(1), FAILED),
-    ("average-trains-faster", "m", "loss", FIGURE, by_kind(-1), HELD),
-    ("average-trains-faster", "m", "loss", FIGURE, by_kind(1), FAILED),
-    ("skips-faster-initially", "m", "loss", FIGURE, by_kind(-1), HELD),
-    ("skips-faster-initially", "m", "loss", FIGURE, by_kind(1), FAILED),
-    ("average-faster-initially", "m", "loss", FIGURE, by_kind(-1), HELD),
-    ("average-faster-initially", "m", "loss", FIGURE, by_kind(1), FAILED),
+    ("skips-train-faster", "m", "loss", FIGURE, after_start(-1), HELD),
+    ("skips-train-faster", "m", "loss", FIGURE, after_start(1), FAILED),
+    ("average-trains-faster", "m", "loss", FIGURE, after_start(-1), HELD),
+    ("average-trains-faster", "m", "loss", FIGURE, after_start(1), FAILED),
+    ("skips-faster-initially", "m", "loss", FIGURE, after_start(-1), HELD),
+    ("skips-faster-initially", "m", "loss", FIGURE, after_start(1), FAILED),
+    ("average-faster-initially", "m", "loss", FIGURE, after_start(-1), HELD),
+    ("average-faster-initially", "m", "loss", FIGURE, after_start(1), FAILED),
     ("script-shifts-scores", "m", "share", SCRIPT, by_kind(10), HELD),
     ("script-shifts-scores", "m", "share", SCRIPT, by_kind(-10), FAILED),
     ("some-initialisation", "m", ("share", "log_loss"), START, hypothesis(10), HELD),
@@ -149,12 +155,14 @@ test_what_cannot_be_run_is_refused = refused(
 )
 
 
-def test_one_share_that_falls_is_no_shift_upwards(smoke_root):
+def test_one_share_that_falls_is_a_shift_of_the_mean_alone(smoke_root):
     study, both = rows_of(smoke_root, STUDY)
     claim = claim_of(study, "skips-shift-blocks")
-    risen = with_change(both, "m", "share", by_kind(10), **BLOCKS)
+    risen = with_change(both, "m", SPECTRUM, by_kind(10), **BLOCKS)
     fallen = with_change(risen, "m", "share", by_kind(-10), **BLOCKS, share=10)
-    assert said(claim.rule(fallen)) == FAILED
+    ruling = claim.rule(fallen)
+    assert said(ruling) == ("UNDECIDED", None)
+    assert ruling.judged.because.startswith('depends on the reading: FAILS under "ever')
 
 
 def test_the_skip_of_the_paper_by_hand():
@@ -190,13 +198,14 @@ def test_the_committed_run_has_twenty_trials_of_each_network():
 def test_one_part_of_the_training_turns_what_is_said_of_all(smoke_root):
     """Spectra by the parameters that rise at first, and fall later on."""
     study, both = rows_of(smoke_root, STUDY)
-    risen = with_change(both, "m", "share", by_kind(10), **DF)
-    late = [{**r, "step": 25, "value": by_kind(-20)(r)}
-            for r in risen.measured.where(quantity="share", **DF)]  # fmt: skip
+    risen = with_change(both, "m", SPECTRUM, by_kind(10), **DF)
+    late = [{**r, "step": 15, "value": by_kind(-20)(r)}
+            for r in risen.measured.where(quantity="share", **DF)
+            if r["step"] == 0]  # fmt: skip
     there = PredictedAndMeasured(both.predicted, risen.measured + late)
     ruling = claim_of(study, "skips-shift-parameters").rule(there)
     assert said(ruling) == ("UNDECIDED", None)
-    assert 'but FAILS under "30 steps"' in ruling.judged.because
+    assert 'but FAILS under "20 steps' in ruling.judged.because
 
 
 def test_rows_that_are_missing_decide_nothing(smoke_root):

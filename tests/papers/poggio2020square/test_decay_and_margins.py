@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.studies.counterfactuals import (
+    claim_of,
     const,
     outcome_tests,
     refused,
@@ -81,7 +82,7 @@ COUNTERFACTUALS = [
      lambda row: 0.1 * row["noise"] or 0.001),
     ("FAILS", "noise-ends-interpolation", "train_loss", QUIET,
      lambda row: 0.0001 if row["noise"] else 0.001),
-    ("UNDECIDED", "noise-ends-interpolation", "train_loss", QUIET,
+    ("FAILS", "noise-ends-interpolation", "train_loss", QUIET,
      lambda row: 0.002 if row["noise"] else 0.001),
     ("HOLDS", "noise-ends-interpolation", "train_loss", QUIET,
      lambda row: 0.1 * (1 + row["noise"]) if row["noise"] or row["start"] > 1
@@ -116,6 +117,26 @@ def test_what_three_trials_tell_for_sure(smoke_root):
 
 
 TestStudy = outcome_tests(STUDY, COUNTERFACTUALS, copies=4)
+
+
+@pytest.mark.parametrize(("power", "wanted"), [(1, "HOLDS"), (-1, "UNDECIDED")])
+def test_norms_with_batch_norms_folded_in_are_a_reading(power, wanted, smoke_root):
+    study, both = rows_of(smoke_root, STUDY)
+    measured = Rows(
+        {**r, "value": 1.0 + 0.01 * r["trial"], "error": 1e-9}
+        if r["quantity"] == "rank" and r["of"] == "test_error" else r
+        for r in both.measured
+    )  # fmt: skip
+    folded = [
+        {**r, "quantity": "norm_at", "epoch": epoch, "reading": reading,
+         "value": (r["value"] * (1 + 0.1 * math.cos(7 * r["trial"] + 9 * r["start"])))
+         ** (power if reading == "folded" else 1)}
+        for r in both.measured.where(quantity="test_error")
+        for epoch in (60, 120) for reading in ("folded", "product")
+    ]  # fmt: skip
+    there = PredictedAndMeasured(both.predicted, measured + folded)
+    ruling = claim_of(study, "small-norm-small-error").rule(there)
+    assert str(ruling.outcome) == wanted, ruling.judged.because
 
 
 def test_a_run_that_diverged_leaves_numbers_open():

@@ -27,7 +27,7 @@ VERDICTS = {
     "diagonal-is-preserved": ERRATUM,
     "diagonal-weights": ERRATUM,
     "random-is-orthogonal": ERRATUM,
-    "training-orthogonalises": "UNDECIDED",
+    "training-orthogonalises": "HOLDS",
     "output-at-rest": ERRATUM,
     "features-are-the-last-layer": ERRATUM,
     "collapse-at-rest": ERRATUM,
@@ -70,7 +70,6 @@ COUNTERFACTUALS = [
     ("diagonal-weights", "m", "diagonal_gap", {"law": "corrected"}, const(0.5)),
     ("random-is-orthogonal", "m", "matrix_distance", {}, scale(0.01)),
     ("random-is-orthogonal", "p", "column_cosine", {}, scale(2.0)),
-    ("training-orthogonalises", "m", "orthogonal_distance", END, scale(0.01)),
     ("training-orthogonalises", "m", "projection_gap", END, const(2.0)),
     ("layers-lose-rank", "m", "stable_rank", LINEAR, first(const(2.0))),
     ("layers-lose-rank", "m", "stable_rank", RELU, first(const(3.0))),
@@ -85,7 +84,6 @@ COUNTERFACTUALS = [
     ("means-are-opposite", "m", "centred_cosine", {"stage": "noise"},
      first(const(0.5))),
     ("last-layer-is-dual", "m", "dual_cosine", RELU, first(const(0.5))),
-    ("last-layer-is-dual", "m", "dual_gap", RELU, const(2.0)),
     ("nearest-centre", "m", "nearest_agreement", RELU, first(const(0.9))),
 ]  # fmt: skip
 

@@ -146,12 +146,23 @@ def _deviations(rows: Rows, log: bool) -> Rows:
     return Rows(table)
 
 
-def less_spread(rival: str, log: bool) -> Test:
+def less_spread(rival: str) -> Test:
     """Judge whether final losses of 2-shortcut networks differ less over seeds."""
     pair = (
         measured("loss", _all_have, network=network)
-        .keeping(partial(_deviations, log=log))
-        .called(f"{'log10 ' if log else ''}excess from its median over seeds")
+        .keeping(partial(_deviations, log=True))
+        .called("log10 excess from its median over seeds")
+        for network in ("two_shortcut", rival)
+    )
+    return on_losses(ordered(*pair))
+
+
+def steadier(rival: str) -> Test:
+    """Judge whether best rates of 2-shortcut networks differ less over seeds."""
+    pair = (
+        measured("rate", _all_have, network=network)
+        .keeping(partial(_deviations, log=False))
+        .called("log10 best rate from its median over seeds")
         for network in ("two_shortcut", rival)
     )
     return on_losses(ordered(*pair))
@@ -159,22 +170,22 @@ def less_spread(rival: str, log: bool) -> Test:
 
 STABLE = readings(
     ReadAs(
-        "highest rate at which no run diverges",
-        "Stable networks stand higher rates: of ten seeds none diverges.",
-        "ours: the paper has no other words on it, and figure 7 shows rates",
-        every(safer(rival) for rival in RIVALS),
+        "spread over seeds of the best rate",
+        "The best rate of stable networks depends little on the seed.",
+        "figure 7: a best rate that is not determined is called very unstable",
+        every(steadier(rival) for rival in RIVALS),
     ),
     ReadAs(
         "spread over seeds at the best rate, in decades",
         "Final losses of stable networks depend little on the seed.",
         "the axis of figure 7, left",
-        every(less_spread(rival, log=True) for rival in RIVALS),
+        every(less_spread(rival) for rival in RIVALS),
     ),
     ReadAs(
-        "spread over seeds at the best rate, as losses",
-        "The same on a linear axis.",
-        "ours",
-        every(less_spread(rival, log=False) for rival in RIVALS),
+        "highest rate at which no run diverges",
+        "Stable networks stand higher rates: of ten seeds none diverges.",
+        "section 5.3.1: higher learning rates can also be applied",
+        every(safer(rival) for rival in RIVALS),
     ),
 )
 ALL_SHOWN = Choice(

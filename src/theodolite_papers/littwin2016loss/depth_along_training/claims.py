@@ -1,247 +1,77 @@
 """Claims of the abstract and section 4 on the path ensemble during training."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from theodolite.core import (
-    Choice,
-    Claim,
-    ReadAs,
-    Region,
-    Test,
-    below,
-    beyond,
-    our_margin,
-    readings,
-)
+from theodolite.core import Choice, Claim, ReadAs, Region, Test, our_margin, readings
 
-from ..shared.trainings import grown
-from .claims_driving import becomes_dominant, by_split, loss_before_depth, scales_grow
+from ..shared.trainings import ONE_WIDTH, grown
+from .claims_beyond import BEYOND, BY_INPUT, EARLY, HALF, QUARTER, REREAD, UNDONE
+from .claims_driving import (
+    RISE,
+    becomes_dominant,
+    by_split,
+    loss_before_depth,
+    scales_grow,
+)
 from .claims_tests import (
+    BOTH,
     GRADIENT,
-    IMAGES,
-    LAYERS,
     NORMED,
     OUTPUT,
     PLAIN,
     Make,
     begins_in,
+    begins_shallower_than_plain,
     by_factor,
-    by_scales,
     deeper_and_deeper,
     exponent_asides,
     follows,
-    late,
     mediated,
     over_groups,
+    shallower_than_plain,
     starts_in,
     starts_mostly_below_half,
 )
 
-HALF = Choice(
-    what="depth: the share of the depth that theorem 1 gives at the measured $\\beta$ "
-    "of Eq 16, and the mean share of a network's branches that paths take, weighed by "
-    "the energy that paths of this length give to the output, or to the gradient",
-    why="the paper measures no ensemble; half depth is then a share of one half",
-)
-BY_INPUT = Choice(
-    what="the gradient is that of the loss by the input of the first branch",
-    why="the paper's is by the weights, for which no length of a path is single: a "
-    "weight lies on paths of nearly all lengths",
-)
-EARLY = Choice(
-    what="early: the start and readings up to ten updates",
-    why="the paper says early in training and gives no number",
-)
-UNDONE = Choice(
-    what="main: putting the scales back leaves the depth nearer to its start than to "
-    "its end, so that more than half of the change is undone",
-    why="a main mechanism does more than all others together",
-)
-REREAD = Choice(
-    what="scales are those of the norms, or without norms the weights of the branches; "
-    "weights stay, gates and the norms' deviations are read again",
-    why="a network with other scales has other deviations, as it would in training",
-)
 KIND = Choice(
     what="on the paper's own kind of network: fully connected, a skip a layer, with a "
     "readout; for images there is a claim apart",
     why="equations 7 and 20 are of these, and the paper extrapolates to others",
 )
-# Ensembles that the paper draws or calls shallow.
-SHALLOW = {
-    "a tenth of the depth": (0.1, "figure 1(a)", "the ensemble of figure 1(a)"),
-    "a quarter": (0.25, "ours", "half of half the depth"),
-    "a third": (1 / 3, "figure 1(b)", "the ensemble of figure 1(b)"),
-}
+NO_TENTH = Choice(
+    what="extremely shallow: below a quarter, or shallower than without normalisation; "
+    "not below a tenth, as figure 1(a) is",
+    why="energies that grow by one a layer (section 4.1) give paths $(H_p - 1)/(p - "
+    "1)$ of the branches: 0.21 at 10 layers, 0.14 at 20, below a tenth from 32 on; "
+    "figure 1(b), a third, is nowhere called shallow",
+)
+TEN_LAYERS = ("figure 1(a) to (c) has 100 layers, these networks 10 and 20",)
+SPLIT_BY_LENGTH = (
+    "a skip a layer, and paths split by length: in section 4.2 there is one skip",
+)
 
 
-def extremely_shallow(make: Callable[[Region], Make], **which: Any) -> Test:
-    """Judge networks by every share of the depth that a reader may call extreme."""
+def extremely_shallow(
+    make: Callable[[Region], Make], against_plain: Make, **which: Any
+) -> Test:
+    """Judge networks by a share of the depth, and beside those without norms."""
     return readings(
-        *(
-            ReadAs(
-                f"below {name}",
-                f"Extremely shallow is less than {name}.",
-                source,
-                over_groups(make(below(share, source="ours", why=why)), **which),
-            )
-            for name, (share, source, why) in SHALLOW.items()
-        )
-    )
-
-
-SHALLOWER = "an ensemble that stays as deep as it began, or becomes shallower"
-ALIGNED = "weights that align with one another at equal scales"
-FIRST = "an ensemble that first becomes shallower"
-
-images = partial(over_groups, families=IMAGES, parts=OUTPUT)
-gradients = partial(over_groups, parts=GRADIENT)
-both_kinds = partial(over_groups, families=LAYERS + IMAGES)
-
-
-def _claim(
-    name: str, statement: str, test: Test, rival: str, *choices: Choice, place: str
-) -> Claim:
-    return beyond(
-        name=name,
-        place=place,
-        statement=statement,
-        test=test,
-        rival=rival,
-        choices=choices or (HALF,),
-    )
-
-
-of_images = partial(_claim, place="Beside section 4, for images")
-of_gradients = partial(_claim, place="Beside section 4, for gradients")
-ON_IMAGES = (
-    of_images(
-        "images-initially-below-half",
-        "Networks for images, too, begin mostly below half their depth.",
-        images(starts_mostly_below_half, parts=("output_below_half",)),
-        "half depth or more",
-    ),
-    of_images(
-        "images-extremely-shallow",
-        "Networks for images with batch normalisation begin extremely shallow, in "
-        "their output and in early gradients.",
-        extremely_shallow(
-            begins_in, norms=NORMED, parts=OUTPUT + GRADIENT, families=IMAGES
+        ReadAs(
+            "below a quarter",
+            "Extremely shallow is less than a quarter of the depth.",
+            "ours: less than half is called shallow, and this extremely so",
+            over_groups(make(QUARTER), **which),
         ),
-        "a start near half depth",
-        HALF,
-        BY_INPUT,
-        EARLY,
-    ),
-    of_images(
-        "images-deeper-with-batch-norm",
-        "Ensembles of networks for images with batch normalisation become deeper.",
-        images(grown, norms=NORMED),
-        SHALLOWER,
-    ),
-    of_images(
-        "images-deeper-without-norm",
-        "Ensembles of networks for images without normalisation become deeper.",
-        images(grown, norms=PLAIN),
-        SHALLOWER,
-    ),
-    of_images(
-        "images-deeper-and-deeper",
-        "Those of networks for images become deeper at every stage.",
-        images(deeper_and_deeper),
-        FIRST,
-        HALF,
-    ),
-    of_images(
-        "images-scales-are-the-mechanism",
-        "In networks for images, putting the scales back undoes more than half of the "
-        "change.",
-        images(mediated, named="reset_{}"),
-        ALIGNED,
-        HALF,
-        UNDONE,
-        REREAD,
-    ),
-)
-OF_GRADIENTS = (
-    of_gradients(
-        "gradients-follow-scales",
-        "With larger scales gradients, too, come from deeper paths.",
-        gradients(by_factor, named="scaled_{}"),
-        "gradients whose paths do not hang on scales",
-        HALF,
-        BY_INPUT,
-        REREAD,
-    ),
-    of_gradients(
-        "gradients-deeper-with-batch-norm",
-        "As networks of both kinds train with batch normalisation, gradients come "
-        "from deeper paths.",
-        both_kinds(grown, norms=NORMED, parts=GRADIENT, quarters=True),
-        SHALLOWER,
-        HALF,
-        BY_INPUT,
-    ),
-    of_gradients(
-        "gradients-deeper-without-norm",
-        "So do those of networks of both kinds without normalisation.",
-        both_kinds(grown, norms=PLAIN, parts=GRADIENT, quarters=True),
-        SHALLOWER,
-        HALF,
-        BY_INPUT,
-    ),
-    of_gradients(
-        "gradients-deeper-and-deeper",
-        "Gradients of networks of both kinds come from deeper paths at every stage.",
-        both_kinds(deeper_and_deeper, parts=GRADIENT, evenly=True),
-        FIRST,
-        HALF,
-        BY_INPUT,
-    ),
-    of_gradients(
-        "gradients-moved-by-scales",
-        "For gradients of networks of both kinds, putting the scales back undoes more "
-        "than half of the change.",
-        both_kinds(mediated, parts=GRADIENT, named="reset_{}"),
-        ALIGNED,
-        HALF,
-        BY_INPUT,
-        UNDONE,
-        REREAD,
-    ),
-)
-OF_COURSE = (
-    _claim(
-        "deeper-late",
-        "Past its first phase every ensemble becomes deeper, in output and gradient: "
-        "at the end of training more than midway.",
-        both_kinds(late, parts=OUTPUT + GRADIENT, of_all=True),
-        "ensembles that go on becoming shallower",
-        HALF,
-        BY_INPUT,
-        place="Beside section 4, claim 2",
-    ),
-    _claim(
-        "gains-foretell-depth",
-        "The law of equation 16, at the $\\beta$ that the measured gains of the "
-        "branches lead to, gives the output's effective depth within a tenth of "
-        "all branches, at the start and at the end of training.",
-        both_kinds(by_scales("gain_beta"), parts=OUTPUT),
-        "paths that interfere, so that gains say little of depths",
-        place="Beside equation 16",
-    ),
-    _claim(
-        "paper-s-beta-foretells-depth",
-        "So does $\\beta = \\rho n C/\\sqrt{\\Lambda}$ with $\\Lambda = n$, from "
-        "measured weights, gates and scales, for fully connected networks.",
-        over_groups(by_scales("scale_beta"), parts=OUTPUT),
-        "a scale that hangs on more than the weights' size",
-        place="Beside equation 16 and the end of section 3",
-    ),
-)
-BEYOND = (*ON_IMAGES, *OF_GRADIENTS, *OF_COURSE)
+        ReadAs(
+            "shallower than without normalisation",
+            "Paths are shorter than those of the network without normalisation.",
+            "section 4.1: effectively reduces the influence of deeper paths",
+            over_groups(against_plain, **which),
+        ),
+    )
+
+
 PROPORTIONAL = our_margin(
     0.25, "a doubled scale then multiplies $\\beta$ by 1.7 to 2.4", centre=1.0
 )
@@ -254,7 +84,9 @@ CLAIMS = (
         statement="Initially the ensemble is mostly at depths lower than half the "
         "network's depth.",
         test=over_groups(
-            starts_mostly_below_half, parts=("paper_depth", "output_below_half")
+            starts_mostly_below_half,
+            parts=("output_below_half", "paper_depth"),
+            at_start=True,
         ),
         rival="half depth, as a binomial of equal paths has, or more",
         choices=(HALF, KIND),
@@ -264,18 +96,24 @@ CLAIMS = (
         place="Section 4, claim 3",
         statement="With batch normalisation the start $\\lambda = 1$ involves "
         "extremely shallow nets.",
-        test=extremely_shallow(starts_in, norms=NORMED),
+        test=extremely_shallow(
+            starts_in, shallower_than_plain, norms=NORMED, at_start=True
+        ),
         rival="a start near half depth",
-        choices=(HALF, KIND),
+        choices=(HALF, KIND, NO_TENTH),
+        departures=TEN_LAYERS,
     ),
     Claim(
         name="early-gradients-shallow",
         place="Section 4.1",
         statement="With batch normalisation, gradients from early in training "
         "originate from extremely shallow paths.",
-        test=extremely_shallow(begins_in, norms=NORMED, parts=GRADIENT),
+        test=extremely_shallow(
+            begins_in, begins_shallower_than_plain, norms=NORMED, parts=GRADIENT
+        ),
         rival="gradients from paths near half depth",
-        choices=(HALF, BY_INPUT, EARLY, KIND),
+        choices=(HALF, BY_INPUT, EARLY, KIND, NO_TENTH),
+        departures=TEN_LAYERS,
     ),
     Claim(
         name="scales-control-depth",
@@ -283,9 +121,16 @@ CLAIMS = (
         statement="The distribution of depths is controlled by the scaling parameter: "
         "with all branches' scales halved or doubled the ensemble is shallower or "
         "deeper.",
-        test=over_groups(by_factor, named="scaled_{}"),
+        test=over_groups(by_factor, named="scaled_{}", parts=OUTPUT),
         rival="depths that hang on the direction of the weights alone",
-        choices=(HALF, REREAD, KIND),
+        choices=(
+            REREAD,
+            KIND,
+            Choice(
+                what="the output's depth alone; to any depth is lemma 4, judged apart",
+                why="$\\beta$ of Eq 16 is proportional to $C$ by definition",
+            ),
+        ),
     ),
     Claim(
         name="scale-is-lambda",
@@ -299,20 +144,25 @@ CLAIMS = (
                     name,
                     what,
                     source,
-                    over_groups(follows(PROPORTIONAL), norms=NORMED, named=quantity),
-                )
-                for name, what, source, quantity in (
-                    (
-                        "deviations held",
-                        "$\\sigma_l$ keep their values.",
-                        "equation 21 and theorem 3, which hold them",
-                        "fixed_{}",
+                    over_groups(
+                        follows(PROPORTIONAL), norms=NORMED, named=quantity, parts=parts
                     ),
+                )
+                for name, what, source, quantity, parts in (
                     (
                         "deviations read again",
                         "$\\sigma_l$ are those of the layers with the new scales.",
                         "equation 20; section 4.1, where they set the depth",
                         "scaled_{}",
+                        BOTH,
+                    ),
+                    (
+                        "deviations held",
+                        "$\\sigma_l$ keep their values; the output is read, since "
+                        "$\\beta$ of Eq 16 is then proportional by definition.",
+                        "equation 21 and theorem 3, which hold them",
+                        "fixed_{}",
+                        OUTPUT,
                     ),
                 )
             )
@@ -342,40 +192,50 @@ CLAIMS = (
     Claim(
         name="deeper-and-deeper",
         place="Abstract; section 4, claim 2",
-        statement="The ensemble becomes deeper and deeper: at every stage of training "
-        "more than at the one before.",
-        test=over_groups(deeper_and_deeper, quarters=True, evenly=True),
+        statement="As training progresses the ensemble becomes deeper and deeper.",
+        test=deeper_and_deeper(),
         rival="an ensemble that first becomes shallower",
         choices=(HALF, KIND),
+        departures=(*ONE_WIDTH, "those alone that were read at even times"),
     ),
     Claim(
         name="scales-are-the-mechanism",
         place="Abstract; section 1",
-        statement="The scaling is the main mechanism behind the change of depth: with "
-        "all scales of a trained network put back to their start, more than half of "
-        "the change is undone.",
+        statement="The main mechanism that controls the change of depth is the "
+        "scaling.",
         test=over_groups(mediated, named="reset_{}"),
         rival="weights that align with one another at equal scales",
         choices=(HALF, UNDONE, REREAD, KIND),
+        departures=(*ONE_WIDTH, "no training with its scales held"),
     ),
     Claim(
         name="deep-gradients-dominate",
         place="Section 4.2, after theorem 3",
-        statement="As training progresses and shallow paths reach their minimum, the "
-        "gradient $g_p$ of deeper paths becomes dominant: it ends longer than $g_m$, "
-        "and its share grows.",
+        statement="As shallow paths reach a local minimum, the gradient $g_p$ of "
+        "deeper paths becomes dominant over $g_m$.",
         test=by_split("such gradients", becomes_dominant),
         rival="a gradient that shallow paths dominate to the end",
-        choices=(KIND,),
+        choices=(
+            KIND,
+            Choice(
+                what="dominant: longer than $g_m$ at the end of training",
+                why="theorem 3 assumes it so; the text says when, not whether",
+            ),
+        ),
+        departures=SPLIT_BY_LENGTH,
     ),
     Claim(
         name="scales-grow-under-deep-gradients",
         place="Section 4.2, after theorem 3",
-        statement="$|\\lambda_l|$ of layers with a skip increases while the gradient "
-        "of deeper paths is dominant.",
+        statement="$|\\lambda_l|$ of a layer with a skip increases when the gradient "
+        "of deeper paths becomes dominant.",
         test=by_split("dominant deep gradients", scales_grow),
         rival="scales that shrink although deep paths pull more",
         choices=(KIND,),
+        departures=(
+            *SPLIT_BY_LENGTH,
+            "scales are not at rest, as theorem 3 assumes",
+        ),
     ),
     Claim(
         name="loss-is-low-before-depth",
@@ -383,7 +243,16 @@ CLAIMS = (
         statement="By the time the ensemble is deep enough the loss is already low.",
         test=loss_before_depth,
         rival="an ensemble that becomes deeper first, while the loss is high",
-        choices=(HALF, KIND),
+        choices=(
+            HALF,
+            KIND,
+            Choice(
+                what="deep enough: half of the rise in depth, of networks whose depth "
+                f"rises by {RISE:g} of all branches; others have no such time and are "
+                "no reading, whatever their loss",
+                why="the paper says by the time, and gives no depth",
+            ),
+        ),
     ),
     *BEYOND,
 )

@@ -16,7 +16,6 @@ from theodolite.core import (
     Test,
     above,
     below,
-    every,
     inside,
     mean,
     measured,
@@ -24,7 +23,6 @@ from theodolite.core import (
     undecided,
 )
 
-from ..shared.trainings import grown
 from .claims_tests import BOTH, LAYERS, NORMED, PARTS, Group, key_of
 from .config import CLASSES
 from .figure import groups, network_name, whole
@@ -44,6 +42,12 @@ SPLITS: dict[str, Split] = {
 }
 
 
+SPLIT_SOURCES = (
+    "section 1: shallow networks, with depths lower than half-depth",
+    "section 4.2: paths that skip, against those that do not",
+)
+
+
 def by_split(name: str, make: Callable[[Split, Group], Test]) -> Test:
     """Judge networks with norms in short trainings, for every split of the paths."""
 
@@ -51,7 +55,7 @@ def by_split(name: str, make: Callable[[Split, Group], Test]) -> Test:
         listed = [
             ReadAs(f"{title}; {network_name(group)}", title, source, one)
             for (title, split), source in zip(
-                SPLITS.items(), ("section 1: half-depth", "section 4.2"), strict=True
+                SPLITS.items(), SPLIT_SOURCES, strict=True
             )
             for group in groups(both.measured)
             if group["norm"] in NORMED and group["family"] in LAYERS
@@ -66,7 +70,7 @@ def by_split(name: str, make: Callable[[Split, Group], Test]) -> Test:
 
 
 def becomes_dominant(split: Split, group: Group) -> Test:
-    """Judge whether the deep gradient ends longer, and its share grows."""
+    """Judge whether the deep gradient ends longer than the shallow one."""
     at = split(group["depth"])
     rows = measured("deep_over_shallow", split=at, **group).out_of(whole).log10()
     rows = rows.called("deep over shallow gradient")
@@ -75,8 +79,7 @@ def becomes_dominant(split: Split, group: Group) -> Test:
         steps = rows(both).levels("step")
         if not steps:
             return undecided("gradients by length were not read", missing=True)
-        end = inside(mean(rows.at(step=steps[-1])), above(0))
-        return every(grown(rows), end)(both)
+        return inside(mean(rows.at(step=steps[-1])), above(0))(both)
 
     return test
 

@@ -31,6 +31,7 @@ from theodolite.core import (
     readings,
     renamed,
     steadily,
+    trend,
     undecided,
 )
 
@@ -54,6 +55,7 @@ PARTS = {
     "output_below_half": "output's share below half",
 }
 NORMED, PLAIN = ("scalar", "batch"), ("none",)
+GAUSSIANS = "gaussians"
 EARLY_STEPS = 10
 
 
@@ -67,6 +69,7 @@ def over_groups(
     quarters: bool = False,
     evenly: bool = False,
     of_all: bool = False,
+    at_start: bool = False,
 ) -> Test:
     """Judge a claim on all kinds of network and training; each is a reading.
 
@@ -79,14 +82,20 @@ def over_groups(
         quarters: Read the first quarter of a short training as well.
         evenly: Leave out fully connected networks that were not read at even times.
         of_all: The claim is of every network, and holds if it does for each.
+        at_start: The start alone is read, which is the same in every training.
     """
 
     def kinds(both: PredictedAndMeasured) -> list[ReadAs]:
         listed = []
         for part in parts:
+            started = set()
             for group in groups(both.measured):
                 if group["norm"] not in norms or group["family"] not in families:
                     continue
+                start = tuple(v for k, v in group.items() if k not in TRAINING)
+                if at_start and start in started:
+                    continue
+                started.add(start)
                 short = group["horizon"] == SHORT
                 if evenly and group["family"] == "layerwise" and not short:
                     continue
@@ -98,7 +107,7 @@ def over_groups(
                     name = f"{PARTS.get(part, part)}; {network_name(group)}"
                     name += ", first quarter" if share < 1 else ""
                     test = until(rows, make, share) if quarters else make(rows)
-                    listed.append(ReadAs(name, WHAT, SOURCE, test))
+                    listed.append(ReadAs(name, WHAT, source_of(group), test))
         return listed
 
     def test(both: PredictedAndMeasured) -> Judgement:
@@ -113,7 +122,16 @@ def over_groups(
 
 
 WHAT = "One measure of the depth, on one kind of network, in one training."
-SOURCE = "figure 1(d) for ten layers on Gaussians, else ours: the paper measures none"
+TRAINING = ("horizon", "rate")  # labels that do not change a network at its start
+
+
+def source_of(group: Group) -> str:
+    """Return where the paper has such networks."""
+    if (group["family"], group["task"], group["depth"]) == ("layerwise", GAUSSIANS, 10):
+        return "figure 1(d): ten layers on Gaussians; it gives no training"
+    return "ours: the paper measures no such network"
+
+
 # Half a percent of all branches.
 MORE = above(
     0.005, source="ours", why="readings of 20 updates leave a line by up to 0.004"
@@ -125,9 +143,39 @@ def late(rows: Select) -> Test:
     return grown(rows, 0.5)
 
 
-def deeper_and_deeper(rows: Select) -> Test:
+def at_every_stage(rows: Select) -> Test:
     """Judge whether the ensemble becomes deeper in every quarter of the training."""
     return every(grown(rows), steadily(rows, by=MORE))
+
+
+def rises(rows: Select) -> Test:
+    """Judge whether the depth has a positive slope over the updates."""
+    return trend(
+        rows,
+        over="step",
+        slope_in=above(0),
+        log_x=False,
+        log_y=False,
+        name=f"slope of {rows} over the updates",
+    )
+
+
+def deeper_and_deeper(**which: Any) -> Test:
+    """Judge networks at all stages of training, and by the slope over all updates."""
+    return readings(
+        ReadAs(
+            "every stage",
+            "The ensemble is deeper after each quarter of the training than before.",
+            "the words: deeper and deeper",
+            over_groups(at_every_stage, evenly=True, **which),
+        ),
+        ReadAs(
+            "slope",
+            "The depth rises over training on the whole.",
+            "the words: as training progresses",
+            over_groups(rises, evenly=True, **which),
+        ),
+    )
 
 
 def by_factor(rows: Select) -> Test:
@@ -140,6 +188,22 @@ def by_factor(rows: Select) -> Test:
 def starts_in(region: Region) -> Make:
     """Make the test that a network starts in a region."""
     return lambda rows: inside(mean(rows.at(step=0)), region)
+
+
+def shallower_than_plain(rows: Select) -> Test:
+    """Judge whether a start is shallower than that without normalisation."""
+    start = rows.at(step=0)
+    return ordered(start, start.at(norm="none"))
+
+
+def begins_shallower_than_plain(rows: Select) -> Test:
+    """Judge the same of each of the first readings."""
+    return at_each(
+        "step",
+        rows,
+        lambda at: ordered(at, at.at(norm="none")),
+        where=lambda step: step <= EARLY_STEPS,
+    )
 
 
 def starts_mostly_below_half(rows: Select) -> Test:

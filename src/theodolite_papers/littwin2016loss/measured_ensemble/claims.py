@@ -38,6 +38,12 @@ REAL = Choice(
     "inputs, of the sums over paths with gates as the forward pass sets them",
     why="the paper weighs lengths in a model whose gates are coins",
 )
+TIED = Choice(
+    what="networks of $n$ different weights; weights of lengths are squares, "
+    "$\\epsilon_r^2$, whose greatest is that of $\\epsilon_r$",
+    why="the sentence says $\\Lambda = n$; of networks whose weights all differ there "
+    "are claims of ours",
+)
 NEAR = 0.025, "a twentieth of the one half that is foretold"
 FITS = below(0.05, source="ours", why="a twentieth of the energy at other lengths")
 NO_TREND = our_margin(0.1, "a factor of three in size moves it by less than 12 %")
@@ -88,18 +94,24 @@ def _deeper(first: Select, second: Select) -> Test:
     return each("depth", first, at, least=3)
 
 
-def same_beta(scale: str) -> list[tuple[str, str, Test]]:
-    """Return tests of the law at the share of gates that is expected, and measured."""
+def same_beta(scale: str) -> list[ReadAs]:
+    """Return the law at the share of gates that is measured, and expected."""
     of: dict[str, Any] = {"scale": scale, "part": "output"}
     fits = at_each_depth(measured("distance", **of), FITS)
     half = at_each_depth(measured("beta", **of), our_margin(*NEAR, centre=0.5))
     open_ones = measured("beta_less_open", scale=scale)
     return [
-        ("$\\rho = 1/2$", "Gates are fair coins.", every(half, fits)),
-        (
+        ReadAs(
             "measured $\\rho$",
             "The share of gates that the forward pass opens.",
+            "section 3: gates are open with probability $\\rho$",
             every(at_each_depth(open_ones, our_margin(*NEAR)), fits),
+        ),
+        ReadAs(
+            "$\\rho = 1/2$",
+            "Gates are fair coins.",
+            "ours: weights are as often negative as positive",
+            every(half, fits),
         ),
     ]
 
@@ -115,33 +127,26 @@ CLAIMS = (
         place="Eq 16, end of section 3",
         statement="With $C = 1/\\sqrt{n}$ and $\\Lambda = n$, path lengths weigh as in "
         "Eq 16 with $\\beta = \\rho$, the probability that a gate is open.",
-        test=readings(
-            *(
-                ReadAs(f"{weights}, {gates}", what, source, test)
-                for weights, scale, source in (
-                    ("$n$ different weights", "shared", "end of section 3"),
-                    ("all weights differ", "unit", "ours: as networks begin"),
-                )
-                for gates, what, test in same_beta(scale)
-            )
-        ),
+        test=readings(*same_beta("shared")),
         rival="a $\\beta$ that the model's coins do not give, or another law",
-        choices=(REAL,),
+        choices=(REAL, TIED),
     ),
     Claim(
         name="peak-below-half",
         place="End of section 3",
-        statement="With $C = 1/\\sqrt{n}$ and $\\Lambda = n$ the greatest weight is at "
-        "less than half the network's depth.",
-        test=readings(
-            *(
-                ReadAs(name, "The networks whose paths are weighed.", source, test)
-                for name, source, test in (
-                    ("$n$ different weights", "end of section 3", peak("shared")),
-                    ("all weights differ", "ours: as networks begin", peak("unit")),
-                )
-            )
-        ),
+        statement="With $C = 1/\\sqrt{n}$ and $\\Lambda = n$ the greatest weight of a "
+        "deep network is at less than half its depth.",
+        test=peak("shared"),
+        rival="half of the depth or more, as of paths that all weigh the same",
+        choices=(REAL, TIED),
+        departures=("a limit of infinitely many layers, read at finite depths",),
+    ),
+    beyond(
+        name="peak-below-half-untied",
+        place="Beside the end of section 3",
+        statement="Where all weights differ, as networks begin, the greatest weight is "
+        "at less than half the network's depth.",
+        test=peak("unit"),
         rival="half of the depth or more, as of paths that all weigh the same",
         choices=(REAL,),
     ),

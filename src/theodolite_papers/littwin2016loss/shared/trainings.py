@@ -28,6 +28,8 @@ from .layerwise_config import LONG, RATES, READOUTS, SHORT
 
 Make = Callable[[Select], Test]
 OPEN = "ours: the paper gives no training"
+# What no row varies.
+ONE_WIDTH = ("50 units a layer, no weight decay: the paper gives neither",)
 FIRST = "Section 3: weights of variance 1/fan-in; the paper gives no training"
 # Labels, whether its first quarter alone is read, and a name.
 TRAININGS: tuple[tuple[dict[str, Any], bool, str], ...] = (
@@ -49,16 +51,21 @@ TRAININGS: tuple[tuple[dict[str, Any], bool, str], ...] = (
 )
 
 
-def over_trainings(ways: dict[str, tuple[Select, Make]]) -> Test:
+def over_trainings(
+    ways: dict[str, tuple[Select, Make]], *, quarters: bool = True
+) -> Test:
     """Return a test whose readings are all ways to read a claim in all trainings.
 
     Args:
         ways: Rows and the test of them, by the name of the way to read the claim; the
             paper's own first.
+        quarters: Read the first quarter of a training as well.
     """
     listed = []
     for way, (rows, make) in ways.items():
         for labels, quarter, name in TRAININGS:
+            if quarter and not quarters:
+                continue
             what = "The training's first quarter." if quarter else "The whole training."
             source = OPEN if listed else FIRST
             test = until(rows.at(**labels), make, 0.25 if quarter else 1.0)

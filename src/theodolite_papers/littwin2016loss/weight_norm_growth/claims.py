@@ -1,6 +1,7 @@
 """Claims of figure 1(e) and section 4.2 on weights without batch normalisation."""
 
 from theodolite.core import (
+    Choice,
     Claim,
     Row,
     Rows,
@@ -12,7 +13,14 @@ from theodolite.core import (
     measured,
 )
 
-from ..shared.trainings import Make, at_the_end, grown, over_trainings, steady
+from ..shared.trainings import (
+    ONE_WIDTH,
+    Make,
+    at_the_end,
+    grown,
+    over_trainings,
+    steady,
+)
 from .config import RUN
 
 NORM = measured("norm").log10()
@@ -21,13 +29,13 @@ MORE = above(
 )
 
 
-def for_each_start(make: Make, rows: Select = NORM) -> Test:
+def for_each_start(make: Make, rows: Select = NORM, **options: bool) -> Test:
     """Judge the networks of every starting size, in every training."""
     starts = {
         f"start {scale:g} × $1/\\sqrt{{n}}$": (rows.at(init_scale=scale), make)
         for scale in (1.0, 0.5)
     }
-    return over_trainings(starts)
+    return over_trainings(starts, **options)
 
 
 def _excess(rows: Rows) -> Rows:
@@ -49,6 +57,11 @@ def _excess(rows: Rows) -> Rows:
 EXCESS = measured("first_order_excess").out_of(_excess)
 EXCESS = EXCESS.called("share of first-order changes in all, less one half")
 
+WHICH = Choice(
+    what="the norm of the layers' weights, without the readout's",
+    why="in section 3 the output is the sum of the last layer, without a readout",
+)
+
 
 CLAIMS = (
     Claim(
@@ -58,13 +71,17 @@ CLAIMS = (
         "training.",
         test=for_each_start(grown),
         rival="a norm that ends where it began, or lower",
+        choices=(WHICH,),
+        departures=ONE_WIDTH,
     ),
     Claim(
         name="norm-grows-steadily",
         place="Section 4.2",
         statement="The increase of the norm is steady.",
-        test=for_each_start(steady(MORE)),
+        test=for_each_start(steady(MORE), quarters=False),
         rival="a norm that falls first",
+        choices=(WHICH,),
+        departures=ONE_WIDTH,
     ),
     beyond(
         name="every-layer-grows",

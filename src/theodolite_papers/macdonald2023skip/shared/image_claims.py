@@ -44,9 +44,10 @@ def by_run(rows: Rows) -> Rows:
 
     ``log_loss`` and ``mean_loss`` are means of the training loss over all epochs, of
     its decimal logarithm and of itself; ``early_…`` those over the first third, before
-    the rate falls. ``final_loss``, and ``accuracy`` in percent by running and
-    ``accuracy_batch`` by batch statistics, are of the last epoch. ``lost`` is 1 where a
-    run died or stalled; a dead one has no other number.
+    the rate falls, and ``first_…`` those over the first tenth. ``final_loss``, and
+    ``accuracy`` in percent by running and ``accuracy_batch`` by batch statistics, are
+    of the last epoch. ``lost`` is 1 where a run died or stalled; a dead one has no
+    other number.
     """
     return by_precision(of_the_table(rows))
 
@@ -89,9 +90,10 @@ def _numbers(run: list[Row]) -> list[Row]:
     dead = status == "diverged" or (whole and losses[-1] >= chance)
     stalled = whole and losses[-1] > STALLED * chance
     numbers: dict[str, float] = {"lost": float(dead or stalled)} if whole else {}
-    if not dead and len(losses) >= third:
-        numbers["early_log_loss"] = _mean_log(losses[:third])
-        numbers["early_mean_loss"] = math.fsum(losses[:third]) / third
+    for name, epochs in (("early", third), ("first", -(-first["epochs"] // 10))):
+        if not dead and len(losses) >= epochs:
+            numbers[f"{name}_log_loss"] = _mean_log(losses[:epochs])
+            numbers[f"{name}_mean_loss"] = math.fsum(losses[:epochs]) / epochs
     if not dead and whole:
         numbers["log_loss"] = _mean_log(losses)
         numbers["mean_loss"] = math.fsum(losses) / len(losses)
@@ -134,7 +136,7 @@ def _mean_log(losses: list[float]) -> float:
 
 def _error(name: str, value: float) -> float:
     """Return the rounding error of float32; shares of test images have none."""
-    if name in ("log_loss", "early_log_loss"):
+    if name.endswith("log_loss"):
         return 2.0**-23 / math.log(10)
     return 2.0**-23 * value if name.endswith("_loss") else 0.0
 
@@ -148,9 +150,12 @@ SPEED = (
     reading("log_loss", "mean log10 training loss"),
     reading("mean_loss", "mean training loss"),
 )
-EARLY = (
-    reading("early_log_loss", "mean log10 training loss of the first third"),
-    reading("early_mean_loss", "mean training loss of the first third"),
+EARLY, FIRST = (
+    (
+        reading(f"{name}_log_loss", f"mean log10 training loss of the first {part}"),
+        reading(f"{name}_mean_loss", f"mean training loss of the first {part}"),
+    )
+    for name, part in (("early", "third"), ("first", "tenth"))
 )
 FINAL = reading("final_loss", "final training loss")
 ACCURACY = reading("accuracy", "accuracy in percent")

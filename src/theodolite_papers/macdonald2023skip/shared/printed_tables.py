@@ -138,7 +138,6 @@ def significance(
     cells: int = 1,
     pooled: bool = False,
     better: bool = False,
-    sides: int = 2,
     sample: bool = False,
 ) -> Read:
     """Read the p-value of equal means of the two models, times ``cells``.
@@ -158,7 +157,7 @@ def significance(
         if sample:
             gain = replace(gain, stderr=gain.stderr * math.sqrt((n - 1) / n))
         p = [
-            cells * sides * (up if better else min(up, one.p_below(0.0)))
+            2 * cells * (up if better else min(up, one.p_below(0.0)))
             for one in (replace(gain, slack=0.0), gain)
             for up in [one.p_above(0.0)]
         ]

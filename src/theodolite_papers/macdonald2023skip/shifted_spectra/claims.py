@@ -1,59 +1,39 @@
 """Claims of figure 2 and hypothesis 6.1 on spectra and speed at equal weights."""
 
 from collections.abc import Callable
-from typing import Any
 
 from theodolite.core import (
-    Choice,
     Claim,
-    Judgement,
     Number,
     PredictedAndMeasured,
     ReadAs,
     Row,
+    Rows,
     Select,
     Test,
-    above,
     beyond,
     by_network,
-    each,
     estimate,
     every,
-    inside,
     measured,
     ordered,
     readings,
-    slope_difference,
-    somewhere,
 )
 
-from ..shared.reads import SHARES, shifted_up
+from ..shared.reads import shifted_up
 from .claims_linear import LINEAR_CLAIMS
+from .claims_starts import ADDITIONS, HELD, ORDER, START_CLAIMS
 
-ADDITIONS = (("chain", "res"), ("res", "average"))
-ORDER = Choice(
-    what="shifted upwards: every tenth of the spectrum has a greater mean",
-    why="the paper shows histograms and names no statistic; this is the usual order "
-    "of distributions",
-)
-HELD = Choice(
-    what="the two blocks alone, a Jacobian a sample at the statistics of the batch",
-    why="the skips pass over the blocks and not over the readout; coupling samples "
-    "by the statistics moves the distribution function by 0.7 % at most",
-)
-SPEED = Choice(
-    what="faster: a smaller mean logarithm of the loss over the steps",
-    why="the paper shows curves and names no statistic",
-)
-PLOTTED, ALL, FIRST = 20, 30, 10
+Early = Callable[[Row], bool]
+PLOTTED, ALL, FIRST, HALF = 20, 30, 10, 5
 # Sources of the horizons, the first of which is that of figure 2(d).
 SOURCES = {
     PLOTTED: "the published script draws figure 2(d) with a linear axis over 20 steps",
     ALL: "ours: all steps that were trained",
     FIRST: "figure 2 averages its spectra over ten steps",
+    HALF: "ours: half of the steps over which figure 2 averages its spectra",
 }
-
-INITIALLY = Choice(what="initially: ten steps", why="spectra are averaged over them")
+DEFAULT = ("torch's default start alone; footnote 6 has some common ones",)
 
 
 def spectrum(kind: str, metric: str, part: str = "figure") -> Select:
@@ -62,21 +42,44 @@ def spectrum(kind: str, metric: str, part: str = "figure") -> Select:
     return rows.called("singular values")
 
 
-def steps_of(both: PredictedAndMeasured) -> int:
-    """Return the number of steps of training from other starts."""
-    return max(measured("log_loss", part="start")(both).levels("over"), default=0)
-
-
 def _lower(slow: str, fast: str, steps: int, log: bool) -> Test:
     """Judge whether a network's mean loss over the first steps is lower."""
-
-    def losses(kind: str) -> Select:
-        first = {"part": "figure", "kind": kind}
-        return measured("loss", lambda row: 1 <= row["step"] <= steps, **first)
-
     axis = "mean log10 loss" if log else "mean loss"
     name = f"{axis} over {steps} steps, {slow} less {fast}"
-    return ordered(losses(fast), losses(slow), log=log, name=name)
+    both = (_losses("loss", kind, steps) for kind in (fast, slow))
+    return ordered(*both, log=log, name=name)
+
+
+def _losses(quantity: str, kind: str, steps: int) -> Select:
+    """Select losses of the first steps of a network of figure 2, after its start."""
+    first = {"part": "figure", "kind": kind}
+    return measured(quantity, lambda row: 1 <= row["step"] <= steps, **first)
+
+
+def _relative(rows: Rows) -> Rows:
+    """Return losses over those of the same network before its first step."""
+    rows = rows.where(quantity="loss")
+    starts = {(r["kind"], r["trial"]): r["value"] for r in rows.where(step=0)}
+    return Rows(
+        {**row, "quantity": "relative_loss", "value": value, "error": row["error"] / at}
+        for row in rows
+        for at in [starts[row["kind"], row["trial"]]]
+        for value in [row["value"] / at]
+    )
+
+
+def _falls_further(slow: str, fast: str, steps: int) -> ReadAs:
+    """Read speed as the loss over what it was before the first step."""
+    both = (
+        _losses("relative_loss", kind, steps).out_of(_relative) for kind in (fast, slow)
+    )
+    name = f"mean log10 loss over its start, {steps} steps, {slow} less {fast}"
+    return ReadAs(
+        f"{steps} steps, over the start's loss",
+        "Speed is the mean logarithm of the loss over that before the first step.",
+        "equation 4, a rate at which the loss falls from where it starts",
+        ordered(*both, log=True, name=name),
+    )
 
 
 def faster(slow: str, fast: str, *horizons: int) -> Test:
@@ -92,34 +95,61 @@ def faster(slow: str, fast: str, *horizons: int) -> Test:
             )
             for steps in horizons
             for log in (False, True)
-        )
+        ),
+        *(_falls_further(slow, fast, steps) for steps in horizons),
     )
 
 
-def along(make: Callable[[Callable[[Row], bool]], Test]) -> Test:
-    """Judge a test on averages over the first steps, and further along training."""
+def along(make: Callable[[Early], Test]) -> Test:
+    """Judge a test on averages over the first steps, at the start, and further on."""
 
-    def until(steps: int) -> ReadAs:
+    def until(steps: int, source: str) -> ReadAs:
         what = f"Averages are over the first {steps} steps."
         test = make(lambda row: row["step"] < steps)
-        return ReadAs(f"{steps} steps", what, SOURCES[steps], test)
+        return ReadAs(f"{steps} steps", what, source, test)
 
-    return readings(until(FIRST), until(PLOTTED), until(ALL))
+    return readings(
+        until(FIRST, SOURCES[FIRST]),
+        ReadAs(
+            "start",
+            "Before the first step, at equal weights.",
+            "hypothesis 6.1: random layers",
+            make(lambda row: row["step"] == 0),
+        ),
+        until(PLOTTED, "ours: the steps over which figure 2(d) shows the speed"),
+    )
+
+
+def shifts(low: str, high: str, metric: str, early: Early | None = None) -> Test:
+    """Judge whether a spectrum is shifted up as a whole, and in its mean."""
+
+    def pair(quantity: str, name: str) -> tuple[Select, Select]:
+        rows = measured(quantity, early, part="figure", metric=metric).called(name)
+        return rows.at(kind=low), rows.at(kind=high)
+
+    of = " of DF" if metric == "parameters" else ""
+    return readings(
+        ReadAs(
+            "every tenth",
+            "Every tenth of the spectrum has a greater mean.",
+            "the usual order of distributions; the paper shows histograms",
+            shifted_up(*pair("share", f"singular values{of}")),
+        ),
+        ReadAs(
+            "mean",
+            "The mean of all singular values is greater.",
+            "ours: the paper names no statistic",
+            ordered(*pair("mean", f"mean singular value{of}")),
+        ),
+    )
 
 
 def _by_parameters(low: str, high: str) -> Test:
     """Judge whether the spectrum of the scores by the parameters is shifted up."""
-    labels = {"part": "figure", "metric": "parameters"}
-    name = "singular values of DF"
-    return along(
-        lambda early: shifted_up(
-            measured("share", early, kind=low, **labels).called(name),
-            measured("share", early, kind=high, **labels).called(name),
-        )
-    )
+    return along(lambda early: shifts(low, high, "parameters", early))
 
 
-def _ratio_rises(early: Callable[[Row], bool]) -> Test:
+def _ratio_rises(early: Early) -> Test:
     """Judge whether both additions raise the ratio of squared gradient to loss."""
 
     def ratio(kind: str) -> Select:
@@ -145,13 +175,11 @@ def _asides(both: PredictedAndMeasured) -> dict[str, Number]:
 
 
 def _claim(low: str, high: str, metric: str, **words: str) -> Claim:
-    choices = (ORDER, HELD) if metric == "blocks" else (ORDER,)
     whole = metric == "parameters"
-    up = shifted_up(spectrum(low, metric), spectrum(high, metric))
     return Claim(
-        test=_by_parameters(low, high) if whole else up,
+        test=_by_parameters(low, high) if whole else shifts(low, high, metric),
         rival="spectra that agree, spread, or fall",
-        choices=choices,
+        choices=(HELD,) if metric == "blocks" else (),
         asides=_asides,
         **words,  # type: ignore[arg-type]
     )
@@ -238,19 +266,20 @@ NETWORK_CLAIMS = (
     Claim(
         name="skips-faster-initially",
         place="Hypothesis 6.1",
-        statement="Skips improve the speed of convergence at least initially.",
-        test=faster("chain", "res", FIRST),
+        statement="Skips, all of whose singular values are 1, improve the speed of "
+        "convergence at least initially.",
+        test=faster("chain", "res", FIRST, HALF),
         rival="losses that are equal or greater over the first steps",
-        choices=(INITIALLY,),
+        departures=DEFAULT,
     ),
     Claim(
         name="average-faster-initially",
         place="Hypothesis 6.1",
         statement="$I + A$ in the place of $A$ improves the speed of convergence at "
         "least initially.",
-        test=faster("res", "average", FIRST),
+        test=faster("res", "average", FIRST, HALF),
         rival="losses that are equal or greater over the first steps",
-        choices=(INITIALLY,),
+        departures=DEFAULT,
     ),
     beyond(
         name="script-shifts-scores",
@@ -271,119 +300,5 @@ NETWORK_CLAIMS = (
     ),
 )
 
-
-SCHEMES = measured("share", part="start", metric="blocks", kind="chain", gain=1.0)
-SMALL, LARGE = 0.25, 4.0
-
-
-def start(quantity: str, kind: str, **labels: Any) -> Select:
-    """Select numbers of networks from a start."""
-    return measured(quantity, part="start", kind=kind, **labels)
-
-
-def faster_from(slow: str, fast: str, over: int | None = None, **labels: Any) -> Test:
-    """Judge whether the second network's losses are less from a start."""
-
-    def test(both: PredictedAndMeasured) -> Judgement:
-        steps = steps_of(both) if over is None else over
-        low, high = (start("log_loss", k, over=steps, **labels) for k in (fast, slow))
-        return ordered(low, high)(both)
-
-    return test
-
-
-def whole_hypothesis(init: str) -> Test:
-    """Judge shift and speed of both additions from one scheme."""
-    labels = {"init": init, "gain": 1.0}
-    shifts = (
-        shifted_up(
-            start("share", low, metric="blocks", **labels),
-            start("share", high, metric="blocks", **labels),
-            name=f"shift, {low} to {high}",
-        )
-        for low, high in ADDITIONS
-    )
-    speeds = (faster_from(low, high, 10, **labels) for low, high in ADDITIONS)
-    return every(*shifts, *speeds)
-
-
-def _gap_over_gain(both: PredictedAndMeasured) -> Judgement:
-    """Judge whether the loss of Res minus that of Chain rises with the weights."""
-    res, chain = (
-        start("log_loss", kind, init="default", over=steps_of(both))
-        for kind in ("res", "chain")
-    )
-    name = "slope over the weights' scale of log-loss, Res less Chain"
-    read = slope_difference(res, chain, "gain", log_y=False, name=name)
-    return inside(read, above(0))(both)
-
-
-def _share(kind: str, share: int, gain: float) -> Select:
-    labels = {"metric": "blocks", "init": "default", "gain": gain, "share": share}
-    return start("share", kind, **labels)
-
-
-START_CLAIMS = (
-    Claim(
-        name="some-initialisation",
-        place="Hypothesis 6.1 and its footnote",
-        statement="For some common initialisation scheme skips shift the singular "
-        "values of the composite that they pass over upwards and improve the speed of "
-        "convergence at least initially.",
-        test=somewhere("init", SCHEMES, whole_hypothesis),
-        rival="a shift without speed in every scheme",
-        choices=(
-            ORDER,
-            HELD,
-            SPEED,
-            Choice(
-                what="common schemes: torch's default, He, Glorot, orthogonal",
-                why="the paper says common, and names the first alone",
-            ),
-        ),
-    ),
-    beyond(
-        name="scores-see-less",
-        place="Beyond hypothesis 6.1",
-        statement="Whatever the scheme, skips lower the mean singular value of the "
-        "Jacobian to the scores before the first step.",
-        test=each(
-            "init",
-            SCHEMES,
-            lambda init: ordered(
-                start("mean", "res", metric="composite", init=init, gain=1.0),
-                start("mean", "chain", metric="composite", init=init, gain=1.0),
-            ),
-        ),
-        rival="a mean that rises with the blocks'",
-    ),
-    beyond(
-        name="small-weights-want-skips",
-        place="Beyond hypothesis 6.1; section 7, fourth problem",
-        statement="Whether skips speed training depends on the variance of the "
-        "weights: the smaller the weights of the blocks, the more the chain lags, and "
-        "at a quarter of the default the network with skips is ahead.",
-        test=every(
-            _gap_over_gain, faster_from("chain", "res", init="default", gain=SMALL)
-        ),
-        rival="a gain that no variance changes",
-        choices=(SPEED,),
-    ),
-    beyond(
-        name="small-weights-narrow-spectra",
-        place="Beyond hypothesis 6.1; section 7, fourth problem",
-        statement="The shift depends on the variance too: at a quarter of the default "
-        "skips narrow the spectrum of the two blocks, lifting its least tenth and "
-        "lowering its largest; at four times it they lift both.",
-        test=every(
-            ordered(_share("chain", 1, SMALL), _share("res", 1, SMALL)),
-            ordered(_share("res", SHARES, SMALL), _share("chain", SHARES, SMALL)),
-            ordered(_share("chain", 1, LARGE), _share("res", 1, LARGE)),
-            ordered(_share("chain", SHARES, LARGE), _share("res", SHARES, LARGE)),
-        ),
-        rival="the same order of spectra at every variance",
-        choices=(HELD,),
-    ),
-)
 
 CLAIMS = (*LINEAR_CLAIMS, *NETWORK_CLAIMS, *START_CLAIMS)

@@ -4,7 +4,6 @@ from theodolite.core import (
     Choice,
     Claim,
     Grade,
-    ReadAs,
     Test,
     above,
     below,
@@ -23,7 +22,6 @@ from theodolite.core import (
     ordered,
     our_margin,
     predicted,
-    readings,
     smallest,
     some,
 )
@@ -161,29 +159,18 @@ MATRICES = (
         place="Appendix H.2, last paragraph",
         statement="Normalisation biases the weight matrices of linear networks towards "
         "orthogonal matrices or projections.",
-        test=readings(
-            ReadAs(
-                "orthogonal or projections",
-                "Training lowers the distance from orthogonal matrices, or that from "
-                "multiples of projections, $P^2 = P$.",
-                "appendix H.2: towards being orthogonal (or projection)",
-                some(_nearer("orthogonal_distance"), _nearer("projection_gap")),
-            ),
-            ReadAs(
-                "orthogonal",
-                "Training lowers the distance from orthogonal matrices.",
-                "appendix H.2 by its heading",
-                _nearer("orthogonal_distance"),
-            ),
-        ),
+        test=some(_nearer("orthogonal_distance"), _nearer("projection_gap")),
         rival="matrices that lose rank",
         choices=(
             BOTH,
             Choice(
-                what="linear networks",
-                why="the paper does not expect it of ReLU networks",
+                what="linear networks; training lowers the distance from orthogonal "
+                "matrices, or that from multiples of projections",
+                why="the paper does not expect it of ReLU networks, and writes "
+                "orthogonal (or projection)",
             ),
         ),
+        departures=("no networks without normalisation beside them",),
     ),
     beyond(
         name="layers-lose-rank",

@@ -7,7 +7,7 @@ leave open, are readings: a condition is decided only if all of them agree.
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,24 +23,21 @@ from theodolite.core import (
     Rows,
     Select,
     Test,
-    above,
     all_of,
     below,
     difference,
-    equivalent,
     inside,
     known,
     largest,
     mean,
     measured,
     ordered,
-    our_margin,
     readings,
     sampled,
     undecided,
 )
 
-from .config import CONDITIONS
+from .config import CONDITIONS, CONVOLUTIONAL
 
 # Outputs of zero have a loss of 1. A run that does not end a tenth below that has not
 # learnt, and none of the captions' starts has a norm near the bound.
@@ -53,6 +50,7 @@ ALIVE = Alive(
 )
 # What the figures show, and of them what has no decay.
 SHOWN = ("bn_wd", "bn", "plain")
+NORMALISED = SHOWN[:2]
 NO_DECAY = ("bn", "plain")
 INTERPOLATED = 0.01  # mean squared residual: outputs within a tenth of their labels
 Piece = tuple[str, Callable[[Select], Read], Region]  # quantity, how to read it
@@ -92,12 +90,13 @@ def in_families(conditions: Sequence[str], make: Make) -> Test:
         judged = []
         for condition in conditions:
             listed = []
-            for family, trained in starts.items():
+            for family in sorted(starts, key=partial(_uncaptioned, condition)):
+                trained = starts[family]
                 made = make(family, condition, trained.get(condition, []))
                 pieces = [piece(both) for piece in made]
                 # A family in which this was not measured is no reading.
                 if pieces and not any(piece.missing for piece in pieces):
-                    listed.append(_family(family, all_of(pieces)))
+                    listed.append(_family(family, condition, all_of(pieces)))
             if len(listed) > 1:
                 judged.append(readings(*listed)(both))
             elif listed:
@@ -110,10 +109,19 @@ def in_families(conditions: Sequence[str], make: Make) -> Test:
     return test
 
 
-def _family(name: str, judged: Judgement) -> ReadAs:
+def _uncaptioned(condition: str, family: str) -> bool:
+    """Return whether the captions of a condition have layers of the other kind."""
+    return family.endswith(CONVOLUTIONAL) != (condition == "bn")
+
+
+def _family(name: str, condition: str, judged: Judgement) -> ReadAs:
     """Return one kind and width of networks as a reading of the captions."""
+    captions = "figure 6" if condition == "bn" else "figures 1 and 10"
+    source = f"caption of {captions}; widths are ours"
+    if _uncaptioned(condition, name):
+        source = f"ours: {captions} have the other kind of layers"
     what = "Networks of this kind and width."
-    return ReadAs(name.replace("_", " "), what, "captions", lambda both: judged)
+    return ReadAs(name.replace("_", " "), what, source, lambda both: judged)
 
 
 def _trained(alive: Rows) -> dict[str, dict[str, list[float]]]:
@@ -136,8 +144,8 @@ PRODUCT, LAST, FOLDED = "all layers", "last layer", "folded"
 _ENDS = {PRODUCT: "rho", LAST: "last_norm", FOLDED: "folded_rho"}
 
 
-def rho_readings(make: Callable[[str], Test]) -> Test:
-    """Judge a test for each of the three things that the paper calls ρ."""
+def rho_readings(make: Callable[[str], Test], *more: ReadAs) -> Test:
+    """Judge a test for each of the three things that the paper calls ρ, and more."""
     return readings(
         ReadAs(
             PRODUCT,
@@ -158,6 +166,7 @@ def rho_readings(make: Callable[[str], Test]) -> Test:
             "ours, from section 2.1",
             make(FOLDED),
         ),
+        *more,
     )
 
 
@@ -272,7 +281,7 @@ def fall_of_small(region: Region) -> Test:
 
 
 def large_shrink(reading: str, *, above_rest: bool) -> Test:
-    """Judge whether norms end lower from the largest starts of each condition.
+    """Judge whether norms end lower from the largest starts, with normalisation.
 
     With ``above_rest`` only from those above the norm at which small starts end.
     """
@@ -295,11 +304,11 @@ def large_shrink(reading: str, *, above_rest: bool) -> Test:
             name = f"log10 norm lost ({condition}, from {large[2]:g})"
             return [ordered(end, first, log=True, name=name)]
 
-        in_families(SHOWN, make)(both)
+        in_families(NORMALISED, make)(both)
         if not found:
             return undecided("no largest start is above where small ones end")
         # Conditions without a large start are left out, those without runs are not.
-        wanted = [c for c in SHOWN if c in found or c not in tried]
+        wanted = [c for c in NORMALISED if c in found or c not in tried]
         return in_families(wanted, make)(both)
 
     return test
@@ -313,47 +322,6 @@ def less(low: str, high: str) -> Test:
         return [ordered(of(low, *kind), of(high, *kind), log=True) for kind in kinds]
 
     return in_families(SHOWN, make)
-
-
-# Ends from starts that differ by a factor of fifty in every layer.
-ALIKE = our_margin(
-    math.log10(1.5), "starts 6,000,000 apart in ρ then end within a factor of 1.5"
-)
-
-
-def forgets(condition: str, reading: str) -> Test:
-    """Judge whether norms end alike from all starts; for ``f``, outputs' sizes."""
-
-    def end(*kind: Any) -> Select:
-        return (
-            of("mean_abs_f", *kind)
-            if reading == "f"
-            else norm(reading, *kind, last=True)
-        )
-
-    def make(family: str, condition: str, starts: list[float]) -> list[Test]:
-        return [
-            equivalent(
-                *(end(family, condition, x) for x in pair), margin=ALIKE, log=True
-            )
-            for pair in combinations(starts, 2)
-        ]
-
-    return in_families((condition,), make)
-
-
-def larger_from_larger(
-    conditions: Sequence[str], region: Region, end: Callable[..., Select], *, log: bool
-) -> Test:
-    """Judge a number from the largest start less that from the smallest."""
-
-    def make(family: str, condition: str, starts: list[float]) -> list[Test]:
-        if len(starts) < 2:
-            return []
-        both = (end(family, condition, starts[k]) for k in (-1, 0))
-        return [inside(difference(*both, log=log), region)]
-
-    return in_families(conditions, make)
 
 
 def factor_between(rows: Select) -> Read:
@@ -385,8 +353,3 @@ def wide_diverge(both: PredictedAndMeasured) -> Judgement:
     if not pieces:
         return undecided("no network is wide enough to be unstable at its rate")
     return all_of(pieces)
-
-
-def factor(value: float, why: str) -> Region:
-    """Return the region above log10 of a factor."""
-    return above(math.log10(value), source="ours", why=why)

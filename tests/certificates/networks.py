@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional
 
 from theodolite.certificates.enclosure import prepare
-from theodolite.certificates.guaranteed import exactly
+from theodolite.certificates.search import exactly
 from theodolite.instruments import HalfSquareLoss, Problem
 
 FEATURES, CLASSES = 6, 3

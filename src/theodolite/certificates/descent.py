@@ -11,8 +11,9 @@ from theodolite.core import MeasurementError
 from theodolite.instruments import Batch, Problem, measuring, preserve
 
 from .enclosure import Prepared, prepare
-from .guaranteed import GuaranteedStep, certain_fall, guaranteed_step
+from .guaranteed import GuaranteedStep, guaranteed_step
 from .intervals import ROUNDOFF, Interval
+from .search import certain_fall
 
 # How often a step is halved if rounded weights do not lower the loss for certain.
 _HALVINGS = 4
@@ -64,21 +65,23 @@ class CertifiedDescent(torch.optim.Optimizer):
             rounded: both 0 where none was found and the weights stayed.
         """
         problem = replace(self._problem, batches=[batch])
-        found = guaranteed_step(problem, evaluations=self._evaluations, measure=False)
+        guarantee = guaranteed_step(
+            problem, evaluations=self._evaluations, measure=False
+        )
         ready = prepare(problem)
         with preserve(ready.model):
-            step, fall, values = _lowered(ready, found, self._own())
+            step, fall, values = _lowered(ready, guarantee, self._own())
         with torch.no_grad():
             for one, value in zip(self._own(), values, strict=True):
                 one.copy_(value)
-        return replace(found, best_step=step, decrease=fall)
+        return replace(guarantee, best_step=step, decrease=fall)
 
     def _own(self) -> list[Tensor]:
         return [one for group in self.param_groups for one in group["params"]]
 
 
 def _lowered(
-    ready: Prepared, found: GuaranteedStep, own: list[Tensor]
+    ready: Prepared, guarantee: GuaranteedStep, own: list[Tensor]
 ) -> tuple[float, float, list[Tensor]]:
     """Return a step, its certain decrease and the rounded weights."""
     present = [one.detach().clone() for one in own]
@@ -87,8 +90,8 @@ def _lowered(
             "the parameters of the model changed since the optimizer was made: make "
             "another"
         )
-    step = found.best_step
-    gradient = ready.gradient() if found.decrease > 0 else []
+    step = guarantee.best_step
+    gradient = ready.gradient() if guarantee.decrease > 0 else []
     for _ in range(_HALVINGS if gradient else 0):
         values, change = [], []
         for one, at, by in zip(own, ready.parameters, gradient, strict=True):

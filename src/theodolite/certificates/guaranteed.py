@@ -28,7 +28,7 @@ from theodolite.instruments import (
 )
 
 from .enclosure import Parts, Prepared, prepare
-from .intervals import ROUNDOFF, Interval
+from .search import Search, exactly, reach_of, upper
 from .series import Series
 
 # Points of the segment at which the loss and the layers are looked at.
@@ -146,12 +146,12 @@ def guaranteed_step(
     ready = prepare(problem)
     with preserve(ready.model):
         along = _parts(ready, direction)
-        search = _Search(ready, along)
+        search = Search(ready, along)
         search.run(evaluations)
         start, best = search.start, search.best
         search.check()
-        found = _Looseness(ready, along, start, best) if measure and best else None
-    slope = _upper(start, 1)
+        loose = _Looseness(ready, along, start, best) if measure and best else None
+    slope = upper(start, 1)
     sharpness = error = stable = math.nan
     if measure:
         top = extreme_eigenvalues(problem, ends="largest", tol=1e-3, max_matvecs=60)
@@ -172,13 +172,13 @@ def guaranteed_step(
         sharpness_error=error,
         stable_step=stable,
         ratio=step / stable if stable > 0 else math.nan,
-        bend_bound=found.bound if found else math.nan,
-        bend_found=found.found if found else math.nan,
-        looseness=_over(found.bound, found.found) if found else math.nan,
-        layer_bounds=found.layer_bounds if found else np.empty(0),
-        layers_found=found.layers_found if found else np.empty(0),
-        layer_looseness=found.layer_looseness if found else np.empty(0),
-        names=found.names if found else (),
+        bend_bound=loose.bound if loose else math.nan,
+        bend_found=loose.found if loose else math.nan,
+        looseness=_over(loose.bound, loose.found) if loose else math.nan,
+        layer_bounds=loose.layer_bounds if loose else np.empty(0),
+        layers_found=loose.layers_found if loose else np.empty(0),
+        layer_looseness=loose.layer_looseness if loose else np.empty(0),
+        names=loose.names if loose else (),
         evaluations=search.count,
         status=Status.EXACT if search.known else Status.ROUNDING,
         norm_mode=problem.mode,
@@ -205,155 +205,6 @@ def _parts(ready: Prepared, direction: Tensor | None) -> Parts:
     return [part.reshape(one.shape) for part, one in pairs]
 
 
-def exactly(direction: Parts) -> list[Interval]:
-    """Return a direction as intervals without radius."""
-    return [Interval(one) for one in direction]
-
-
-def certain_fall(ready: Prepared, change: list[Interval]) -> float:
-    """Return by how much a change of the parameters lowers the loss at least."""
-    tangent = ready.enclose(change, 0.0)[0].terms[1]
-    loss = ready.enclose(change, 1.0)[0].by_bends(tangent)
-    slope, bend = _upper(loss, 1), _upper(loss, 2)
-    fall = -(slope + bend) - 1e-15 * (abs(slope) + abs(bend))
-    return fall if fall > 0 else 0.0
-
-
-def _upper(loss: Series, place: int) -> float:
-    term = loss.terms[place]
-    if term is None:
-        return 0.0
-    upper = float(term.ends()[1])
-    return math.inf if math.isnan(upper) else upper
-
-
-class _Search:
-    """Looks for the longest segment on which the loss is certain to fall."""
-
-    def __init__(self, ready: Prepared, along: Parts) -> None:
-        self._ready, self._along = ready, along
-        self.count, self.step = 1, 0.0
-        self.loss = ready.run(along, 0.0)[0]
-        if not math.isfinite(self.loss):
-            raise MeasurementError(
-                "the loss is not finite: check the batch and the weights"
-            )
-        self.start = ready.enclose(exactly(along), 0.0)[0]
-        self.best: tuple[Series, dict[str, Series]] | None = None
-        self._tried: list[Series] = []
-
-    @property
-    def known(self) -> bool:
-        """Whether rounding leaves the sign of the slope."""
-        slope = self.start.terms[1]
-        lower, upper = slope.ends() if slope else (torch.zeros(1), torch.zeros(1))
-        return bool((lower > 0) | (upper < 0))
-
-    def error(self) -> float:
-        """Return the largest distance of the loss as computed from the exact one."""
-        first = self.start.first
-        error = float((first.mid - self.loss).abs() + first.radius) * (1 + 1e-15)
-        return math.inf if math.isnan(error) else error
-
-    def run(self, evaluations: int) -> None:
-        """Try segments; each is kept up to where its bound returns to the start."""
-        slope, bend = _upper(self.start, 1), self._curvature() / 2
-        if not slope < 0:
-            return
-        # How much radii grow over the layers, seen by what became of rounding; the
-        # first guess follows it with constants fitted to some networks.
-        tangent = self.start.terms[1]
-        width = float(tangent.radius) if tangent else 0.0
-        growth = max(width / -slope / ROUNDOFF, 1.0)
-        share = min(0.3, max(8 * growth**-0.35, 4e-4))
-        length = -slope / abs(bend) * share if bend else share
-        failed = math.inf
-        while self.count < evaluations and 0 < length < math.inf:
-            loss, layers = self._ready.enclose(exactly(self._along), length)
-            loss = loss.by_bends(self.start.terms[1])
-            self.count += 1
-            reach = _reach(loss)
-            if reach > 0:
-                self._tried.append(loss)
-            if reach > self.step:
-                self.step, self.best = reach, (loss, layers)
-            longer = min(_longest(slope, bend, length, _upper(loss, 2)), 30 * length)
-            if reach < length:
-                failed, longer = length, max(longer, length / 10)
-            else:
-                longer = max(longer, 1.5 * length)
-            if not self.step < longer < failed:
-                longer = math.sqrt(max(self.step, failed / 100) * failed)
-            if not 1.001 * self.step < longer:
-                break
-            length = longer
-
-    def _curvature(self) -> float:
-        """Return the second derivative of the loss there, about."""
-        parts = self._ready.parameters
-        sizes = [sum(float(x.detach().square().sum()) for x in one)
-                 for one in (parts, self._along)]  # fmt: skip
-        t = 1e-5 * math.sqrt((sizes[0] + 1e-12) / (sizes[1] or 1.0))
-        before = self._ready.gradient()
-        with self._ready.moved(self._along, t):
-            after = self._ready.gradient()
-        pairs = zip(after, before, self._along, strict=True)
-        return sum(float(((x - y) * z).sum()) for x, y, z in pairs) / t
-
-    def check(self) -> None:
-        """Refuse a model whose loss at the end of a segment is not in its enclosure."""
-        if self.best is None:
-            return
-        loss, start = self.best[0], self._ready.run(self._along, 0.0)[0]
-        certain = start == self.loss
-        for t in (self.step, self.step / 16):
-            move = float(self._ready.run(self._along, t)[0]) - start
-            bounds = [term.ends() for term in loss.terms[1:] if term]
-            lower, upper = (
-                sum(t**k * float(ends[side]) for k, ends in enumerate(bounds, 1))
-                for side in (0, 1)
-            )
-            # Both losses are computed with rounding, which bounds do not show.
-            slack = 1e-9 * (1 + abs(start)) + 2 * self.error()
-            certain = certain and not (move < lower - slack or move > upper + slack)
-        if not certain:
-            raise MeasurementError(
-                "the loss leaves its bounds, so the model computes something outside "
-                "torch or changes from run to run: compute with torch alone"
-            )
-
-    def decrease(self) -> tuple[float, float]:
-        """Return the step with the largest guaranteed decrease, and that decrease."""
-        best = 0.0, 0.0
-        for loss in self._tried:
-            slope, bend = _upper(loss, 1), _upper(loss, 2)
-            t = min(_reach(loss), -slope / (2 * bend) if bend > 0 else math.inf)
-            # What is rounded here is less than this part of the smaller term.
-            fall = -(slope * t + max(bend, 0.0) * t * t) * (1 - 1e-14)
-            fall -= 1e-15 * (abs(slope) * t + abs(bend) * t * t)
-            if fall > best[1]:
-                best = t, fall
-        return best
-
-
-def _reach(loss: Series) -> float:
-    """Return the step up to which the upper bound stays below the start."""
-    slope, bend = _upper(loss, 1), _upper(loss, 2)
-    if not slope < 0 or bend == math.inf:
-        return 0.0
-    root = -slope / bend * (1 - 1e-14) if bend > 0 else math.inf
-    return min(loss.length, root)
-
-
-def _longest(slope: float, start: float, length: float, bend: float) -> float:
-    """Return where a bend that grows with the length brings the loss back."""
-    growth = (bend - start) / length
-    if not 0 < growth < math.inf:
-        return length * (30 if growth <= 0 else 1 / 30)
-    root = math.sqrt(start**2 - 4 * growth * slope)
-    return 0.9 * (root - start) / (2 * growth)
-
-
 class _Looseness:
     """How far bounds on the segment are above what is found there."""
 
@@ -367,7 +218,7 @@ class _Looseness:
         loss, layers = best
         # The slopes that intervals of kinks are around.
         _, straight = ready.enclose(exactly(along), 0.0)
-        length = min(loss.length, _reach(loss))
+        length = min(loss.length, reach_of(loss))
         tangent = float(start.terms[1].mid) if start.terms[1] else 0.0
         ends = [[float(e) for e in one.ends()] if one else [0.0] * 2
                 for one in loss.terms[1:]]  # fmt: skip

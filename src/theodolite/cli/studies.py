@@ -189,10 +189,7 @@ def raise_first(problems: list[str]) -> None:
 def show(
     study: Annotated[
         str,
-        typer.Argument(
-            metavar="STUDY|FILE.py",
-            help="A study that ran, or the beginning of its name.",
-        ),
+        typer.Argument(metavar="STUDY|FILE.py", help="Its name, or the beginning."),
     ],
     out: Out = RESULTS,
     redraw: Annotated[

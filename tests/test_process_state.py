@@ -256,6 +256,27 @@ def test_data_are_as_found_after_a_model_that_writes_to_them(call):
     assert torch.equal(now, before)
 
 
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda given: survey.survey(**given, progress=False, measures=["checks"]),
+        lambda given: survey.summary(**given),
+        lambda given: instruments.trace(**given, norm_mode="eval", max_matvecs=9),
+    ],
+    ids=["survey", "summary", "trace"],
+)
+def test_losses_of_model_and_batch_leave_inputs_as_found(measure):
+    before = X.clone()
+    model = made(WritesToItsInputs)
+    X.copy_(before)
+    given = {"loss": lambda model, batch: LOSS(model(batch[0]), batch[1])}
+    with suppress(TheodoliteError):
+        measure({"model": model, "batches": [(X, Y)], **given})
+    now = X.clone()
+    X.copy_(before)
+    assert torch.equal(now, before)
+
+
 @pytest.mark.parametrize("call", [c for c in CALLS if c not in SLOW], ids=name_of)
 def test_numbers_are_the_same_inside_of_inference_mode(call):
     build, run = CALLS[call]

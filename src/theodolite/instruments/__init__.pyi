@@ -36,6 +36,7 @@ from .model.objective import Outputs as Outputs
 from .model.objective import Reduction as Reduction
 from .model.objective import checked_outputs as checked_outputs
 from .model.objective import evaluate as evaluate
+from .model.objective import loss_of_batch as loss_of_batch
 from .model.objective import map_tensors as map_tensors
 from .model.objective import pair_of as pair_of
 from .model.objective import run_model as run_model

@@ -3,14 +3,12 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
-from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, TheodoliteError
 
-from ..calls.listening import unheard
 from .misfits import (
     BY_ELEMENTS,
     OF_CLASSES,
@@ -18,6 +16,7 @@ from .misfits import (
     raised_by_torch,
     target_misfit,
 )
+from .reachable_state import only_read
 
 Batch = Any
 # A module or function of outputs and targets, or a function of model and batch.
@@ -25,8 +24,6 @@ Loss = nn.Module | Callable[[Any, Any], Tensor]
 Outputs = Callable[[nn.Module, Batch], Any]
 Reduction = Literal["mean", "sum"]
 Weights = Callable[[Batch], Any]
-# Models that left their inputs alone in a pass, so that none of them is copied again.
-_READS_ONLY: WeakSet[nn.Module] = WeakSet()
 # Names of targets in mappings, those of Hugging Face first; the target to be ignored.
 _TARGETS = ("labels", "label", "targets", "target")
 _IGNORED = -100
@@ -63,13 +60,22 @@ def evaluate(model: nn.Module, batch: Batch, loss: Loss) -> Tensor:
         inputs, targets = pair_of(batch)
         return scalar_value(judged(loss, call_model(model, inputs), targets))
     try:
-        return scalar_value(loss(model, batch))
+        return scalar_value(loss_of_batch(model, batch, loss))
     except (TypeError, AttributeError):
         # It may be a function of outputs and targets with other argument names.
         value = _of_outputs(model, batch, loss)
         if value is None:
             raise
         return scalar_value(value)
+
+
+def loss_of_batch(model: nn.Module, batch: Batch, loss: Any) -> Any:
+    """Return what a function of model and batch gives; it may write to targets."""
+    paired = isinstance(batch, tuple | list) and len(batch) == 2
+    named = isinstance(batch, Mapping)
+    kept = [v for k, v in batch.items() if k not in _TARGETS] if named else batch
+    with only_read(model, tensors_in(batch[0] if paired else kept)):
+        return loss(model, batch)
 
 
 def returned_loss(model: nn.Module, batch: Batch) -> Tensor:
@@ -122,30 +128,15 @@ def call_model(model: nn.Module, inputs: Any) -> Any:
         MeasurementError: The model does not take inputs of their kind or shape, or it
             writes to them, so that the next pass would get others.
     """
-    given = [(t, t._version) for t in tensors_in(inputs) if not t.is_inference()]
-    with unheard():
-        copies = [] if model in _READS_ONLY else [t.detach().clone() for t, _ in given]
     try:
-        if isinstance(inputs, Mapping):
-            outputs = model(**inputs)
-        else:
-            outputs = model(*inputs) if _several(model, inputs) else model(inputs)
+        with only_read(model, tensors_in(inputs)):
+            if isinstance(inputs, Mapping):
+                return model(**inputs)
+            return model(*inputs) if _several(model, inputs) else model(inputs)
     except (RuntimeError, TypeError) as error:
         if reason := input_misfit(model, inputs, error):
             raise MeasurementError(reason) from error
         raise
-    finally:
-        if written := any(tensor._version != before for tensor, before in given):
-            with unheard(), torch.no_grad():
-                for (tensor, _), copy in zip(given, copies, strict=False):
-                    tensor.copy_(copy)
-    if written:
-        raise MeasurementError(
-            "the model writes to its inputs, so that the next pass gets others: begin "
-            "forward with x = x.clone(), or take inplace=True from the first layer"
-        )
-    _READS_ONLY.add(model)
-    return outputs
 
 
 def _several(model: nn.Module, inputs: Any) -> bool:

@@ -8,10 +8,11 @@ keeps more on itself than parameters and buffers: flags, counters, caches, gener
 import random
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import torch
@@ -21,6 +22,8 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import is_lazy
 
 from theodolite.core import Exclusive, MeasurementError
+
+from ..calls.listening import unheard
 
 Container = dict[Any, Any] | list[Any] | set[Any] | deque[Any]
 
@@ -313,6 +316,31 @@ def refuse_unready(model: nn.Module) -> None:
                 f"{name!r} was made under torch.inference_mode, and has no gradient "
                 "ever: make the model outside of it"
             )
+
+
+# Models that left their inputs alone in a pass, so that none of them is copied again.
+_READS_ONLY: WeakSet[nn.Module] = WeakSet()
+
+
+@contextmanager
+def only_read(model: nn.Module, inputs: Iterable[Tensor]) -> Iterator[None]:
+    """Refuse code that writes to inputs, and put back what was there."""
+    given = [(t, t._version) for t in inputs if not t.is_inference()]
+    with unheard():
+        copies = [] if model in _READS_ONLY else [t.detach().clone() for t, _ in given]
+    try:
+        yield
+    finally:
+        if written := any(tensor._version != before for tensor, before in given):
+            with unheard(), torch.no_grad():
+                for (tensor, _), copy in zip(given, copies, strict=False):
+                    tensor.copy_(copy)
+    if written:
+        raise MeasurementError(
+            "the model writes to its inputs, so that the next pass gets others: begin "
+            "forward with x = x.clone(), or take inplace=True from the first layer"
+        )
+    _READS_ONLY.add(model)
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

@@ -22,6 +22,7 @@ from theodolite.instruments import (
     Batch,
     Loss,
     evaluate,
+    loss_of_batch,
     map_tensors,
     measuring,
     preserve,
@@ -62,7 +63,7 @@ def loss_of(model: nn.Module, batch: Batch, loss: Loss) -> Tensor:
 def _of_either(model: nn.Module, batch: Batch, loss: Loss) -> Tensor:
     """Return a loss of model and batch, or of outputs and targets."""
     try:
-        return loss(model, batch)
+        return loss_of_batch(model, batch, loss)
     except Exception as error:  # which is another one for every loss of outputs
         try:
             return loss(run_model(model, batch), batch[1])

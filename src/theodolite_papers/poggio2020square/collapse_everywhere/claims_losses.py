@@ -196,6 +196,7 @@ LOSSES = (
                 why="the paper gives neither error nor rates",
             ),
         ),
+        departures=("not each loss at its own best rate",),
     ),
     beyond(
         name="who-is-sooner-depends-on-the-start",

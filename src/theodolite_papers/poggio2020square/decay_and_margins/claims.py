@@ -10,6 +10,8 @@ from theodolite.core import (
     Outcome,
     PredictedAndMeasured,
     Read,
+    ReadAs,
+    Select,
     Test,
     above,
     all_of,
@@ -24,9 +26,20 @@ from theodolite.core import (
     undecided,
 )
 
-from .claims_norms import HELD, NORMS, REMEMBERED, STARTS, memory, norms
+from .claims_norms import (
+    FOLDED,
+    HELD,
+    NORM_READINGS,
+    NORMS,
+    REMEMBERED,
+    STARTS,
+    memory,
+    norms,
+    where_folded,
+)
 from .config import LARGE_START, PAPER_DECAY, SMALL_START
 
+LAST = 1000  # epochs, by every caption
 INTERPOLATED, TENTH = -2.0, "outputs within a tenth of their labels"
 ENDS = (SMALL_START, LARGE_START)  # starts from which noise is tried
 FRESH = Choice(
@@ -70,6 +83,18 @@ def _where_fitted(make: Callable[[float], Test]) -> Test:
     return judged
 
 
+def _lowered(rows: Select) -> Test:
+    """Judge whether noise of every size lowers a norm from large starts."""
+    return _noisy(
+        lambda noise: ordered(
+            rows.at(**_at(noise)),
+            rows.at(**_at(0.0)),
+            log=True,
+            name="log10 norm lost by noise",
+        )
+    )
+
+
 def _ended(noise: float) -> dict[str, Any]:
     return _at(noise, stage="end", reading="product")
 
@@ -104,15 +129,16 @@ CLAIMS = (
         place="Appendix E.1 and footnote 13",
         statement="Label noise biases training towards smaller norms at the end, even "
         "from large starts, as weight decay does.",
-        test=norms(
-            lambda norm: _noisy(
-                lambda noise: ordered(
-                    measured("norm", **_at(noise, stage="end", reading=norm)),
-                    measured("norm", **_at(0.0, stage="end", reading=norm)),
-                    log=True,
-                    name="log10 norm lost by noise",
+        test=where_folded(
+            (
+                ReadAs(*told, _lowered(measured("norm", stage="end", reading=norm)))
+                for norm, told in NORM_READINGS.items()
+            ),
+            [
+                ReadAs(
+                    *FOLDED, _lowered(measured("norm_at", reading="folded", epoch=LAST))
                 )
-            )
+            ],
         ),
         rival="norms that noise leaves as they are, as it does sums of outputs",
         choices=(FRESH,),

@@ -325,16 +325,18 @@ _READS_ONLY: WeakSet[nn.Module] = WeakSet()
 @contextmanager
 def only_read(model: nn.Module, inputs: Iterable[Tensor]) -> Iterator[None]:
     """Refuse code that writes to inputs, and put back what was there."""
-    given = [(t, t._version) for t in inputs if not t.is_inference()]
     with unheard():
-        copies = [] if model in _READS_ONLY else [t.detach().clone() for t, _ in given]
+        given = [t for t in inputs if not t.is_inference()]
+        versions = [t._version for t in given]
+        copies = [] if model in _READS_ONLY else [t.detach().clone() for t in given]
     try:
         yield
     finally:
-        if written := any(tensor._version != before for tensor, before in given):
-            with unheard(), torch.no_grad():
-                for (tensor, _), copy in zip(given, copies, strict=False):
-                    tensor.copy_(copy)
+        with unheard():
+            if written := [t._version for t in given] != versions:
+                with torch.no_grad():
+                    for tensor, copy in zip(given, copies, strict=False):
+                        tensor.copy_(copy)
     if written:
         raise MeasurementError(
             "the model writes to its inputs, so that the next pass gets others: begin "

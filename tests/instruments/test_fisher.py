@@ -118,6 +118,60 @@ def test_the_empirical_fisher_is_made_of_single_gradients(name, reduction):
         near(found.dense(), wanted)
 
 
+class Places(nn.Module):
+    """Outputs (samples, classes, 2, 2): the same layers at four places per sample."""
+
+    def __init__(self, last):
+        super().__init__()
+        self.net = model(last)
+
+    def forward(self, x):
+        return self.net(x).movedim(-1, 1).contiguous()  # as NLLLoss wants it
+
+
+IMAGES = torch.linspace(0, 9, 72, dtype=torch.float64).sin().reshape(6, 2, 2, 3)
+TOKENS = torch.arange(24).reshape(6, 2, 2) * 5 % 7 % 3
+HIDDEN = TOKENS.clone()
+HIDDEN[0, 0, 1] = HIDDEN[2, 1] = HIDDEN[3] = -100
+PLACES = {
+    "all": (nn.CrossEntropyLoss, {}, TOKENS),
+    "ignored": (nn.CrossEntropyLoss, {}, HIDDEN),
+    "other index": (nn.CrossEntropyLoss, {"ignore_index": 1}, TOKENS),
+    "smoothed": (nn.CrossEntropyLoss, {"label_smoothing": 0.3}, HIDDEN),
+    "probabilities": (nn.CrossEntropyLoss, {}, torch.softmax(IMAGES, 3).movedim(3, 1)),
+    "logarithms": (nn.NLLLoss, {}, HIDDEN),
+}
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("name", PLACES)
+def test_each_place_of_a_sample_has_a_gradient_of_its_own(name, reduction):
+    kind, settings, targets = PLACES[name]
+    loss = kind(reduction=reduction, **settings)
+    network = Places(nn.LogSoftmax(-1) if name == "logarithms" else None)
+    z = network(IMAGES).movedim(1, -1).reshape(24, 3)
+    probable = targets.is_floating_point()
+    flat = targets.movedim(1, -1).reshape(24, 3) if probable else targets.reshape(24)
+    singles = []
+    for one, target in zip(z, flat, strict=True):
+        if not probable and target == loss.ignore_index:
+            continue
+        value = loss(one[None], target[None])
+        parts = torch.autograd.grad(
+            value, list(network.parameters()), retain_graph=True
+        )
+        singles.append(torch.cat([part.reshape(-1) for part in parts]))
+    rows = torch.stack(singles)
+    wanted = rows.T @ rows / (len(rows) if reduction == "mean" else 1)
+    data = (IMAGES, targets)
+    for batches in (data, cut(data, 2), cut(data, 3)):
+        for micro_batch in (None, 1, 3):
+            found = EmpiricalFisher(
+                network, batches, loss=loss, norm_mode="eval", micro_batch=micro_batch
+            )
+            near(found.dense(), wanted)
+
+
 @pytest.mark.parametrize("mode", ["batch", "eval"])
 def test_through_batch_statistics(mode):
     case = next(c for c in CASES if c.name == "conv_bn_resnet")
@@ -173,6 +227,8 @@ def test_what_has_no_distribution_is_refused_in_one_sentence():
         with pytest.raises(MeasurementError, match=words) as said:
             Fisher(model(), (X, targets), loss=loss, norm_mode="eval")
         assert "\n" not in str(said.value)
+    with pytest.raises(MeasurementError, match="class weights"):
+        EmpiricalFisher(Places(None), (IMAGES, TOKENS), loss=weighted)
     with pytest.raises(MeasurementError, match="where the model ends"):
         EmpiricalFisher(
             model(), (X, REAL), loss=lambda m, b: m(b[0]).sum(), norm_mode="eval"
@@ -180,8 +236,9 @@ def test_what_has_no_distribution_is_refused_in_one_sentence():
     tokens = torch.zeros(6, 2, dtype=torch.long)
     with pytest.raises(MeasurementError, match="one loss per sample"):
         EmpiricalFisher(
-            model(), (X, tokens), loss=nn.CrossEntropyLoss(), norm_mode="eval",
+            model(), (X, tokens), norm_mode="eval",
             outputs=lambda m, b: m(b[0])[:, :, None].expand(6, 3, 2),
+            output_loss=lambda z, b: nn.functional.cross_entropy(z, b[1]),
         ).dense()  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError
 
+from ..model.misfits import OF_CLASSES
 from ..model.objective import (
     Batch,
     HalfSquareLoss,
@@ -100,7 +101,9 @@ class EmpiricalFisher(OutputCurvature):
 
     The gradients are those of the loss at the data's own targets. This is no Fisher
     information, and near a minimum no approximation of one. For a loss that sums it is
-    $\sum_n g_n g_n^\top$.
+    $\sum_n g_n g_n^\top$. ``CrossEntropyLoss`` and ``NLLLoss`` of outputs with several
+    places per sample, shape $(N, C, d_1, \dots)$, have one term and one $g_n$ per place
+    that counts.
 
     Args:
         model: Any module, never changed; or a :class:`Problem`.
@@ -122,36 +125,43 @@ class EmpiricalFisher(OutputCurvature):
         return parts
 
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:
-        """Multiply by the outer products of the per-sample gradients by outputs."""
+        """Multiply by the outer products of the gradients of loss terms by outputs."""
         if chunk.weight == 0:
             return torch.zeros_like(change)
-        batch = chunk.batch
-        samples = _samples(outputs, batch, chunk.samples)
+        batch, loss = chunk.batch, self.problem.loss
+        by_place = isinstance(loss, OF_CLASSES) and outputs.ndim > 2
+        _check_samples(outputs, batch, chunk.samples, by_place)
         leaf = outputs.detach().requires_grad_()
         value = chunk.weight * checked_value(self._output_loss(leaf, batch))
         (slope,) = torch.autograd.grad(value, leaf)
-        # For a mean over M samples, slope holds the per-sample gradients divided by M.
+        if by_place:  # the axis of classes is the second
+            slope, change = slope.movedim(1, -1), change.movedim(1, -1)
+        terms = slope.shape[:-1].numel() if by_place else len(slope)
+        # For a mean over M terms, slope holds the gradients of the terms divided by M.
         count = 1.0
         if not self._divisor.sums:
-            count = self._divisor(batch, samples) / chunk.weight
-        rows = slope.reshape(samples, -1)
-        along = (rows * change.reshape(samples, -1)).sum(1, keepdim=True)
-        return (count * along * rows).reshape(change.shape)
+            count = self._divisor(batch, terms) / chunk.weight
+        rows = slope.reshape(terms, -1)
+        along = (rows * change.reshape(terms, -1)).sum(1, keepdim=True)
+        product = (count * along * rows).reshape(change.shape)
+        return product.movedim(-1, 1) if by_place else product
 
 
-def _samples(outputs: Tensor, batch: Batch, samples: int | None) -> int:
+def _check_samples(
+    outputs: Tensor, batch: Batch, samples: int | None, by_place: bool
+) -> None:
     paired = isinstance(batch, tuple | list) and len(batch) == 2
     targets = batch[1] if paired else None
     fits = samples == len(outputs)
     if isinstance(targets, Tensor) and not targets.is_floating_point():
-        fits = fits and targets.numel() == samples
+        fits = fits and (by_place or targets.numel() == samples)
     if not fits:
         raise MeasurementError(
             f"outputs of shape {tuple(outputs.shape)} for {samples} samples: the "
-            "empirical Fisher wants one loss per sample, along the first axis; flatten "
-            "places into samples by outputs= and output_loss="
+            "empirical Fisher wants one loss per sample, along the first axis, or "
+            "CrossEntropyLoss or NLLLoss of outputs (samples, classes, places); else "
+            "flatten places into samples by outputs= and output_loss="
         )
-    return len(outputs)
 
 
 def _refuse_class_weights(loss: Any) -> None:

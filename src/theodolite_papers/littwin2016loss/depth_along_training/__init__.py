@@ -84,7 +84,9 @@ STUDY = gather_study(
         "Fully connected networks have the layers of equation 20 and a readout; those "
         "without normalisation start at half the usual weights, so that they train. "
         "Plain SGD, no weight decay. The size of the readout at the start, the rate "
-        "and the number of updates are axes on Gaussians with ten layers.",
+        "and the number of updates are axes on Gaussians with ten layers. Of the "
+        "committed trainings, those of 1,000 updates have ten seeds, longer ones and "
+        "those on images five.",
         "Convolutional networks are pre-activation networks with units of two layers, "
         "trained with Nesterov's momentum 0.9 and decay 0.0001 on images as they are; "
         "without normalisation, the last convolution of a unit starts divided by the "

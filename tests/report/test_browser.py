@@ -18,6 +18,7 @@ from tests.pages.probes import (
     UNREACHABLE,
 )
 from tests.report.papers import CLAIMS, STUDIES
+from theodolite.pages import GaugeNumber, SharedSvg, draw_gauge
 from theodolite.report import write_report
 
 pytestmark = pytest.mark.browser
@@ -118,6 +119,23 @@ def test_gauges_show_estimate_interval_and_region(visit, width):
     for strip in page.locator("svg.strip").all()[:4]:
         assert strip.locator("use").bounding_box()["height"] > 8, "the region is drawn"
         assert strip.locator(".dot").bounding_box() is not None
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_long_lines_of_gauges_shrink_to_the_page(visit, width):
+    page = visit(width=width)
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    near_zero = GaugeNumber(value=-2.15242e-15, low=-2.15243e-15, high=-2.15241e-15)
+    plain = GaugeNumber(value=1.0, low=0.9, high=1.1)
+    drawn = draw_gauge([("this run", near_zero), ("x", plain)], SharedSvg(), "long")
+    frame = page.locator("svg.gauge:visible").first
+    frame.evaluate("(e, drawn) => { e.outerHTML = drawn; }", str(drawn))
+    assert page.evaluate(OUT_OF_FRAME) == []
+    heights = page.locator("svg.gauge[aria-label='long'] text").evaluate_all(
+        "all => all.slice(0, 2).map((e) => e.getBoundingClientRect().height)"
+    )
+    shrunk = heights[0] / heights[1]
+    assert shrunk == pytest.approx(1) if width > 1000 else 0.6 < shrunk < 0.95
 
 
 def test_formulas_are_set_by_the_browser(visit):

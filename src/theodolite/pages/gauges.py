@@ -20,6 +20,8 @@ from .svg import element, path, text_element
 # Heights in pixels: a line of letters, the bar beneath it, the axis under all.
 _LETTERS, _BAR, _AXIS = 17, 17, 22
 _ROW = _LETTERS + _BAR + 3
+# Letters that fit on the narrowest phone; pixels per letter at the size for phones.
+_FITS, _LETTER = 40, 6.4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +78,7 @@ def draw_gauge(
     for place, (whose, number) in enumerate(rows):
         top = _ROW * place
         parts += [
-            text_element(f"{whose}: {format_interval(number)}", "0%", top + 12),
+            _line_above(f"{whose}: {format_interval(number)}", top),
             draw_strip(number, scale, shared, y=top + _LETTERS, height=_BAR),
         ]
     parts.append(_axis_line(0, 100, tall, tall))
@@ -90,6 +92,20 @@ def draw_gauge(
     return element(
         "svg", *parts, class_="gauge", role="img", aria_label=label,
         width="100%", height=tall + _AXIS,
+    )  # fmt: skip
+
+
+def _line_above(text: str, top: int) -> Markup:
+    """Write a line of text; a long one shrinks where the drawing is narrower than it.
+
+    A view box with a fixed height never enlarges its content.
+    """
+    if len(text) <= _FITS:
+        return text_element(text, "0%", top + 12)
+    return element(
+        "svg", text_element(text, 0, 12), overflow="visible", y=top, width="100%",
+        height=_LETTERS, viewBox=f"0 0 {_LETTER * len(text):.0f} {_LETTERS}",
+        preserveAspectRatio="xMinYMid meet",
     )  # fmt: skip
 
 

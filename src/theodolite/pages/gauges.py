@@ -103,9 +103,9 @@ def _line_above(text: str, top: int) -> Markup:
     if len(text) <= _FITS:
         return text_element(text, "0%", top + 12)
     return element(
-        "svg", text_element(text, 0, 12), overflow="visible", y=top, width="100%",
-        height=_LETTERS, viewBox=f"0 0 {_LETTER * len(text):.0f} {_LETTERS}",
-        preserveAspectRatio="xMinYMid meet",
+        "svg", text_element(text, 0, 12), overflow="visible", aria_hidden="true",
+        y=top, width="100%", height=_LETTERS, preserveAspectRatio="xMinYMid meet",
+        viewBox=f"0 0 {_LETTER * len(text):.0f} {_LETTERS}",
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
-"""Write what README.md shows: `python docs/make_pictures.py [out/report.html]`.
+"""Write what README.md and docs/index.md show: `python docs/make_pictures.py [REPORT]`.
 
-Its first code is run; the printed survey and advice are put into the page, and the
+Its first code is run; the printed survey and advice are put into both pages, and the
 advice is tried. The picture of the report needs Chromium and playwright; it is made if
 a report is given.
 """
@@ -26,6 +26,7 @@ WIDTH, HEIGHT = 1200, 760
 
 
 README = FOLDER.parents[1] / "README.md"
+HOME = FOLDER.parent / "index.md"
 STEPS = 400
 # Paths of 30 layers on one line say no more than the first three.
 _MANY = re.compile(r"(\['[^']+', '[^']+', '[^']+'), .*(?=\])")
@@ -85,10 +86,16 @@ def readme() -> None:
     _draw(curves, "step", "loss", "linear", "readme_losses.png")
     _draw(gradients, "block", "rms of the gradient", "log", "readme_gradients.png")
     ends = " and ".join(f"{curve[-1]:.3f}" for curve in reversed(curves.values()))
+    for page in (README, HOME):
+        _show(page, found, advice, ends)
+
+
+def _show(page: Path, found: str, advice: str, ends: str) -> None:
+    """Put the survey, its advice and the last losses into a page."""
     text = re.sub(
         r"(```text\n)✗?.*?(\n…\n```)",
         lambda m: m[1] + found + m[2],
-        README.read_text(),
+        page.read_text(),
         count=1,
         flags=re.S,
     )
@@ -101,7 +108,7 @@ def readme() -> None:
     text = re.sub(
         r"(Losses with and without the advice: ).*?(?=\])", rf"\g<1>{ends}", text
     )
-    README.write_text(text)
+    page.write_text(text)
 
 
 def _draw(curves: dict[str, Any], x: str, y: str, scale: Any, name: str) -> None:

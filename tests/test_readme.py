@@ -54,6 +54,17 @@ def test_the_advice_of_the_first_screen_makes_the_network_train(shown):
     assert ends[0] < 0.3 < 2.2 < ends[1]
 
 
+def test_the_home_page_shows_the_same_lines_and_pictures():
+    """Those of README.md, which are run and compared above."""
+    home = (ROOT / "docs" / "index.md").read_text()
+    shown = re.findall(r"^```(?:python|text)\n.*?^```", TEXT, re.M | re.S)[:4]
+    assert re.findall(r"^```\w+\n.*?^```", home, re.M | re.S) == shown
+    pictures = re.findall(r"^!\[.*\]\(docs/(?=pictures/readme).*\)", TEXT, re.M)
+    assert len(pictures) == 2
+    wanted = [line.replace("(docs/", "(") for line in pictures]
+    assert re.findall(r"^!\[.*", home, re.M) == wanted
+
+
 def test_the_other_snippets_run_as_written(shown, capsys):
     space, _, _ = shown
     for block in BLOCKS[2:]:

@@ -150,8 +150,8 @@ def test_show_and_redraw(results):
     text = theodolite("show", "initial_condition", "--out", results[0]).stdout
     assert "decades a layer, Xavier 0." in text
     assert "lies in the region > 0" in text
-    assert "FAILS as printed: largest block norm" in text
-    assert "HOLDS as corrected: exponent of ratio (one-shortcut)" in text
+    assert "FAILS as printed: largest norm of a block far from the" in text
+    assert "HOLDS as corrected: exponent of condition number (one-shortcut)" in text
     assert "the region [-0.3, 0.3] is ours: a factor of two" in text
     assert "the number's verdict turns at a margin of 0." in text
     shown = json.loads(
@@ -222,7 +222,10 @@ def test_errata_are_written_from_runs(results, tmp_path):
     text = page.read_text()
     for row in results[1]:
         assert (f"`{row['claim']}`" in text) == (row["kind"] == "erratum")
-    assert "- As printed FAILS: largest block norm = 2.2" in text
+    assert (
+        "- As printed FAILS: largest norm of a block far from the diagonal = 2.2"
+        in text
+    )
 
 
 def test_data_lists_what_is_embedded():

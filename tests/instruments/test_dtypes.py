@@ -39,7 +39,7 @@ OTHERS = {
     "read_batches", "spectrum_of", "Identity", "Listener",
     "Outputs", "checked_outputs", "opened", "pair_of", "run_model", "samples_in",
     "slice_batch", "tensors_in", "as_loss", "ProgressUpdate", "show_progress",
-    "counted", "progress",
+    "counted", "progress", "loss_of_batch", "map_tensors",
     "evaluate", "join_batches", "full_precision", "measuring", "reseed",
     "MemoryForecast", "memory_forecast", "Problem", "Team", "share_of",
 }  # fmt: skip

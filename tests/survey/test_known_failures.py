@@ -11,6 +11,7 @@ from tests.known_failures.evaluation import READ, examined, visit_pair, visit_st
 from tests.known_failures.pairs import PAIRS
 from tests.known_failures.seeds import redrawn
 from tests.known_failures.sound_networks import STANDARDS
+from theodolite.instruments import preserve_process, reseed
 from theodolite.survey import RULES, advise, apply_advice
 from theodolite.survey.advice.applying import copied
 from theodolite.survey.advice.samples import Pool
@@ -107,7 +108,8 @@ def test_advice_runs_and_some_of_it_heals(name):
 def heals(pair, patient, advice):
     """Say whether the rule is silent on a copy that the code was run on."""
     pool = Pool(patient.batches)
-    with pool.seeded(0):
+    with preserve_process():
+        reseed(0)
         treated = apply_advice(
             advice, copied(patient.model, patient.optimizer), pool.some_inputs()
         )

@@ -244,7 +244,7 @@ def test_only_the_first_run_of_the_model_is_hooked():
     assert [each.tolist() for each in met] == [[[0.0] * 3] * 2]
     assert hooks.met == {(0, 0)}
     other = ActivationHooks({(0, 0): met.append}, {(0, 0): (4,)})
-    with other.during(model), pytest.raises(OtherWayError, match="alike twice"):
+    with other.during(model), pytest.raises(OtherWayError, match="the same twice"):
         model(x)
     assert not model._forward_hooks
     assert not model._forward_pre_hooks

@@ -74,6 +74,7 @@ def collapse(
         The reading.
 
     Example:
+        >>> from torch import nn
         >>> _ = torch.manual_seed(0)
         >>> net = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 3)).double()
         >>> x, y = torch.randn(30, 2).double(), torch.arange(30) % 3

@@ -402,6 +402,9 @@ def test_reasons_call_quantities_by_the_words_of_the_study():
     told = replace(claim, words=words).rule(both).to_dict()["because"]
     assert told.startswith("largest rise of the loss 0.5")
     assert claim.rule(both).to_dict()["because"].startswith("largest rise 0.5")
+    by_column = inside(largest(measured("rise").reading("error")), below(-1))
+    told = replace(claim, test=by_column, words={"error": "rounding"}).rule(both)
+    assert told.to_dict()["because"].startswith("largest rounding 0")
 
 
 def test_a_distance_from_theory_s_own_rows_is_one_from_the_prediction():

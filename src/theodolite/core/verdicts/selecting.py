@@ -69,7 +69,7 @@ class Select:
             last readings of networks that trained to the end.
         keep: Function that keeps some of the selected rows, such as resolved depths.
         column: Which column of the rows is the value.
-        name: Name in the reasons; by default the study's words for the quantity.
+        name: Name in the reasons; by default the study's words for the value.
         log: Whether values are decimal logarithms of the rows' values.
     """
 
@@ -107,7 +107,7 @@ class Select:
 
     def reading(self, column: str) -> "Select":
         """Return the selection with another column as its value."""
-        return replace(self, column=column, name=self.name or column.replace("_", " "))
+        return replace(self, column=column)
 
     def log10(self) -> "Select":
         """Return the selection in decimal logarithms, for positive quantities.
@@ -122,11 +122,14 @@ class Select:
 
     def __str__(self) -> str:
         labels = ", ".join(
-            str(v).replace("_", "-") if isinstance(v, str) else f"{k} {v}"
+            str(v).replace("_", "-")
+            if isinstance(v, str)
+            else f"{k.replace('_', ' ')} {v}"
             for k, v in self.labels.items()
         )
-        called = self.name or (_WORDS.get() or {}).get(self.quantity)
-        name = called or self.quantity.replace("_", " ")
+        read = self.quantity if self.column == "value" else self.column
+        called = self.name or (_WORDS.get() or {}).get(read)
+        name = called or read.replace("_", " ")
         name = f"log10 {name}" if self.log else name
         return f"{name} ({labels})" if labels else name
 

@@ -103,6 +103,9 @@ def _whether_it_falls(kind: str, name: str, words: str, rival: str) -> Claim:
     )
 
 
+WORDS = {
+    "level": "log10 ratio over its start",
+}
 CLAIMS = (
     ours(
         name="both-stay",

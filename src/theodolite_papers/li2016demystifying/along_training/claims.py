@@ -194,6 +194,13 @@ def _below_orthogonal(fraction: float) -> Test:
     return ordered(*pair, by=APART, log=True, paired=False)
 
 
+WORDS = {
+    "ratio": "condition number",
+    "index": "share of negative eigenvalues",
+    "optimum_small": (
+        "tenth percentile of eigenvalue sizes at an optimum, over the largest"
+    ),
+}
 CLAIMS = (
     Claim(
         name="better-at-every-loss",

@@ -86,6 +86,9 @@ WORDS = {
     "half_space": "distance of ReLU spectra from half-space moments",
     "lower": "lesser change of the loss along a direction and its mirror",
     "upper": "greater change of the loss along a direction and its mirror",
+    "fixed_largest": "largest eigenvalue with constant biases",
+    "scaled": "curvature times the interval's width",
+    "slope": "gradient over the loss",
 }
 CLAIMS = (
     Claim(

@@ -52,6 +52,8 @@ WORDS = {
     "matrix_gap": "distance of the turned Hessians",
     "training_gap": "distance of both trainings",
     "spectrum_gap": "distance of spectra",
+    "unrotated_gap": "distance of spectra with labels that are not turned",
+    "at_identity": "that at identity shortcuts",
 }
 CLAIMS = (
     beyond(

@@ -192,6 +192,9 @@ ALL_SHOWN = Choice(
     what="higher than in each of the other networks of the figure",
     why="the paper says higher and names no network",
 )
+WORDS = {
+    "excess": "excess loss",
+}
 CLAIMS = (
     Claim(
         name="two-shortcut-near-optimal",

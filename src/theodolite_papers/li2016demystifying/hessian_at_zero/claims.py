@@ -46,6 +46,15 @@ WORDS = {
     "printed_lower": "distance of $A$ from its formula",
     "closed_form": "distance of blocks from the general formula",
     "lowest": "lowest eigenvalue",
+    "coupling": "entry between layers of different units",
+    "entries_rival": "distance of blocks from rivals of Eq 9",
+    "spectrum_rival": "distance of eigenvalues from those of $M$",
+    "condition": "condition number",
+    "flat": "share of eigenvalues that are zero",
+    "excess": "excess loss",
+    "same_above": "distance of blocks above from those below",
+    "lower_rival": "distance of $A$ from a formula without commutation",
+    "largest": "largest eigenvalue",
 }
 CLAIMS = (
     Claim(

@@ -133,6 +133,8 @@ WORDS = {
     "ratio": "condition number",
     "rotated_gap": "distance of spectra with turned labels",
     "block_norm": "norm of a block far from the diagonal",
+    "unrotated": "distance of spectra with labels that are not turned",
+    "percentile": "condition number over rules of interpolation",
 }
 CLAIMS = (
     Claim(

@@ -50,8 +50,14 @@ def exponent(quantity: str) -> Read:
 WORDS = {
     "ratio": "condition number",
     "whole": "distance of the Hessian from its decomposition",
-    "within": "what errors add within a layer",
+    "within": "entry that errors add within a layer",
     "largest": "largest eigenvalue",
+    "without_residual": "distance of the Hessian from Gauss-Newton",
+    "gauss_newton": "distance of the Gauss-Newton part from its formula",
+    "open_gates": "distance of the Hessian from that of open gates",
+    "exact_gap": "distance of the exact Hessian from the measured one",
+    "within_tanh": "entry that errors add within a layer, tanh",
+    "mean_size": "mean size of eigenvalues",
 }
 CLAIMS = (
     Claim(

@@ -31,6 +31,10 @@ def last(rows: Rows) -> Rows:
 RESPONSE = measured("response").out_of(last)
 
 
+WORDS = {
+    "change_at_zero": "relative change of the variance, zero weights",
+    "at_he": "relative change of the variance, He weights",
+}
 CLAIMS = (
     Claim(
         name="variance-explodes",

@@ -121,6 +121,22 @@ NORMS = measured("max_norm").called("largest norm over R")
 IN_R = exponent(NORMS, "units", ("case", "trial"))
 BIASES = measured("bias_norm").called("largest bias over R")
 
+WORDS = {
+    "norm_gap": "relative distance of both norms from $\\sqrt{8d}/\\rho$",
+    "others_moved": "motion of samples that are $\\rho/2$ away, over $d$",
+    "inside_moved": "motion of a nearer sample, over $d$",
+    "clearance": "distance to other samples on the path, over $\\rho$",
+    "length_share": "length of a path over its bound",
+    "straight": "distance to other samples on straight arcs, over $\\rho$",
+    "step_share": "step over $d$",
+    "counted_miss": "distance from the labels after the counted units",
+    "output_error": "distance of outputs from their labels",
+    "bound_share": "norm over its bound",
+    "label_distance": "distance between two labels",
+    "rho_perturbed": "distance between two moved labels",
+    "error_perturbed": "distance of outputs from moved labels",
+    "error_closed": "distance from the labels, built from samples as they are left",
+}
 CLAIMS = (
     Claim(
         name="one-step-a-unit",

@@ -29,6 +29,8 @@ WORDS = {
     "whole": "derivative that meets whole units",
     "shift_loss": "change of the loss as units move",
     "shift_partial": "change of a derivative as units move",
+    "chain": "derivative that meets one whole unit",
+    "swapped": "change of the loss as units change order",
 }
 CLAIMS = (
     erratum(

@@ -178,6 +178,10 @@ LINES: dict[str, Callable[[Make], Make]] = {
     "every layer": every_layer,
 }
 
+WORDS = {
+    "increment": "increase of the mean square by a layer",
+    "deviation": "standard deviation",
+}
 CLAIMS = (
     erratum(
         name="squares-add-up",

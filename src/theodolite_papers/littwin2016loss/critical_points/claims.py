@@ -165,6 +165,15 @@ WORDS = {
     "chain_gap": "end of the printed chain less the exponent",
     "kept_ratio": "$v''/v'$ with paths of length 1",
     "rise": "rise of the log count with the ratio",
+    "slope_gap": "distance of the exponent's slope from its formula",
+    "least_slope": "slope of the exponent",
+    "ratio_room": "plain ratio less a mixture's",
+    "kept_exponent": "exponent with order 1 kept",
+    "total": "count of critical points",
+    "count": "count of critical points of an index",
+    "below": "count of critical points below an energy",
+    "euler": "alternating sum over indices",
+    "flat_gap": "distance of that sum by Euclidean Hessians from the Euler number",
 }
 CLAIMS = (
     Claim(

@@ -52,7 +52,8 @@ def relative(rows: Select, closed: str) -> Read:
         wanted = both.predicted.only(quantity=closed, **labels)
         value, bound = wanted["value"], wanted["error"] / wanted["value"]
         ratios = rescaled(by_network(rows(both)), over=value, less=1, bound=bound)
-        return ratios.mean(f"{rows} over {closed}, less 1")
+        other = "its prediction" if closed == rows.quantity else f"the {closed} one"
+        return ratios.mean(f"{rows} over {other}, less 1")
 
     return read
 

@@ -68,6 +68,18 @@ WORDS = {
     "dependent_over_floor": "second moment over the lower bound, dependent inputs",
     "negative_outputs": "number of negative outputs",
     "negative_means": "share of negative mean outputs",
+    "ungated_gap": "distance of the sum without gates from the output",
+    "mass": "number of paths of a length",
+    "total": "number of paths",
+    "one_chance_gap": "distance of the mean output with one chance a path",
+    "mean_terms_gap": "distance of the mean terms from sums over paths",
+    "repeats": "multiplicity of a product",
+    "repeats_least": "least multiplicity of a product",
+    "repeats_most": "greatest multiplicity of a product",
+    "repeats_spread": "difference of multiplicities",
+    "below_ceiling": "upper bound less the second moment",
+    "share_most": "second moment over the upper bound",
+    "unnormalised_gap": "distance of the mean output from Eq 13 without its factor",
 }
 CLAIMS = (
     Claim(

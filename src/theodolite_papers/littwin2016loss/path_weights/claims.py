@@ -268,5 +268,32 @@ WORDS = {
     "depth_less_peak": "depth less the length of the greatest weight",
     "legendre_z_gap": "distance of the normaliser from Legendre's",
     "not_affine": "distance of the mean loss from affine functions",
+    "slope": "slope of a weight in the scale",
+    "printed_slope": "the printed slope",
+    "other_epsilon": "weights with another scale",
+    "peak_off_by": "distance of the greatest weight from its place",
+    "printed_last_missed": (
+        "depths whose last length is not greatest at the printed scale"
+    ),
+    "printed_first_missed": (
+        "depths whose first length is not greatest at the printed scale"
+    ),
+    "depth_less_peak_large": (
+        "depth less the length of the greatest weight, large scale"
+    ),
+    "depth_less_peak_below": (
+        "depth less the length of the greatest weight, below the bound"
+    ),
+    "tie_off_by": "distance of the tie from $x$",
+    "maximisers": "lengths that share the greatest weight",
+    "ends_missed": "ends of intervals without a tie",
+    "same_scale_gap": "distance from the mirror at the same scale",
+    "missing_over_bound": "weight outside of the band over its bound",
+    "sum_asymptotic_scaled": "distance of the sum from its asymptotic, times the depth",
+    "sum_without_root_scaled": "distance without the root, times the depth",
+    "tie_at_last_missed": "depths without a tie at the last length",
+    "mean_off_by": "distance of the mean length from its limit",
+    "moment_gap": "distance of both moments from theory",
+    "direct_z_gap": "distance of the normaliser from theory",
 }
 CLAIMS = (*PRINTED, *ERRATA, *BEYOND)

@@ -56,11 +56,10 @@ def for_each_glass(
     quantity: str,
     make: Callable[[Select], Test],
     mixtures: tuple[str, ...] = PURE + MIXED,
-    name: str = "",
 ) -> Test:
     """Judge a test on every mixture and dimension."""
     selected = [measured(quantity, mixture=mixture) for mixture in mixtures]
-    return every((at_each("width", rows, make) for rows in selected), name=name)
+    return every(at_each("width", rows, make) for rows in selected)
 
 
 def is_closed_form(
@@ -71,7 +70,6 @@ def is_closed_form(
         quantity,
         lambda rows: inside(over_closed(rows, closed or quantity), CLOSE),
         mixtures,
-        name=quantity,
     )
 
 
@@ -99,6 +97,20 @@ def covariance_gap(rows: Select) -> Read:
     return read
 
 
+WORDS = {
+    "centre": "mean energy over its spread",
+    "variance": "variance of the energy",
+    "variance_off": "variance of the energy off the sphere",
+    "slope_square": "mean square of tangent gradients",
+    "bend_square": "mean square of tangent Hessians",
+    "radial_square": "mean square of the radial derivative",
+    "printed_variance": "variance of the energy of Eq 26",
+    "printed_slope_square": "mean square of tangent gradients of Eq 26",
+    "printed_bend_square": "mean square of tangent Hessians of Eq 26",
+    "spread": "$\\alpha^2$",
+    "euler_gap": "distance of the radial derivative from a multiple of the energy",
+    "covariance": "covariance of energies at two points, over the variance",
+}
 CLAIMS = (
     Claim(
         name="pure-field",

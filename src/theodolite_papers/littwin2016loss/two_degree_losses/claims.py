@@ -83,6 +83,16 @@ WORDS = {
     "unskipped_signed": "turn of the scale's derivative, times its sign",
     "scale_gap": "distance of the scale's derivative from the loss",
     "bracket": "bracket of Eq 25",
+    "skipped_force": "turn of a skipped scale's derivative in a step",
+    "norm_force": "turn of the size's derivative in a step",
+    "printed_norm_force": "the printed one",
+    "inverse_size_turn": "turn of the inverse size in a step",
+    "printed_inverse_size_turn": "the printed one",
+    "norm_growth": "second-order growth of the squared norm",
+    "gradient_square": "the gradient's square",
+    "euler": "its sum over both parts",
+    "euler_free": "derivative by the size, free mixture",
+    "euler_tied": "derivative by the size, normalised mixture",
 }
 CLAIMS = (
     Claim(

@@ -66,6 +66,34 @@ WORDS = {
     "skip_slack": "least singular value less its bound",
     "tall_slack": "least singular value less its printed bound",
     "affine_slack": "least singular value less its bound",
+    "rate": "greatest factor on the loss in a step",
+    "rate_bound": "its bound",
+    "affine_gap": "distance of derivatives of affine layers from autodiff's",
+    "affine_gap_by_columns": "distance with weights listed by columns",
+    "matrix_rows": "error in the rows of $DP$",
+    "matrix_rows_printed": "error in the printed rows of $DP$",
+    "product_constant_ratio": "Lipschitz ratio of the product over its constant",
+    "derivative_constant_ratio": "Lipschitz ratio of the derivative over its constant",
+    "norm_split_gap": "distance of batch norm from centring and scaling",
+    "norm_first_gap": "distance of the first derivative from autodiff's",
+    "norm_second_gap": "distance of the second derivative from autodiff's",
+    "norm_whole_gap": "distance of the derivative of batch norm from autodiff's",
+    "norm_without_mean": "distance without the derivative of the mean",
+    "weight_first_gap": (
+        "distance of the first derivative of weight norm from autodiff's"
+    ),
+    "weight_second_gap": (
+        "distance of the second derivative of weight norm from autodiff's"
+    ),
+    "entry_first_gap": "distance of the first derivative by entries from autodiff's",
+    "entry_second_gap": "distance of the second derivative by entries from autodiff's",
+    "entry_printed_exponent": "distance of the printed exponent from autodiff",
+    "entry_printed_deltas": "distance of the printed deltas from autodiff",
+    "term_before_norm": "term of a layer before batch norm",
+    "term_without_norm": "term of that layer without batch norm",
+    "dependent_over_rounding": "least eigenvalue for equal data over its rounding",
+    "norm_jacobian_root": "norm of the Jacobian times the root of the variance",
+    "first_term": "term of the first layer",
 }
 BACKGROUND = (
     Claim(

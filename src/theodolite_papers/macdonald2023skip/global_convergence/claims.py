@@ -84,6 +84,9 @@ def _shares(both: PredictedAndMeasured) -> dict[str, Number]:
 WORDS = {
     "stalled_excess": "loss above the infimum at the end",
     "loss_floor": "lower bound of the loss",
+    "over_law": "loss over its law",
+    "kernel": "least eigenvalue of the kernel",
+    "branch_motion": "motion of a branch",
     "turning_gap": "distance between turning first and normalising first",
 }
 CLAIMS = (

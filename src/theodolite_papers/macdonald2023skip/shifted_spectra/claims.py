@@ -301,4 +301,11 @@ NETWORK_CLAIMS = (
 )
 
 
+WORDS = {
+    "matrix_share": "mean of a tenth of the singular values",
+    "low_end": "least singular value",
+    "high_end": "largest singular value",
+    "share": "mean of a tenth of the singular values",
+    "mean": "mean singular value",
+}
 CLAIMS = (*LINEAR_CLAIMS, *NETWORK_CLAIMS, *START_CLAIMS)

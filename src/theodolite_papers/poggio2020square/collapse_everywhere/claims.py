@@ -246,6 +246,9 @@ def _network(classes: int, loss: str, decay: float, start: float) -> str:
     return f"{kind}classes {classes}, decay {decay:g}, start {start:g}"
 
 
+WORDS = {
+    "nc1": "variability within classes (NC1)",
+}
 CLAIMS = (
     Claim(
         name="features-collapse",

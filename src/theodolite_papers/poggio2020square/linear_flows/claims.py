@@ -45,6 +45,19 @@ WORDS = {
     "each_gap": "gap of the constraint of each sample",
     "sum_gap": "gap of the constraint's sum",
     "sample_residual": "residual of a sample",
+    "rest_gap": "distance between the end and the point of rest",
+    "norm_speed": "speed of the norm",
+    "direction_speed": "speed of the direction",
+    "loss_rate": "rate of the loss",
+    "fixed_gap": "motion of a fixed point in a step",
+    "end_norm": "norm at the end",
+    "plain_norm": "norm that small starts reach",
+    "least_norm": "the least norm",
+    "plain_loss": "loss that small starts reach",
+    "sample_step": "step on a single sample",
+    "deep_norm_speed": "speed of a layer's norm",
+    "deep_velocity": "velocity of a layer",
+    "leaving": "tangent gradient where margins are equal",
 }
 CLAIMS = (
     erratum(

@@ -44,6 +44,19 @@ def _needed(both: PredictedAndMeasured) -> dict[str, Number]:
     }
 
 
+WORDS = {
+    "widest_margin": "widest margin of unit weights",
+    "shortest_norm": "norm of the shortest weights that classify",
+    "largest_output": "output times label",
+    "interpolating_norm": "norm of the shortest weights that interpolate",
+    "complexity": "Rademacher complexity",
+    "ramp_least_excess": "ramp loss less the 0-1 error of a sample",
+    "uniform_bound": "bound on the deviation, for all networks of the norm",
+    "scale": "norm",
+    "fixed_bound": "bound for networks of the norm",
+    "bound": "bound for networks of any norm",
+    "held_error": "error on held-out samples",
+}
 CLAIMS = (
     Claim(
         name="widest-is-shortest",

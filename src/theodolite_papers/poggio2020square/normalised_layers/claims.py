@@ -45,6 +45,17 @@ WORDS = {
     "row_pull": "cosine of a row with its gradient",
     "frobenius_over_rows": "Frobenius norm over the number of rows",
     "stretch": "norm of the output of a unit kernel",
+    "gain_speed": "speed of the gain",
+    "vector_speed": "speed of $v$",
+    "tangent_speed": "that of the tangent gradient",
+    "jacobian": "entry of the Jacobian",
+    "printed_jacobian": "the printed one",
+    "projector_over_n_gap": "distance of $I - \\hat X\\hat X^T/n$ from a projection",
+    "activation_norm_gap": (
+        "distance of activation norms from the root of the batch's size"
+    ),
+    "frobenius_over_root": "Frobenius norm over the root of the number of rows",
+    "stretch_over_bound": "stretch of a convolution over its bound",
 }
 CLAIMS = (
     Claim(

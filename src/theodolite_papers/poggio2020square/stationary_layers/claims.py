@@ -45,6 +45,11 @@ WORDS = {
     "centred_cosine": "cosine of the centred class means",
     "dual_cosine": "cosine of the last layer with the means",
     "nearest_agreement": "share of samples that the nearest mean decides alike",
+    "sample_gap": "gap of Eq 40 over samples",
+    "gradient_norm": "norm of the gradient",
+    "structural_gap": "distance of both sides of the structural lemma",
+    "matrix_distance": "square gap between $V'V$ and $I$",
+    "column_cosine": "mean square cosine of two columns",
 }
 CLAIMS = (
     *CONSTRAINT,

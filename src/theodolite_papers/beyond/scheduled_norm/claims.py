@@ -50,8 +50,7 @@ MANNERS = {
 
 
 def _of(quantity: str, method: str, task: str) -> Select:
-    name = f"{quantity.replace('_', ' ')} {method}"
-    return measured(quantity, method=method, task=task).out_of(chosen).called(name)
+    return measured(quantity, method=method, task=task).out_of(chosen)
 
 
 def _tasks(make: Callable[[Any], Test]) -> Test:
@@ -118,6 +117,11 @@ def _against_decay(method: str) -> tuple[Claim, ...]:
     )
 
 
+WORDS = {
+    "held_error": "error on held-out samples",
+    "disagreement": "share of samples that two starts decide differently",
+    "margin_gap": "decades between the mean margins of two starts",
+}
 CLAIMS = (
     *_against_decay("grown"),
     *_against_decay("bare"),

@@ -197,6 +197,7 @@ def _below_orthogonal(fraction: float) -> Test:
 WORDS = {
     "ratio": "condition number",
     "index": "share of negative eigenvalues",
+    "first_index": "share of negative eigenvalues at the start",
     "optimum_small": (
         "tenth percentile of eigenvalue sizes at an optimum, over the largest"
     ),

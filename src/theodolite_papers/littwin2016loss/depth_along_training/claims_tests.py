@@ -50,8 +50,8 @@ OUTPUT, GRADIENT = ("output_depth",), ("gradient_depth",)
 BOTH = ("paper_depth", "output_depth")
 PARTS = {
     "paper_depth": "$\\beta/(1+\\beta)$ of Eq 16",
-    "output_depth": "output",
-    "gradient_depth": "gradient",
+    "output_depth": "depth of the output",
+    "gradient_depth": "depth of the gradient",
     "output_below_half": "output's share below half",
 }
 NORMED, PLAIN = ("scalar", "batch"), ("none",)

@@ -87,8 +87,9 @@ def _norms_keep(level: Select) -> Test:
 
 def _orders(level: Select) -> Test:
     def read(both: PredictedAndMeasured) -> Quantity:
-        found = rank_correlations(both.measured, level.labels["task"])
-        return sampled("rank correlation of certified and true", [*found.values()])
+        correlations = rank_correlations(both.measured, level.labels["task"])
+        name = "rank correlation of certified and true"
+        return sampled(name, [*correlations.values()])
 
     return inside(read, above(0))
 

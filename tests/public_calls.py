@@ -94,7 +94,7 @@ def given(mode):
 
 def product(kind, model, mode, **more):
     operator = kind(model, (X, Y), norm_mode=mode, **more)
-    return operator @ torch.ones(operator.shape[1])
+    return operator @ torch.ones(operator.shape[1], device="cpu")
 
 
 def preserved(model, mode):

@@ -4,12 +4,14 @@ Calls end by themselves, by an error inside the model, by a time limit at safe p
 and by Ctrl-C when any function of Python is entered; and they run in several threads.
 """
 
+import ast
 import inspect
 import signal
 import sys
 import threading
 import warnings
 from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,6 +22,7 @@ from torch import Tensor, nn
 from torch.utils import checkpoint
 from torch.utils.data import DataLoader
 
+import theodolite
 from tests.instruments.test_preservation import portrait, without_versions
 from tests.public_calls import (
     CALLS,
@@ -503,3 +506,38 @@ def test_a_lock_given_back_elsewhere_leaves_ctrl_c_alone():
     with pytest.raises(KeyboardInterrupt), Exclusive():
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("call", [c for c in CALLS if c not in SLOW], ids=name_of)
+def test_numbers_are_the_same_under_another_default_device(call):
+    """As after ``torch.set_default_device("cuda")``; "meta" holds no numbers at all."""
+    build, run = CALLS[call]
+    before = numbers(run(made(build), "batch"))
+    model = made(build)
+    torch.set_default_device("meta")
+    try:
+        under = numbers(run(model, "batch"))
+        assert torch.get_default_device() == torch.device("meta")
+    finally:
+        torch.set_default_device(None)
+    assert under == before
+
+
+FACTORIES = {
+    "arange", "as_tensor", "empty", "eye", "full", "linspace", "ones", "rand",
+    "randint", "randn", "randperm", "tensor", "zeros",
+}  # fmt: skip
+
+
+def test_new_tensors_name_their_device():
+    """So that a default device of the user, as of a script on a GPU, changes none."""
+    library = Path(theodolite.__file__).parent
+    files = {f for f in library.rglob("*.py") if "networks" not in f.parts}
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(node, ast.Call) or "device" in ast.unparse(node):
+                continue
+            given = any(keyword.arg is None for keyword in node.keywords)
+            package, _, called = ast.unparse(node.func).rpartition(".")
+            wanted = package == "torch" and called in FACTORIES and not given
+            assert not wanted, f"{file}:{node.lineno}"

@@ -26,6 +26,7 @@ from theodolite.instruments import (
     diagonal,
     extreme_eigenvalues,
     hessian,
+    tangent_kernel,
     trace,
 )
 from theodolite.instruments.differentiate.model_backward import OWN
@@ -476,3 +477,5 @@ def test_data_of_inference_mode_is_refused_in_a_sentence():
         x = torch.randn(4, 3)
     with pytest.raises(MeasurementError, match=r"pass tensor.clone\(\)"):
         trace(nn.Linear(3, 1), (x, torch.randn(4, 1)), **LOSS)
+    with pytest.raises(MeasurementError, match=r"pass tensor.clone\(\)"):
+        tangent_kernel(nn.Linear(3, 1), x)

@@ -273,3 +273,8 @@ def test_the_package_has_the_signature_and_the_help_of_its_function():
     first = told.partition("PACKAGE CONTENTS")[0]
     assert "effort: str | float = 'normal'" in first
     assert "ignore: Names of rules whose findings are left out." in first
+
+
+def test_a_file_that_is_not_there_is_named_in_a_sentence(tmp_path):
+    with pytest.raises(ConfigError, match=r"\(No such file or directory\): check"):
+        Survey.from_json(tmp_path / "none.json")

@@ -272,7 +272,7 @@ def _gradient_square(
                 "pass more samples, or another norm mode"
             ) from error
         _check_outputs(came, outputs)
-        start = torch.as_tensor(slope).to(came)
+        start = torch.as_tensor(slope, device="cpu").to(came)
         parts = torch.autograd.grad(came, parameters, start, allow_unused=True)
     return sum(
         float(part.double().square().sum()) for part in parts if part is not None

@@ -30,7 +30,7 @@ def euclidean(x: Tensor) -> float:
 
 def repeats(change: Callable[[Tensor], Tensor], like: Tensor) -> float:
     """Return the norm of a map that moves, repeats or leaves out entries."""
-    places = torch.arange(1, like.numel() + 1, dtype=torch.float64)
+    places = torch.arange(1, like.numel() + 1, dtype=torch.float64, device="cpu")
     counts = torch.bincount(change(places.reshape(like.shape)).long().reshape(-1))
     return math.sqrt(float(counts[1:].max())) if len(counts) > 1 else 0.0
 

@@ -136,7 +136,7 @@ class Operators:
         """Return a series, or that of a constant tensor or number."""
         if isinstance(given, Series):
             return given
-        value = torch.as_tensor(given, dtype=torch.float64)
+        value = torch.as_tensor(given, dtype=torch.float64, device="cpu")
         return self._like.constant(value)
 
     def _add(self, a: Any, b: Any, alpha: float = 1) -> Series:
@@ -339,6 +339,8 @@ def _own(
     join: Any, parts: list[Tensor], dim: int, place: int, by: Interval
 ) -> Interval:
     """Return the part of a joined tensor's derivatives that belongs to one part."""
-    ids = [torch.full(one.shape, float(at)) for at, one in enumerate(parts)]
+    ids = [
+        torch.full(one.shape, float(at), device="cpu") for at, one in enumerate(parts)
+    ]
     mask = join(ids, dim) == place
     return by.moved(lambda one: one[mask].reshape(parts[place].shape))

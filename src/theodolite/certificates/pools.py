@@ -21,7 +21,7 @@ def max_pool(
     kernel, padding = _pair(kernel), _pair(padding)
     stride = _pair(stride) if stride else kernel
     shape = u.first.mid.shape
-    flat = torch.arange(math.prod(shape[-2:]), dtype=torch.float64)
+    flat = torch.arange(math.prod(shape[-2:]), dtype=torch.float64, device="cpu")
     place = flat.reshape(shape[-2:]).expand(shape)
     pooled, index = functional.max_pool2d(
         u.first.mid, kernel, stride, padding, return_indices=True

@@ -53,7 +53,11 @@ class Search:
     def known(self) -> bool:
         """Whether rounding leaves the sign of the slope."""
         slope = self.start.terms[1]
-        lower, upper = slope.ends() if slope else (torch.zeros(1), torch.zeros(1))
+        lower, upper = (
+            slope.ends()
+            if slope
+            else (torch.zeros(1, device="cpu"), torch.zeros(1, device="cpu"))
+        )
         return bool((lower > 0) | (upper < 0))
 
     def error(self) -> float:

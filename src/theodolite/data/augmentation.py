@@ -64,4 +64,4 @@ def _tensor(images: Numbers) -> torch.Tensor:
     array = as_real("images", images, error=DataError)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         array = array.astype("float64")  # torch has no longer floats
-    return torch.tensor(array.astype(array.dtype.newbyteorder("=")))
+    return torch.tensor(array.astype(array.dtype.newbyteorder("=")), device="cpu")

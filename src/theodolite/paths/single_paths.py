@@ -139,7 +139,7 @@ def unravel(
 def _differences(values: Tensor, count: int) -> Tensor:
     """Turn outputs of all sub-networks into contributions of sets of branches."""
     parts = values.clone()
-    numbers = torch.arange(len(parts))
+    numbers = torch.arange(len(parts), device="cpu")
     for place in range(count):
         taken = (numbers >> place) & 1 == 1
         parts[taken] = parts[taken] - parts[~taken]

@@ -145,7 +145,7 @@ def _zero(
                 raise reasons[number]
             operation.leave(module, "branch", "", reasons[number])
         for name in names.get(number, []):
-            operation.write(name, torch.zeros(()))
+            operation.write(name, torch.zeros((), device="cpu"))
             operation.note(module, name, "as it was", "0")
 
 

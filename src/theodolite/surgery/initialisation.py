@@ -115,16 +115,16 @@ def _draw(
         parameter = operation.model.get_parameter(name)
         spread = (2 / _fan_in(parameter, name, operation.model)) ** 0.5
         spread *= depth ** (-1 / (2 * len(names) - 2))
-        drawn = torch.as_tensor(spread * rng.normal(size=tuple(parameter.shape)))
+        drawn = torch.from_numpy(spread * rng.normal(size=tuple(parameter.shape)))
         operation.write(name, drawn)
         operation.note(module, name, "as it was", f"normal, {spread:.4g}")
-    operation.write(names[-1], torch.zeros(()))
+    operation.write(names[-1], torch.zeros((), device="cpu"))
     operation.note(module, names[-1], "as it was", "0")
     known = dict(operation.model.named_parameters())
     for name in names:
         bias = f"{name.rpartition('.')[0]}.bias".lstrip(".")
         if name.endswith("weight") and bias in known:
-            operation.write(bias, torch.zeros(()))
+            operation.write(bias, torch.zeros((), device="cpu"))
 
 
 def _fan_in(parameter: Tensor, name: str, model: nn.Module) -> int:
@@ -164,5 +164,5 @@ def _zero_head(operation: Operation) -> None:
     if not names:
         operation.leave("", "head", "", "no linear layer follows the last sum")
     for name in names:
-        operation.write(name, torch.zeros(()))
+        operation.write(name, torch.zeros((), device="cpu"))
         operation.note("", name, "as it was", "0")

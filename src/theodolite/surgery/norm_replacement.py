@@ -79,7 +79,8 @@ def change_norms(
                 new = removed_norm(norm)
             else:
                 eps = float(getattr(norm, "eps", 1e-5))
-                made = MAKERS[to](channels_of(norm, path), groups, eps)
+                with torch.device("cpu"):  # whatever the user's default is
+                    made = MAKERS[to](channels_of(norm, path), groups, eps)
                 new = with_affine_of(made, norm)
         except SurgeryError as error:
             if which is not None:

@@ -188,7 +188,10 @@ def forward_backward(model: nn.Module, batch: Batch) -> PassResult:
         model.zero_grad(set_to_none=True)
         returned = returned_tensors(run_model(model, batch))
         outputs = [output for output in returned if output.is_floating_point()]
-        loss = sum((_weighted_mean(output) for output in outputs), torch.zeros(()))
+        loss = sum(
+            (_weighted_mean(output) for output in outputs),
+            torch.zeros((), device="cpu"),
+        )
         failed = False
         try:
             if loss.requires_grad:

@@ -69,7 +69,7 @@ def identity_between(
     kind = HaarSkip if isometry else AverageSkip
     try:
         skip = kind(start[1], end[1], strides.pop())
-        skip(torch.zeros(1, *start[1:]))
+        skip(torch.zeros(1, *start[1:], device="cpu"))
     except ConfigError as error:
         raise _no_identity(start, end, where, str(error)) from error
     return skip

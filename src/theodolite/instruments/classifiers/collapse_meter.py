@@ -26,6 +26,7 @@ from .features import (
     not_finite,
     other_width,
     rows_of,
+    tensor_of,
     version_of,
     weights_by_class,
 )
@@ -164,7 +165,7 @@ class CollapseMeter:
         measured, came = self._deviations(team)
         measured = measured.blurred(team.largest(feature_noise))
         fields = numbers_of(measured, self._head, came, outside)
-        samples = team.sum(torch.tensor(self._samples, dtype=torch.int64))
+        samples = team.sum(torch.tensor(self._samples, dtype=torch.int64, device="cpu"))
         return Collapse(
             **fields,
             classes=came.cpu().numpy(),
@@ -191,7 +192,7 @@ class CollapseMeter:
         count = self._moments.count
         places = _places(count)
         between = from_moments(
-            _present(self._moments), torch.zeros(6), centre=self._centre
+            _present(self._moments), torch.zeros(6, device="cpu"), centre=self._centre
         ).between
         dtype = torch.float64
         rows = (count > 0).nonzero().squeeze(1)
@@ -242,7 +243,7 @@ class CollapseMeter:
         if not bool(torch.isfinite(whole.scatter).all()):
             raise not_finite()
         present = _two(whole.count)
-        tally = self._tally if self._tally is not None else torch.zeros(6)
+        tally = self._tally if self._tally is not None else torch.zeros(6, device="cpu")
         tally = team.sum(tally.double())
         measured = from_moments(_present(whole), tally, centre=self._centre)
         return measured, present
@@ -251,7 +252,7 @@ class CollapseMeter:
         self, features: Any, labels: Any, weights: Any, decisions: Any
     ) -> FeatureBatch:
         places, counts = self._labelling.read(labels)
-        h = rows_of(features, torch.as_tensor(labels).shape)
+        h = rows_of(features, tensor_of(labels).shape)
         self._check_width(h.shape[1])
         if self._head is not None and self._head.weight.device != h.device:
             self._head = self._head.to(h.device)
@@ -349,10 +350,10 @@ def _present(moments: ClassMoments) -> ClassMoments:
 
 
 def _nothing(width: int) -> ClassMoments:
-    zeros = torch.zeros(2, width, dtype=torch.float64)
+    zeros = torch.zeros(2, width, dtype=torch.float64, device="cpu")
     return ClassMoments(
         count=zeros[:, 0].clone(),
         mean=zeros,
         square=zeros[:, 0].clone(),
-        scatter=torch.zeros(width, width, dtype=torch.float64),
+        scatter=torch.zeros(width, width, dtype=torch.float64, device="cpu"),
     )

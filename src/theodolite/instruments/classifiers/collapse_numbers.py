@@ -62,8 +62,10 @@ def shape_of(vectors: Tensor) -> Shape:
     count, norms = len(vectors), vectors.norm(dim=1)
     units = vectors / norms[:, None]
     ideal, pairs = -1 / (count - 1), count * (count - 1)
-    total, squares, gap, energy = (torch.zeros((), dtype=torch.float64) for _ in "1234")
-    histogram = torch.zeros(BINS, dtype=torch.float64)
+    total, squares, gap, energy = (
+        torch.zeros((), dtype=torch.float64, device="cpu") for _ in "1234"
+    )
+    histogram = torch.zeros(BINS, dtype=torch.float64, device="cpu")
     for start, cosines in _gram(units, units):
         own = torch.arange(len(cosines), device=cosines.device)
         cosines[own, start + own] = ideal  # and subtracted again below
@@ -76,7 +78,9 @@ def shape_of(vectors: Tensor) -> Shape:
         # |u - v|^2 = 2 - 2 cos; equal vectors have infinite energy.
         energy -= 0.5 * (2 - 2 * inside).log_().sum().cpu()
     energy += 0.5 * count * math.log(2 - 2 * ideal)
-    histogram -= count * torch.histc(torch.tensor([ideal]), BINS, -1, 1).double()
+    histogram -= (
+        count * torch.histc(torch.tensor([ideal], device="cpu"), BINS, -1, 1).double()
+    )
     shift = total / pairs
     spread = (squares / pairs - shift.square()).clamp_min(0).sqrt()
     return Shape(
@@ -224,7 +228,7 @@ def _head(deviations: Deviations, weight: Tensor | None) -> dict[str, Any]:
     if weight is None:
         absent = {f"nc2_head_{name}": float("nan") for name in names}
         third = {f"nc3_{n}": float("nan") for n in ("duality", "simplex", "alignment")}
-        plane = _array(torch.full((count, 2), torch.nan))
+        plane = _array(torch.full((count, 2), torch.nan, device="cpu"))
         return {**absent, **third, "head_plane": plane, "head_shape_error": 0.0}
     shape, units = shape_of(weight), torch.nn.functional.normalize
     cosines = (units(weight, dim=1) * units(centred, dim=1)).sum(1)

@@ -11,12 +11,17 @@ from torch import Tensor
 from theodolite.core import MeasurementError
 
 
+def tensor_of(given: Any) -> Tensor:
+    """Return a tensor as it is, and numbers on the CPU."""
+    return given if isinstance(given, Tensor) else torch.as_tensor(given, device="cpu")
+
+
 def rows_of(features: Any, samples: torch.Size) -> Tensor:
     """Return features as rows, one for each label."""
     try:
-        rows = torch.as_tensor(features).detach()
+        rows = tensor_of(features).detach()
     except (TypeError, ValueError, RuntimeError):
-        rows = torch.zeros(0, dtype=torch.complex64)
+        rows = torch.zeros(0, dtype=torch.complex64, device="cpu")
     if rows.is_complex() or not rows.is_floating_point():
         raise MeasurementError(
             f"features came as {type(features).__name__} of type {rows.dtype}, wanted "
@@ -39,7 +44,7 @@ def version_of(tensor: Tensor) -> int:
 
 def mean_row(features: Any, width: int) -> Tensor:
     """Return the mean of features of a given width."""
-    rows = torch.as_tensor(features).detach()
+    rows = tensor_of(features).detach()
     mean = rows.reshape(len(rows), -1).double().mean(0) if rows.ndim > 1 else rows
     if mean.shape != (width,) or not bool(torch.isfinite(mean).all()):
         raise MeasurementError(

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError
 
+from .features import tensor_of
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Head:
@@ -26,7 +28,7 @@ class Head:
     @classmethod
     def of(cls, weight: Any, bias: Any = None) -> "Head":
         """Make a head from weights (classes, width) and biases (classes,)."""
-        rows = torch.as_tensor(weight).detach().double()
+        rows = tensor_of(weight).detach().double()
         if rows.ndim != 2 or not rows.numel() or not bool(torch.isfinite(rows).all()):
             raise MeasurementError(
                 f"the head has weights of shape {tuple(rows.shape)}, wanted are finite "
@@ -34,7 +36,7 @@ class Head:
             )
         shift = rows.new_zeros(len(rows))
         if bias is not None:
-            shift = torch.as_tensor(bias).detach().to(rows).reshape(-1)
+            shift = tensor_of(bias).detach().to(rows).reshape(-1)
         if shift.shape != rows.shape[:1] or not bool(torch.isfinite(shift).all()):
             raise MeasurementError(
                 f"the head has {shift.numel()} biases and {len(rows)} rows of weights: "

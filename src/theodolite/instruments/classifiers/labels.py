@@ -9,6 +9,7 @@ from torch import Tensor
 from theodolite.core import MeasurementError
 
 from ..model.objective import Batch
+from .features import tensor_of
 
 Labels = Callable[[Batch], Any]
 SampleWeights = Callable[[Batch], Any]
@@ -89,9 +90,9 @@ def labels_in(batch: Batch, pick: Labels | None) -> Any:
 def sample_weights(given: Any, like: Tensor) -> Tensor:
     """Return weights of samples in float64, one for each label."""
     try:
-        weights = torch.as_tensor(given).detach().to(like.device, torch.float64)
+        weights = tensor_of(given).detach().to(like.device, torch.float64)
     except (TypeError, ValueError, RuntimeError):
-        weights = torch.full((1,), torch.nan)
+        weights = torch.full((1,), torch.nan, device="cpu")
     weights = weights.reshape(-1)
     fits = weights.numel() == like.numel()
     if not fits or not bool((weights >= 0).all() & torch.isfinite(weights).all()):
@@ -106,7 +107,7 @@ def sample_weights(given: Any, like: Tensor) -> Tensor:
 def _whole(labels: Any) -> Tensor:
     """Return labels as int64, or raise if they are not whole numbers."""
     try:
-        numbers = torch.as_tensor(labels).detach()
+        numbers = tensor_of(labels).detach()
     except (TypeError, ValueError, RuntimeError):
         raise MeasurementError(
             f"labels came as {type(labels).__name__}, wanted is a tensor of whole "

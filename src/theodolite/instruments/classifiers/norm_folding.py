@@ -141,5 +141,7 @@ def _by_input(layer: LinearCall, matrix: Tensor, scale: Tensor) -> Tensor:
 
 def product_of(norms: Sequence[float]) -> float:
     """Return the logarithm of a product, minus infinity if a factor is 0."""
-    logs = torch.tensor([float(norm) for norm in norms], dtype=torch.float64).log()
+    logs = torch.tensor(
+        [float(norm) for norm in norms], dtype=torch.float64, device="cpu"
+    ).log()
     return float(logs.sum()) if len(logs) else 0.0

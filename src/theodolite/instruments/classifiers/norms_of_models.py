@@ -25,6 +25,7 @@ from .classifier_passes import (
     classifier_problem,
     finer_passes,
 )
+from .features import tensor_of
 from .labels import Labelling, Labels, SampleWeights, labels_in, sample_weights
 from .layer_trace import LayerTrace
 from .norm_folding import FoldedLayer, fold, product_of
@@ -155,11 +156,11 @@ def _margins(
         rows = passes.outputs(batch)
         told = labels_in(batch, labels)
         if labelling is None:
-            wide = rows.ndim > torch.as_tensor(told).squeeze(-1).ndim
+            wide = rows.ndim > tensor_of(told).squeeze(-1).ndim
             classes = rows.shape[-1] if wide and rows.shape[-1] > 1 else 2
             labelling = Labelling(classes, ignore_index)
         places, counts = labelling.read(told)
-        mass = torch.ones(len(places), dtype=torch.float64)
+        mass = torch.ones(len(places), dtype=torch.float64, device="cpu")
         if weights is not None:
             mass = sample_weights(weights(batch), places).cpu()
         places, counts = places.cpu(), counts.cpu() & (mass > 0)

@@ -190,7 +190,10 @@ def _batched_rows(
     size, blocks = gradient.numel(), []
     for start in range(0, size, chunk):
         basis = gradient.new_zeros(min(chunk, size - start), size).detach()
-        basis[torch.arange(len(basis)), torch.arange(start, start + len(basis))] = 1
+        basis[
+            torch.arange(len(basis), device="cpu"),
+            torch.arange(start, start + len(basis), device="cpu"),
+        ] = 1
         try:
             parts = pull_back_many(gradient, leaves, basis, batched=True)
         except RuntimeError:
@@ -209,7 +212,7 @@ def _confirmed(rows: Tensor, gradient: Tensor, leaves: list[nn.Parameter]) -> bo
     probability zero.
     """
     weights = np.random.default_rng(0).normal(size=gradient.numel())
-    vector = torch.as_tensor(weights).to(gradient)
+    vector = torch.from_numpy(weights).to(gradient)
     single = _product(gradient, leaves, vector.detach())
     batched = vector.detach() @ rows
     scale = float(rows.abs().max()) * float(np.sqrt(len(rows)))
@@ -271,7 +274,7 @@ def matrix_noise(operator: Operator, matrix: np.ndarray) -> tuple[RoundingNoise,
     noise = None
     if rounds(operator) or suspect:
         noise = rounding_noise(
-            operator, lambda v: torch.as_tensor(matrix @ v.double().cpu().numpy())
+            operator, lambda v: torch.from_numpy(matrix @ v.double().cpu().numpy())
         )
     if noise is None:
         noise = _assumed_noise(operator, matrix, gap, eps)

@@ -169,7 +169,7 @@ class SharpnessProbe:
     def _mixed(self, reading: ExtremeEigenvalues) -> Tensor | None:
         if reading.eigenvectors is None or reading.status is Status.NONFINITE:
             return None
-        mixed = torch.as_tensor(reading.eigenvectors.sum(axis=1))
+        mixed = torch.from_numpy(reading.eigenvectors.sum(axis=1))
         return mixed.to(dtype=self._operator.torch_dtype, device=self._operator.device)
 
 

@@ -86,8 +86,8 @@ def dense_pairs(operator: Operator, k: int, ends: Ends) -> Pairs:
     size, scale = len(values), float(np.abs(values).max(initial=0.0))
     eps = size * float(np.finfo(np.float64).eps)
     return Pairs(
-        vectors=torch.as_tensor(columns.T.copy()),
-        directions=torch.empty(0, size),
+        vectors=torch.from_numpy(columns.T.copy()),
+        directions=torch.empty(0, size, device="cpu"),
         values=values[kept],
         bounds=np.linalg.norm(rest, axis=0),
         gaps=np.minimum(steps[1:], steps[:-1])[kept],
@@ -324,5 +324,9 @@ def _solved(matrix: np.ndarray) -> np.ndarray:
     """Return the eigenvalues of a symmetric matrix in ascending order."""
     if len(matrix) < _LARGE:
         return np.linalg.eigvalsh(matrix)
-    given = torch.from_numpy(matrix) if matrix.flags.writeable else torch.tensor(matrix)
+    given = (
+        torch.from_numpy(matrix)
+        if matrix.flags.writeable
+        else torch.tensor(matrix, device="cpu")
+    )
     return torch.linalg.eigvalsh(given).numpy()

@@ -214,7 +214,7 @@ def can_batch(
     rule raises, a wrong one gives a different result.
     """
     noise = stream(seed, "batching").normal(size=(2, *outputs.shape))
-    cotangents = torch.as_tensor(noise).to(outputs)
+    cotangents = torch.from_numpy(noise).to(outputs)
     try:
         together = pull_back_many(
             outputs, inputs, cotangents, batched=True, by_rules=by_rules

@@ -352,7 +352,9 @@ def _error_node() -> type:
         torch.inference_mode(False),
         torch.enable_grad(),
     ):
-        return type(make(b"", 1)(torch.zeros((), requires_grad=True)).grad_fn)
+        return type(
+            make(b"", 1)(torch.zeros((), requires_grad=True, device="cpu")).grad_fn
+        )
 
 
 # Messages of torch about operators that have no derivative.

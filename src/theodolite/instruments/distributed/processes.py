@@ -78,7 +78,7 @@ class Team:
         """Return the largest value of any process."""
         if not self.several:
             return float(value)
-        values = torch.tensor(float(value), dtype=torch.float64)
+        values = torch.tensor(float(value), dtype=torch.float64, device="cpu")
         return float(self._reduced(values, dist.ReduceOp.MAX))
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
@@ -99,7 +99,9 @@ class Team:
         """
         if not self.several:
             return rows
-        counts = counts or [int(n) for n in self.gather(torch.tensor(len(rows)))]
+        counts = counts or [
+            int(n) for n in self.gather(torch.tensor(len(rows), device="cpu"))
+        ]
         padded = rows.new_zeros(max(counts), *rows.shape[1:])
         padded[: len(rows)] = rows
         pairs = zip(self.gather(padded), counts, strict=True)
@@ -117,7 +119,7 @@ class Team:
         """Return whether all processes gave the same integer."""
         if not self.several:
             return True
-        marks = torch.tensor([mark, ~mark], dtype=torch.int64)
+        marks = torch.tensor([mark, ~mark], dtype=torch.int64, device="cpu")
         high, low = self._reduced(marks, dist.ReduceOp.MAX).tolist()
         return high == ~low
 

@@ -267,7 +267,9 @@ def _total(given: Any) -> float:
     """Return the sum of sample weights, or a given sum unchanged."""
     try:
         # Of lists torch would make float32.
-        total = float(torch.as_tensor(given, dtype=torch.float64).detach().sum())
+        total = float(
+            torch.as_tensor(given, dtype=torch.float64, device="cpu").detach().sum()
+        )
     except (TypeError, ValueError, RuntimeError):
         total = float("nan")
     if not 0 <= total < float("inf"):

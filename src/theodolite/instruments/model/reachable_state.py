@@ -265,10 +265,10 @@ def _copied(value: Tensor | np.ndarray) -> Tensor | np.ndarray:
 
 def _differ(now: Any, then: Any) -> Tensor:
     if isinstance(now, np.ndarray):
-        return torch.tensor(not np.array_equal(now, then))
+        return torch.tensor(not np.array_equal(now, then), device="cpu")
     pairs = zip(dense_parts(now), dense_parts(then), strict=True)
     differ = [(a != b).any() for a, b in pairs if not a.is_meta]
-    return torch.stack(differ).any() if differ else torch.tensor(False)
+    return torch.stack(differ).any() if differ else torch.tensor(False, device="cpu")
 
 
 def chosen_parameters(

@@ -64,8 +64,8 @@ class ChunkPass:
     tangents: BySlot = field(default_factory=dict)
     adjoints: BySlot = field(default_factory=dict)
     moving: BySlot = field(default_factory=dict)
-    output: Tensor = field(default_factory=lambda: torch.empty(0))
-    change: Tensor = field(default_factory=lambda: torch.empty(0))
+    output: Tensor = field(default_factory=lambda: torch.empty(0, device="cpu"))
+    change: Tensor = field(default_factory=lambda: torch.empty(0, device="cpu"))
 
     @property
     def value(self) -> int:

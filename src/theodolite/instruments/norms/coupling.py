@@ -263,6 +263,8 @@ def _near(result: Tensor, wanted: Tensor, scale: float) -> bool:
 def _directions(leaves: Sequence[Tensor]) -> Parts:
     generator = torch.Generator().manual_seed(0)
     return [
-        torch.randn(leaf.shape, generator=generator, dtype=torch.float64).to(leaf)
+        torch.randn(
+            leaf.shape, generator=generator, dtype=torch.float64, device="cpu"
+        ).to(leaf)
         for leaf in leaves
     ]

@@ -76,7 +76,7 @@ def merged_over(team: Team, moments: Sequence[Moments]) -> Moments | None:
     merged = reduce(Moments.merge, moments)
     if not team.several:
         return merged
-    counts = team.gather(torch.tensor(merged.count))
+    counts = team.gather(torch.tensor(merged.count, device="cpu"))
     both = team.gather(torch.stack([merged.mean, merged.variance]))
     pairs = zip(counts, both, strict=True)
     return reduce(Moments.merge, [Moments(int(n), *part.unbind()) for n, part in pairs])
@@ -365,6 +365,6 @@ def apply_norm_mode(
 
         def run(_: object) -> Tensor:
             forward()
-            return torch.empty(0)
+            return torch.empty(0, device="cpu")
 
         freeze_norm_layers(frozen_statistics(norm_layers(model), [None], run, team))

@@ -161,7 +161,7 @@ class BlockJacobian(Operator):
         self.output_shape = tuple(linear.outputs.shape)
         self.coupling_rank = linear.norm_rank if through else 0
         if mode.by_batch:
-            rank = torch.tensor(self.coupling_rank)
+            rank = torch.tensor(self.coupling_rank, device="cpu")
             self.coupling_rank = int(self.team.sum(rank))
         self.across = self.team.largest(shared.coupled) > 0
         self.torch_dtype, self.device = linear.inputs.dtype, linear.inputs.device
@@ -170,7 +170,7 @@ class BlockJacobian(Operator):
         """Find which units and samples of all belong to this process."""
         samples = self.input_shape[0] if self.input_shape else 1
         here = [self._outputs.numel(), self._inputs.numel(), samples]
-        counts = torch.stack(self.team.gather(torch.tensor(here)))
+        counts = torch.stack(self.team.gather(torch.tensor(here, device="cpu")))
         self._counts = counts.T.tolist()
         rows, columns, self.samples = counts.sum(0).tolist()
         first = counts[: self.team.rank].sum(0).tolist()
@@ -331,7 +331,9 @@ class BlockJacobian(Operator):
             )
         numbers = torch.arange(count, device=self.device)
         generator = torch.Generator().manual_seed(0)
-        drawn = torch.randn(self.output_shape, generator=generator, dtype=torch.float64)
+        drawn = torch.randn(
+            self.output_shape, generator=generator, dtype=torch.float64, device="cpu"
+        )
         noise = drawn.to(self._outputs)
         for bit in range((count - 1).bit_length()):
             for side in (0, 1):

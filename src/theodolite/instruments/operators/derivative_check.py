@@ -309,7 +309,9 @@ def _at(variables: Sequence[Tensor], along: Parts, step: float) -> Iterator[None
 def _drawn(like: Tensor) -> Tensor:
     """Return normal numbers in the shape of a tensor, the same every time."""
     generator = torch.Generator().manual_seed(like.numel())
-    drawn = torch.randn(like.shape, generator=generator, dtype=torch.float64)
+    drawn = torch.randn(
+        like.shape, generator=generator, dtype=torch.float64, device="cpu"
+    )
     return drawn.to(like)
 
 

@@ -51,7 +51,7 @@ class Jacobian(ParameterOperator):
         self._map = OutputMap(self._prepared)
         self._shapes = self._map.shapes()
         rows = sum(shape.numel() for shape in self._shapes)
-        counts = [int(n) for n in self.team.gather(torch.tensor(rows))]
+        counts = [int(n) for n in self.team.gather(torch.tensor(rows, device="cpu"))]
         before = sum(counts[: self.team.rank])
         self._own = slice(before, before + rows)
         self.shape = (sum(counts), sum(self._sizes))

@@ -172,7 +172,10 @@ class Hessian(ParameterOperator):
         """Return the loss of all the data and its flat gradient."""
         prepared = self._prepared
         with prepared.session():
-            total, value = zeros(prepared.leaves), torch.zeros((), dtype=torch.float64)
+            total, value = (
+                zeros(prepared.leaves),
+                torch.zeros((), dtype=torch.float64, device="cpu"),
+            )
             for group in prepared.plan.groups:
                 if group.coupled:
                     losses, gradient = group.joint.gradient(group.weights)

@@ -68,7 +68,7 @@ class Operator(ABC):
     @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy's type of the products, as SciPy wants it; float32 for bfloat16."""
-        return _to_numpy(torch.empty(0, dtype=self.torch_dtype)).dtype
+        return _to_numpy(torch.empty(0, dtype=self.torch_dtype, device="cpu")).dtype
 
     @property
     def row_layout(self) -> Layout:

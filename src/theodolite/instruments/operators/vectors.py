@@ -275,7 +275,7 @@ class Basis(ABC):
         """Bytes on the device that the rows take for good."""
 
     def _weights(self, weights: np.ndarray) -> Tensor:
-        given = torch.as_tensor(np.ascontiguousarray(weights))
+        given = torch.from_numpy(np.ascontiguousarray(weights))
         return given.to(dtype=self.dtype, device=self._device)
 
 

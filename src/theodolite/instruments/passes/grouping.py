@@ -115,7 +115,7 @@ def group_batches(
         joined: Returns all data as one batch, or None if that is impossible.
         team: Processes with the other batches; those of lower ranks come first.
     """
-    counts = team.gather(torch.tensor(len(items)))
+    counts = team.gather(torch.tensor(len(items), device="cpu"))
     first = int(sum(counts[: team.rank]))
     parts = list(enumerate(_pieces(items, micro_batch), first))
     every = [(place, piece) for place, part in parts for piece in part]
@@ -162,7 +162,7 @@ def _pieces(
 def _weighed(sets: list[list[Chunk]], mass: Mass, team: Team) -> list[list[Chunk]]:
     """Give each chunk its weight in the mean of all."""
     masses = [[mass_of(chunk.batch, mass) for chunk in part] for part in sets]
-    here = torch.tensor(float(sum(map(sum, masses))), dtype=torch.float64)
+    here = torch.tensor(float(sum(map(sum, masses))), dtype=torch.float64, device="cpu")
     total = float(team.sum(here))
     if not total > 0:
         raise no_sample_counts()

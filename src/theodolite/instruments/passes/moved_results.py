@@ -52,7 +52,9 @@ class MovedResults(Listener):
             return result
         # One for all samples, so that graphs hold little more.
         shape = (1, *result.shape[1:]) if result.ndim > 1 else result.shape
-        signs = torch.randint(0, 2, shape, generator=self._generator) * 2 - 1
+        signs = (
+            torch.randint(0, 2, shape, generator=self._generator, device="cpu") * 2 - 1
+        )
         eps = max(self.eps, _TF32 if _on_tensor_cores(func, result) else 0.0)
         factors = 1 + eps * signs.to(result.device, torch.float64)
         return result * factors.to(result.dtype)

@@ -196,7 +196,9 @@ def measured_seconds(work: Callable[[], object], device: torch.device) -> float:
 def measured_rate(device: torch.device, *, size: int = 2**26) -> float:
     """Return the rate of transfers to the host and back, in bytes per second."""
     there = torch.empty(size, dtype=torch.uint8, device=device)
-    here = torch.empty(size, dtype=torch.uint8, pin_memory=device.type == "cuda")
+    here = torch.empty(
+        size, dtype=torch.uint8, pin_memory=device.type == "cuda", device="cpu"
+    )
 
     def both_ways() -> None:
         here.copy_(there)

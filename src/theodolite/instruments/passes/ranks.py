@@ -111,7 +111,9 @@ def refuse_other_weights(model: nn.Module, mode: NormMode, team: Team) -> None:
     if mode is NormMode.AS_IS:
         still = [norm for norm in norm_layers(model) if not norm.training]
         held += [buffer for norm in still for buffer in norm.buffers()]
-        held.append(torch.tensor([module.training for module in model.modules()]))
+        held.append(
+            torch.tensor([module.training for module in model.modules()], device="cpu")
+        )
     if not team.alike(checksum([tensor.detach() for tensor in held])):
         raise MeasurementError(
             f"the models of {team.size} ranks have different weights or modes, wanted "

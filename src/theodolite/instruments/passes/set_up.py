@@ -298,7 +298,7 @@ def _refuse_to_part(prepared: PreparedModel, coupled: bool) -> None:
 def _partition(prepared: PreparedModel) -> tuple[int | None, ...]:
     """Return the samples of each batch, rank after rank."""
     counts = [-1 if n is None else n for n in partition_of(prepared.items)]
-    gathered = prepared.team.concatenate(torch.tensor(counts)).tolist()
+    gathered = prepared.team.concatenate(torch.tensor(counts, device="cpu")).tolist()
     return tuple(None if n < 0 else n for n in gathered)
 
 

@@ -173,7 +173,7 @@ def active_units(jacobian: BlockJacobian, *, seed: int = 0) -> tuple[Tensor, Ten
     """
     generator = stream(seed, "active")
     drawn = [
-        torch.as_tensor(generator.standard_normal(size)).to(
+        torch.from_numpy(generator.standard_normal(size)).to(
             dtype=jacobian.torch_dtype, device=jacobian.device
         )
         for size in jacobian.shape

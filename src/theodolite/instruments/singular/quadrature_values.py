@@ -123,7 +123,7 @@ def by_quadrature(
     rules: list[GaussRule] = []
     for probe in range(probes if active else 0):
         drawn = stream(seed, "probe", probe).standard_normal(len(mask))
-        start = torch.as_tensor(drawn).to(
+        start = torch.from_numpy(drawn).to(
             dtype=operator.torch_dtype, device=operator.device
         )
         rule, _ = gauss_rule(

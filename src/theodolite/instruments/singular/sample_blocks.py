@@ -46,14 +46,14 @@ class Supports:
     def order(self) -> Tensor:
         """Numbers of all units, (positions, units at one)."""
         rest = [axis for axis in range(len(self.shape)) if axis not in self.axes]
-        numbers = torch.arange(prod(self.shape)).reshape(self.shape)
+        numbers = torch.arange(prod(self.shape), device="cpu").reshape(self.shape)
         positions = prod(self.shape[axis] for axis in self.axes)
         return numbers.permute([*self.axes, *rest]).reshape(positions, -1)
 
     @cached_property
     def classes(self) -> Tensor:
         """Number of each position's colours, (positions,)."""
-        classes = torch.zeros(1, dtype=torch.long)
+        classes = torch.zeros(1, dtype=torch.long, device="cpu")
         for colours in self.colours:
             count = int(colours.max()) + 1
             classes = (classes.unsqueeze(1) * count + colours).reshape(-1)
@@ -98,7 +98,7 @@ def _reaching(
     """Return, for each axis, the inputs of a sample that reach each place along it."""
     samples, *shape = jacobian.output_shape
     drawn = stream(seed, "supports").standard_normal(jacobian.output_shape)
-    noise = torch.as_tensor(drawn).to(
+    noise = torch.from_numpy(drawn).to(
         dtype=jacobian.torch_dtype, device=jacobian.device
     )
     places = [(axis, place) for axis in axes for place in range(shape[axis])]
@@ -122,7 +122,7 @@ def _colours(reaching: Tensor) -> Tensor:
     for row in shared:
         taken = {colour for colour, both in zip(colours, row, strict=False) if both}
         colours.append(min(set(range(len(row))) - taken))
-    return torch.tensor(colours)
+    return torch.tensor(colours, device="cpu")
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,9 @@ class HostBasis(Basis):
         self._edges = [*range(0, self.length, width), self.length]
         pinned = like.device.type == "cuda"
         self._blocks = [
-            torch.zeros(capacity, b - a, dtype=self.dtype, pin_memory=pinned)
+            torch.zeros(
+                capacity, b - a, dtype=self.dtype, pin_memory=pinned, device="cpu"
+            )
             for a, b in zip(self._edges, self._edges[1:], strict=False)
         ]
 

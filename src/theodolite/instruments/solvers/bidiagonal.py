@@ -159,7 +159,7 @@ class Bidiagonalisation:
         """Return the Gauss rule of the steps so far."""
         matrix = np.diag(self._diagonal) + np.diag(self._above[:-1], 1)
         # By torch, which keeps to the threads that its user allows.
-        parts = torch.linalg.svd(torch.as_tensor(matrix))
+        parts = torch.linalg.svd(torch.from_numpy(matrix))
         left, values, right = (part.numpy() for part in parts)
         residuals = self._above[-1] * np.abs(left[-1])
         return GaussRule(

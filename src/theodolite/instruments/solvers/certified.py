@@ -179,9 +179,9 @@ def _lock(operator: Operator, pairs: Pairs) -> _Locked | None:
     block = (rows.double() @ products.double().T).cpu().numpy()
     pairs.noise = max(pairs.noise, float(np.linalg.norm(block - block.T)) / 2)
     values, turn = np.linalg.eigh((block + block.T) / 2)
-    weights = torch.as_tensor(turn.T.copy()).to(rows)
+    weights = torch.from_numpy(turn.T.copy()).to(rows)
     vectors, products = weights @ rows, weights @ products
-    rest = products - torch.as_tensor(values).to(rows)[:, None] * vectors
+    rest = products - torch.from_numpy(values).to(rows)[:, None] * vectors
     gram = (rest.double() @ rest.double().T).cpu().numpy()
     pairs.vectors, pairs.values = vectors, values
     pairs.bounds = np.sqrt(np.diagonal(gram))
@@ -319,7 +319,7 @@ def _refound(
     )
     if not (krylov.invariant or enough[places].all()):
         return False
-    weights = torch.as_tensor(old[:, places].T.copy()).to(locked.vectors)
+    weights = torch.from_numpy(old[:, places].T.copy()).to(locked.vectors)
     pairs.vectors = weights @ locked.vectors + krylov.lift(new[:, places])
     pairs.values = values[places]
     return True

@@ -341,4 +341,4 @@ def verify(operator: Operator, search: Search, pairs: Pairs) -> None:
 
 
 def _weighted(weights: np.ndarray, rows: Tensor) -> Tensor:
-    return combined(torch.as_tensor(weights).to(rows), rows)
+    return combined(torch.from_numpy(weights).to(rows), rows)

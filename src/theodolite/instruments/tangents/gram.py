@@ -191,7 +191,10 @@ def _unit_rows(outputs: Tensor) -> Iterator[Tensor]:
         rows = torch.zeros(
             stop - start, size, dtype=outputs.dtype, device=outputs.device
         )
-        rows[torch.arange(stop - start), torch.arange(start, stop)] = 1
+        rows[
+            torch.arange(stop - start, device="cpu"),
+            torch.arange(start, stop, device="cpu"),
+        ] = 1
         yield rows
 
 

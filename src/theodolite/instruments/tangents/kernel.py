@@ -23,7 +23,13 @@ from theodolite.core import (
 from ..differentiate.batch_norm_twice import own_statistics, plain_statistics
 from ..differentiate.twice import BatchNormCalls
 from ..distributed.processes import Team, as_team
-from ..model.objective import Batch, Outputs, checked_outputs, outputs_of
+from ..model.objective import (
+    Batch,
+    Outputs,
+    check_devices,
+    checked_outputs,
+    outputs_of,
+)
 from ..model.process_state import settle_dropout, with_progress
 from ..model.reachable_state import (
     ReachableState,
@@ -184,6 +190,7 @@ def tangent_kernel(
         if outputs is None:
             refuse_two_alike(problem.batches)
         given = tuple(read_batches(problem.batches, max_batches=problem.max_batches))
+        check_devices(given, chosen[0].device)
         pick = Measure(outputs or outputs_of)
 
         def operator(micro_batch: int | None) -> TangentKernel:

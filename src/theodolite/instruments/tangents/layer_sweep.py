@@ -171,13 +171,13 @@ def _agreed_sizes(sizes: dict[nn.Module, int], team: Team) -> dict[nn.Module, in
     """Return the most bytes of any rank, 0 where any says so."""
     if not sizes:
         return sizes
-    every = torch.stack(team.gather(torch.tensor(list(sizes.values()))))
+    every = torch.stack(team.gather(torch.tensor(list(sizes.values()), device="cpu")))
     agreed = torch.where((every == 0).any(0), 0, every.amax(0))
     return dict(zip(sizes, agreed.tolist(), strict=True))
 
 
 def _agreed_width(widths: set[int], team: Team) -> int:
-    ends = team.gather(torch.tensor([min(widths), max(widths)]))
+    ends = team.gather(torch.tensor([min(widths), max(widths)], device="cpu"))
     counts = sorted({int(width) for pair in ends for width in pair} | widths)
     if len(counts) > 1:
         raise MeasurementError(

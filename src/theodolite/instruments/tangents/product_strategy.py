@@ -151,7 +151,7 @@ class ProductStrategy:
 
     def _confirmed(self, matrix: Tensor) -> bool:
         r"""Compare a random quadratic form with $\|DF^\top v\|^2$, on all ranks."""
-        drawn = torch.as_tensor(stream(0, "check").standard_normal((len(matrix),)))
+        drawn = torch.from_numpy(stream(0, "check").standard_normal((len(matrix),)))
         value = float(drawn @ (matrix @ drawn))
         vector, kernel = (
             drawn.to(self._kernel.device, self._kernel.torch_dtype),

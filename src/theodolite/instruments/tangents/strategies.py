@@ -114,7 +114,9 @@ class LayerStrategy:
         self._model, self._scenes, self._run = model, scenes, run
         self._chosen, self._sheet, self.traced = chosen, sheet, traced
         self._team = team
-        counts = [int(n) for n in team.gather(torch.tensor(sum(sheet.samples)))]
+        counts = [
+            int(n) for n in team.gather(torch.tensor(sum(sheet.samples), device="cpu"))
+        ]
         self.samples, self.width = sum(counts), sheet.width
         self._before = sum(counts[: team.rank])
         self.rows = self.samples * self.width
@@ -193,7 +195,7 @@ class LayerStrategy:
     def _confirmed(self, matrix: Tensor) -> bool:
         r"""Compare a random quadratic form with $\|DF^\top v\|^2$, on all ranks."""
         vectors = stream(0, "check").standard_normal((len(matrix),))
-        vector = torch.as_tensor(vectors).to(matrix)
+        vector = torch.from_numpy(vectors).to(matrix)
         value = float(vector.double() @ (matrix.double() @ vector.double()))
         if self.traced:
             eye = torch.eye(self.width, dtype=matrix.dtype, device=matrix.device)

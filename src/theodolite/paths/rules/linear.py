@@ -200,12 +200,11 @@ def add(call: Call) -> list[RuleResult]:
         slot for slot in (("self", None), ("other", None)) if slot in call.live
     )
     (output,) = call.outputs
-    constant = None
+    constant, dtype, device = None, output.dtype, output.device
     for name, weight in weights.items():
         if (name, None) not in slots:
             value = call.get(name)
-            constant = torch.as_tensor(value, dtype=output.dtype) * weight
-            constant = constant.to(output.device)
+            constant = torch.as_tensor(value, dtype=dtype, device=device) * weight
     map = Summed(
         shapes=call.shapes(slots),
         weights=tuple(weights[name] for name, _ in slots),

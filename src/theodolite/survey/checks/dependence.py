@@ -262,7 +262,9 @@ def order_ignored(seen: Seen) -> Sign | None:
     if tokens[0].shape[1] < 4 or len(tokens[0]) != seen.samples:
         return None
     order = torch.randperm(
-        tokens[0].shape[1], generator=torch.Generator().manual_seed(seen.seed)
+        tokens[0].shape[1],
+        generator=torch.Generator().manual_seed(seen.seed),
+        device="cpu",
     )
     first, second = (_outputs(seen, t) for t in (tokens[0], tokens[0][:, order]))
     if first is None or second is None or first.ndim < 2 or first.shape != second.shape:

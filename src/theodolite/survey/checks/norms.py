@@ -137,7 +137,9 @@ def norm_removes_signal(seen: Seen) -> Sign | None:
         if len(inputs) < 2 or inputs.ndim < 2 or not outputs.isfinite().all():
             continue
         weight = call.kwargs.get("weight", call.given(2, "weight"))
-        weight = weight if isinstance(weight, torch.Tensor) else torch.ones(1)
+        weight = (
+            weight if isinstance(weight, torch.Tensor) else torch.ones(1, device="cpu")
+        )
         if not (size := _size(weight.detach())):
             continue  # a norm that starts at zero
         pooled = [c for c in seen.trace.readers(call) if c.name in _POOLS]

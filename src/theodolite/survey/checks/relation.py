@@ -91,7 +91,9 @@ def _pairs(seen: Seen) -> tuple[Tensor, Tensor] | None:
     x = ((x - x.mean(0)) / spread.masked_fill(spread == 0, 1.0))[:, spread > 0]
     kinds = y.unique(return_inverse=True)[1]
     if int(kinds.max()) > 50:  # numbers, as quarters of their range
-        kinds = torch.bucketize(y, y.quantile(torch.tensor([0.25, 0.5, 0.75]).double()))
+        kinds = torch.bucketize(
+            y, y.quantile(torch.tensor([0.25, 0.5, 0.75], device="cpu").double())
+        )
     return (x, kinds) if x.shape[1] and int(kinds.max()) else None
 
 
@@ -116,7 +118,7 @@ def _linear_excess(rows: Tensor, kinds: Tensor) -> float:
     """Return how often a linear fit to even samples is right on odd ones."""
     wanted = functional.one_hot(kinds).double()
     x, y = rows[::2], wanted[::2] - wanted[::2].mean(0)
-    kernel = x @ x.T + 0.1 * rows.shape[1] * torch.eye(len(x)).double()
+    kernel = x @ x.T + 0.1 * rows.shape[1] * torch.eye(len(x), device="cpu").double()
     made = rows[1::2] @ x.T @ torch.linalg.solve(kernel, y) + wanted[::2].mean(0)
     return _above_chance(made.argmax(1), kinds[1::2])
 

@@ -78,7 +78,9 @@ def _fresh_and_frozen(module: nn.Module) -> bool:
 def _is_uniform(weight: Tensor, bound: float) -> bool:
     """Return whether numbers fill an interval evenly and do not leave it."""
     scaled = weight.double().abs().flatten() / bound
-    spread = float((scaled.sort()[0] - torch.linspace(0, 1, len(scaled))).abs().max())
+    spread = float(
+        (scaled.sort()[0] - torch.linspace(0, 1, len(scaled), device="cpu")).abs().max()
+    )
     return float(scaled.max()) <= 1.0001 and spread < 1.63 / math.sqrt(len(scaled))
 
 

@@ -109,7 +109,9 @@ class StepRecord:
         if versions != [p._version for p in self.model.parameters()]:
             self.moves.add(self.calls)
         value = value.detach() if isinstance(value, Tensor) else value
-        if isinstance(value, Tensor | float) and torch.as_tensor(value).numel() == 1:
+        if isinstance(value, float) or (
+            isinstance(value, Tensor) and value.numel() == 1
+        ):
             self.returned.append(float(value))
         self._note_inputs(batch)
         self.eval_only = [n for n, modes in self._modes.items() if modes == {False}]

@@ -95,8 +95,10 @@ class InUse:
         return self._spread([t and t.decay for t in self.treatments])
 
     def _spread(self, values: list[float | None]) -> Tensor:
-        flat = torch.tensor([value or 0.0 for value in values], dtype=torch.float64)
-        return flat.repeat_interleave(torch.tensor(self.sizes))
+        flat = torch.tensor(
+            [value or 0.0 for value in values], dtype=torch.float64, device="cpu"
+        )
+        return flat.repeat_interleave(torch.tensor(self.sizes, device="cpu"))
 
 
 def in_use(
@@ -194,7 +196,9 @@ def scales_of(optimizer: Any, parameters: Mapping[str, Tensor]) -> Tensor:
         group = groups.get(id(parameter))
         square = None if group is None else _squares(optimizer, group, parameter)
         if group is None or square is None:
-            flat.append(torch.zeros(parameter.numel(), dtype=torch.float64))
+            flat.append(
+                torch.zeros(parameter.numel(), dtype=torch.float64, device="cpu")
+            )
         else:
             root = square.sqrt() + float(group.get("eps", 1e-8))
             flat.append(root.rsqrt().reshape(-1))

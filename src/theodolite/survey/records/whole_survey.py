@@ -165,7 +165,11 @@ class Survey:
             return parse_record(cls, text, number=FORMAT)
         except SchemaError as wrong:
             problem = str(wrong)
-        except (OSError, ValueError) as wrong:
+        except OSError as wrong:
+            raise ConfigError(
+                f"{path} cannot be read ({wrong.strerror}): check the path"
+            ) from None
+        except ValueError as wrong:
             problem = f"cannot be read as a survey ({wrong})"
         raise ConfigError(
             f"{path} {problem}: give a file that to_json of this version wrote"

@@ -53,7 +53,9 @@ def made_up_batch(
 def _ids(config: Any, samples: int, generator: torch.Generator) -> tuple[Tensor, str]:
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     length = min(_LENGTH, int(getattr(text, "max_position_embeddings", 0) or _LENGTH))
-    ids = torch.randint(text.vocab_size, (samples, length), generator=generator)
+    ids = torch.randint(
+        text.vocab_size, (samples, length), generator=generator, device="cpu"
+    )
     return ids, f"token ids below {text.vocab_size}, {length} per sample"
 
 
@@ -65,13 +67,17 @@ def _pixels(
     height, width = side if isinstance(side, list | tuple) else (side, side)
     channels = getattr(vision, "num_channels", 3)
     shape = (samples, int(channels), int(height), int(width))
-    return torch.randn(shape, generator=generator), _size("Gaussian images", shape)
+    return torch.randn(shape, generator=generator, device="cpu"), _size(
+        "Gaussian images", shape
+    )
 
 
 def _sound(config: Any, samples: int, generator: torch.Generator) -> tuple[Tensor, str]:
     del config
     shape = (samples, _SOUND)
-    return torch.randn(shape, generator=generator), _size("Gaussian sounds", shape)
+    return torch.randn(shape, generator=generator, device="cpu"), _size(
+        "Gaussian sounds", shape
+    )
 
 
 def _size(what: str, shape: tuple[int, ...]) -> str:
@@ -85,11 +91,13 @@ def _labels(model: Any, inputs: Tensor, generator: torch.Generator) -> Tensor | 
     if name.endswith(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")):
         return inputs
     if name.endswith("ForMaskedLM"):
-        return torch.randint(config.vocab_size, inputs.shape, generator=generator)
+        return torch.randint(
+            config.vocab_size, inputs.shape, generator=generator, device="cpu"
+        )
     if name.endswith("ForTokenClassification"):
-        return torch.randint(classes, inputs.shape, generator=generator)
+        return torch.randint(classes, inputs.shape, generator=generator, device="cpu")
     if name.endswith("Classification"):
-        return torch.randint(classes, (len(inputs),), generator=generator)
+        return torch.randint(classes, (len(inputs),), generator=generator, device="cpu")
     return None
 
 

@@ -100,8 +100,10 @@ def drawn(wanted: Wanted, samples: int, model: nn.Module, seed: int) -> Tensor:
     size = (samples, *wanted.shape)
     device, dtype = place_of(model)
     if wanted.ids:
-        return torch.randint(wanted.ids, size, generator=generator).to(device)
-    return torch.randn(size, generator=generator).to(device, dtype)
+        return torch.randint(wanted.ids, size, generator=generator, device="cpu").to(
+            device
+        )
+    return torch.randn(size, generator=generator, device="cpu").to(device, dtype)
 
 
 def check_room(sample_bytes: int, samples: int) -> None:

@@ -44,10 +44,10 @@ def read_data(
     else:
         inputs, targets, said = _named(source)
     order = stream(seed).permutation(len(inputs))[: batch_size * n_batches]
-    x, how = _shaped(torch.as_tensor(np.ascontiguousarray(inputs[order])), model)
+    x, how = _shaped(torch.from_numpy(np.ascontiguousarray(inputs[order])), model)
     if targets is None:  # a list of tensors would be one batch
         return DataLoader(x, batch_size=batch_size), f"{said}{how}"  # pyright: ignore[reportArgumentType]
-    y = torch.as_tensor(np.array(targets[order])).to(place_of(model)[0])
+    y = torch.from_numpy(np.array(targets[order])).to(place_of(model)[0])
     if y.is_floating_point():
         y = y.to(x.dtype if x.is_floating_point() else torch.float32)
     pairs = zip(x.split(batch_size), y.split(batch_size), strict=True)

@@ -152,7 +152,9 @@ def named_aim(name: str, outputs: Any, *, of_tokens: bool = False) -> Aim:
 
 def _coins(outputs: Any, generator: torch.Generator) -> Tensor:
     tensor = main_tensor(outputs)[0]
-    return torch.randint(2, tensor.shape, generator=generator).to(tensor.dtype)
+    return torch.randint(2, tensor.shape, generator=generator, device="cpu").to(
+        tensor.dtype
+    )
 
 
 def _aim_for_tensor(tensor: Tensor, of_tokens: bool) -> Aim:
@@ -179,23 +181,27 @@ def _class_loss(tensor: Tensor) -> tuple[nn.Module, str]:
 
 def _classes(n: int) -> Callable[[Any, torch.Generator], Tensor]:
     return lambda outputs, generator: torch.randint(
-        n, (len(main_tensor(outputs)[0]),), generator=generator
+        n, (len(main_tensor(outputs)[0]),), generator=generator, device="cpu"
     )
 
 
 def _places(outputs: Any, generator: torch.Generator) -> Tensor:
     shape = main_tensor(outputs)[0].shape
-    return torch.randint(shape[2], (shape[0], shape[1]), generator=generator)
+    return torch.randint(
+        shape[2], (shape[0], shape[1]), generator=generator, device="cpu"
+    )
 
 
 def _pixels(outputs: Any, generator: torch.Generator) -> Tensor:
     shape = main_tensor(outputs)[0].shape
-    return torch.randint(shape[1], (shape[0], *shape[2:]), generator=generator)
+    return torch.randint(
+        shape[1], (shape[0], *shape[2:]), generator=generator, device="cpu"
+    )
 
 
 def _numbers(outputs: Any, generator: torch.Generator) -> Tensor:
     tensor = main_tensor(outputs)[0]
-    drawn = torch.randn(tensor.shape, generator=generator)
+    drawn = torch.randn(tensor.shape, generator=generator, device="cpu")
     return drawn.to(tensor.dtype)
 
 

@@ -85,7 +85,7 @@ def _tensor(value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value.detach()
     try:
-        return torch.tensor(np.asarray(value))
+        return torch.tensor(np.asarray(value), device="cpu")
     except (TypeError, ValueError) as error:
         raise DataError(
             f"a value of type {type(value).__name__} holds no numbers ({error}): pass "

@@ -182,7 +182,7 @@ class _Recorder:
             return
         record, statistics = maker.read(weights, epoch)
         run.statistics = [(m.cpu(), v.cpu()) for m, v in statistics]
-        finite = bool(torch.isfinite(torch.tensor(record.train_loss)))
+        finite = bool(torch.isfinite(torch.tensor(record.train_loss, device="cpu")))
         if not finite or not all(bool(torch.isfinite(w).all()) for w in weights):
             run.status = "diverged"
             return

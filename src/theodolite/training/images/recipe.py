@@ -141,8 +141,17 @@ class Images:
         ]
         answers = (np.asarray(given, np.int64) for given in (labels, test_labels))
         own, other = map(torch.tensor, answers)
-        shades = torch.tensor(centre).float(), torch.tensor(scale).float()
-        return cls(torch.tensor(train), own, torch.tensor(test), other, *shades)
+        shades = (
+            torch.tensor(centre, device="cpu").float(),
+            torch.tensor(scale, device="cpu").float(),
+        )
+        return cls(
+            torch.tensor(train, device="cpu"),
+            own,
+            torch.tensor(test, device="cpu"),
+            other,
+            *shades,
+        )
 
     def to(self, device: torch.device | str) -> "Images":
         """Return the images on a device."""

@@ -172,7 +172,9 @@ class Run:
 
     def _shuffled(self, count: int) -> tuple[Tensor, Tensor]:
         """Return an epoch's images, augmented, in their random order."""
-        order = torch.randperm(len(self.images.labels), generator=self.generator)
+        order = torch.randperm(
+            len(self.images.labels), generator=self.generator, device="cpu"
+        )
         order = order[:count].to(self.images.labels.device)
         inputs = self.images.inputs[order]
         if self.augment is not None:

@@ -235,7 +235,8 @@ def place_data(model: nn.Module, data: Data) -> tuple[Tensor, Tensor]:
 def _tensor(part: Any) -> Tensor:
     # torch warns of read-only arrays, which datasets often are.
     fixed = isinstance(part, np.ndarray) and not part.flags.writeable
-    return torch.as_tensor(part.copy() if fixed else part)
+    part = part.copy() if fixed else part
+    return part if isinstance(part, Tensor) else torch.as_tensor(part, device="cpu")
 
 
 def check_steps(steps: int, divergence: float) -> None:
@@ -315,5 +316,5 @@ def _batches(
         if size == len(x):
             yield x, y
             continue
-        order = torch.as_tensor(rng.permutation(len(x))).to(x.device)
+        order = torch.from_numpy(rng.permutation(len(x))).to(x.device)
         yield from ((x[part], y[part]) for part in order.split(size))

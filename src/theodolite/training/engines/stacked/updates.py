@@ -110,7 +110,7 @@ class Updates:
         self.velocity[:count].copy_(velocity)
         buffers = self.momentum, self.decay, self.floor, self.ceiling
         for buffer, numbers in zip(buffers, rule[1:], strict=True):
-            value = torch.tensor(numbers, dtype=buffer.dtype)
+            value = torch.tensor(numbers, dtype=buffer.dtype, device="cpu")
             buffer[:count].view(count).copy_(value)
         self.alive.zero_()
         self.alive[:count] = True
@@ -120,7 +120,7 @@ class Updates:
     def _some(self, rates: np.ndarray) -> np.ndarray:
         """Make a few updates; return the losses before each."""
         count, steps = rates.shape
-        value = torch.tensor(np.asarray(rates), dtype=self.rates.dtype)
+        value = torch.tensor(np.asarray(rates), dtype=self.rates.dtype, device="cpu")
         self.rates[:count, :steps].copy_(value)
         self.step.zero_()
         for _ in range(steps):

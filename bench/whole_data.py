@@ -105,7 +105,7 @@ def _counted(make: Make, model: nn.Module, data: Data, v: Tensor) -> float:
     """Return the arithmetic of a product in that of gradients, on a few samples."""
     few = data[0][: 2 * PARTS], data[1][: 2 * PARTS]
     operator = make(model, few)
-    operator.loss_and_gradient()
+    operator.matvec(v)  # checks derivatives once
     with FlopCounterMode(display=False) as gradient:
         _gradient(model, few)
     with FlopCounterMode(display=False) as product:

@@ -262,7 +262,7 @@ NET = {
     probes.sharpness: partial(probed, partial(probes.sharpness, max_matvecs=12)),
     probes.trace: partial(probed, partial(probes.trace, max_matvecs=9)),
     survey.make_subject: lambda m, mode: survey.make_subject(m, None),
-    survey.summary: lambda m, mode: survey.summary(m, **given(mode)),
+    anatomy.summary: lambda m, mode: anatomy.summary(m, **given(mode)),
     survey.survey: surveyed,
     survey.try_advice: tried,
     survey.watch: watched,
@@ -343,7 +343,7 @@ CALLS = {call: (Net, run) for call, run in NET.items()} | OTHERS
 # These change the model on purpose, or are parts of other calls.
 NOT_HERE = {
     "apply_norm_mode", "loss_of_batch", "norm_layers_as_is", "evaluate", "run_model",
-    "optimizer_of",
+    "optimizer_of", "opened_model",
 }  # fmt: skip
 # And these run none of its layers.
 WITHOUT_PASSES = {certificates.recognise, probes.gradient_norm, probes.norms}

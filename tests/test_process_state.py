@@ -263,7 +263,7 @@ def test_data_are_as_found_after_a_model_that_writes_to_them(call):
     "measure",
     [
         lambda given: survey.survey(**given, progress=False, measures=["checks"]),
-        lambda given: survey.summary(**given),
+        lambda given: anatomy.summary(**given),
         lambda given: instruments.trace(**given, norm_mode="eval", max_matvecs=9),
     ],
     ids=["survey", "summary", "trace"],
@@ -295,7 +295,7 @@ def test_numbers_are_the_same_inside_of_inference_mode(call):
     "measure",
     [
         lambda *given: survey.survey(*given, loss=LOSS, measures=["signal"]),
-        lambda *given: survey.summary(*given, loss=LOSS),
+        lambda *given: anatomy.summary(*given, loss=LOSS),
         lambda *given: instruments.trace(
             *given, loss=LOSS, norm_mode="eval", max_matvecs=9
         ),
@@ -319,7 +319,7 @@ def test_weights_made_in_inference_mode_are_refused():
             with suppress(TheodoliteError):
                 NET[call](model, "eval")
     with pytest.raises(TheodoliteError, match="made under torch"):
-        survey.summary(model, (X, Y), loss=LOSS)
+        anatomy.summary(model, (X, Y), loss=LOSS)
 
 
 @every_call

@@ -16,15 +16,15 @@ _PACKAGES = set(
     "anatomy certificates core data figures instruments networks paths report runs "
     "studies surgery survey theory training".split()
 )
-_FUNCTIONS = {"compare", "summary", "watch"}
+_FUNCTIONS = {"compare": "survey", "summary": "anatomy", "watch": "survey"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import a package, or the survey for its functions, on first access."""
+    """Import a package, or that of a function, on first access."""
     if name in _PACKAGES:
         return import_module(f"theodolite.{name}")
     if name in _FUNCTIONS:
-        return getattr(import_module("theodolite.survey"), name)
+        return getattr(import_module(f"theodolite.{_FUNCTIONS[name]}"), name)
     raise AttributeError(f"module 'theodolite' has no attribute {name!r}")
 
 

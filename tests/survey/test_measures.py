@@ -10,8 +10,8 @@ from torch.func import functional_call
 from torch.testing import assert_close
 
 from tests.survey.nets import data, functional, normed
+from theodolite.anatomy.activation_hooks import ActivationHooks, OtherWayError
 from theodolite.survey import survey
-from theodolite.survey.measures.activation_hooks import ActivationHooks, OtherWayError
 
 LOSS = nn.CrossEntropyLoss()
 

@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
+from theodolite.anatomy.tensor_statistics import unit_counts
 from theodolite.survey import survey
-from theodolite.survey.measures.tensor_statistics import unit_counts
 
 
 def rows(model, inputs, quantity, *, measures=("map", "signal", "units", "norms")):

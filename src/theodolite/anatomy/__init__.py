@@ -1,4 +1,8 @@
-"""The parts of any network, read from the graph of tensors of one forward pass."""
+"""The parts of any network, read from the graph of tensors of one forward pass.
+
+``block_map`` cuts the pass into blocks, ``first_pass`` measures what flows through,
+``opened`` holds a model for both, and ``summarising`` makes a table of it.
+"""
 
 from theodolite.core import attach
 

@@ -1,4 +1,12 @@
+from .block_map import BlockSpan as BlockSpan
+from .block_map import fed_by_inputs as fed_by_inputs
+from .layer_table import LayerTable as LayerTable
+from .neighbours import inside_gates as inside_gates
+from .neighbours import layer_before as layer_before
+from .opened import OpenedModel as OpenedModel
+from .opened import opened_model as opened_model
 from .parts import Addition as Addition
+from .parts import Block as Block
 from .parts import Span as Span
 from .recorder import Recorder as Recorder
 from .recorder import record as record
@@ -10,3 +18,4 @@ from .recording import Ref as Ref
 from .result import Anatomy as Anatomy
 from .result import anatomy as anatomy
 from .result import anatomy_of as anatomy_of
+from .summarising import summary as summary

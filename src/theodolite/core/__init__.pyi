@@ -44,6 +44,7 @@ from .display import metadata_line as metadata_line
 from .display import picture_html as picture_html
 from .display import png_html as png_html
 from .display import quantity_line as quantity_line
+from .errors import FOREIGN as FOREIGN
 from .errors import ArgumentError as ArgumentError
 from .errors import ConfigError as ConfigError
 from .errors import DataError as DataError
@@ -56,6 +57,7 @@ from .errors import SummaryError as SummaryError
 from .errors import SurgeryError as SurgeryError
 from .errors import TheodoliteError as TheodoliteError
 from .errors import UnknownNameError as UnknownNameError
+from .errors import error_text as error_text
 from .errors import not_trusted as not_trusted
 from .errors import printable as printable
 from .errors import unknown_name as unknown_name

@@ -143,3 +143,18 @@ def not_trusted(code: str) -> ConfigError:
         f"{code} would run with all your rights: read it, then pass --trust, or "
         "trust=True from Python"
     )
+
+
+# Errors that code of other people may raise when it is run.
+FOREIGN = (TheodoliteError, RuntimeError, ValueError, TypeError, AttributeError)
+FOREIGN += (LookupError, ArithmeticError, AssertionError, MemoryError)
+
+
+def error_text(error: BaseException) -> str:
+    """Return an error in one line, with its kind if it is one of foreign code."""
+    if type(error).__name__ == "OutOfMemoryError":  # of torch
+        return "the device has no memory left: pass smaller batches, or fewer"
+    lines = str(error).strip().splitlines()
+    line = lines[0].rstrip(". ") if lines else "no message"
+    ours = isinstance(error, TheodoliteError)
+    return line if ours else f"{type(error).__name__}: {line}"

@@ -10,11 +10,9 @@ from .findings.rulebook import find as find
 from .records.finding import Advice as Advice
 from .records.finding import Finding as Finding
 from .records.finding import Trial as Trial
-from .records.layer_table import LayerTable as LayerTable
 from .records.outcomes import Measured as Measured
 from .records.whole_survey import Block as Block
 from .records.whole_survey import Survey as Survey
-from .run.summarising import summary as summary
 from .run.surveying import survey as survey
 from .subject.from_spec import approve as approve
 from .subject.from_spec import optimizer_of as optimizer_of

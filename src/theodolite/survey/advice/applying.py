@@ -16,11 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from theodolite.core import ConfigError, Exclusive
+from theodolite.core import FOREIGN, ConfigError, Exclusive
 from theodolite.instruments import Batch, Loss, preserve
 
 from ..checks.trial_steps import loss_of
-from ..measures.context import FOREIGN
 from ..records.finding import Advice
 from .prescribing import written_here
 

@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, ClassVar
 
 import torch
 
+from theodolite.core import FOREIGN, error_text
 from theodolite.instruments import measuring, preserve
 
-from ..measures.context import FOREIGN, SurveyContext
+from ..measures.context import SurveyContext
 from ..measures.contract import Found, Measure, number
-from ..subject.imported import error_text
 from . import (
     dependence,
     inputs,
@@ -70,22 +71,20 @@ class FirstAid(Measure):
 
     def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
         """Yield the trials, then a row for every check that fired."""
-        everything = undone(
-            context.model, context.optimizer, context.loss, context.step
-        )
-        with measuring(), everything, torch.enable_grad():
-            for name, module in context.model.named_modules():
-                module.training = context.modes.get(name, module.training)
+        problem = context.net.problem
+        given: Any = {
+            "model": context.net.model,
+            "loss": problem.criterion,
+            "optimizer": context.optimizer,
+            "step": context.step,
+        }
+        with measuring(), undone(**given), torch.enable_grad():
+            for name, module in context.net.model.named_modules():
+                module.training = context.net.modes.get(name, module.training)
             seen = Seen(
-                model=context.model,
-                batches=[
-                    batch
-                    for batch, _ in zip(context.batches, range(STEPS), strict=False)
-                ],
-                loss=context.loss,
-                optimizer=context.optimizer,
-                step=context.step,
-                seed=context.seed,
+                **given,
+                batches=list(islice(problem.batches, STEPS)),
+                seed=problem.seed,
                 data_known=context.labels_known,
             )
             found = list(_looked(seen, context))
@@ -103,14 +102,16 @@ def _looked(seen: Seen, context: SurveyContext) -> Iterator[Found]:
         try:
             sign = each.look(seen)
         except FOREIGN as failed:
-            context.unsupported.append(f"the check {each.name}: {error_text(failed)}")
+            context.net.unsupported.append(
+                f"the check {each.name}: {error_text(failed)}"
+            )
             continue
         if sign is not None:
             found.append((each, sign))
     yield from (_row(each, sign) for each, sign in found)
     if runs:
         yield from _trials(seen)
-    context.passes += FirstAid.fixed
+    context.net.passes += FirstAid.fixed
 
 
 def _runs(seen: Seen, context: SurveyContext) -> bool:
@@ -118,7 +119,7 @@ def _runs(seen: Seen, context: SurveyContext) -> bool:
     try:
         return bool(seen.trace.calls)
     except FOREIGN as failed:
-        context.unsupported.append(f"first aid: {error_text(failed)}")
+        context.net.unsupported.append(f"first aid: {error_text(failed)}")
         seen.fails = _own_error(seen)
         return False
 

@@ -46,13 +46,13 @@ class Counted(Operator):
         self.shape, self.device = inner.shape, inner.device
         self.torch_dtype = inner.torch_dtype
         self.symmetric = inner.symmetric
-        self.norm_mode: NormMode = getattr(inner, "norm_mode", context.norm_mode)
+        self.norm_mode: NormMode = getattr(inner, "norm_mode", context.net.problem.mode)
         self._largest = 0.0
 
     def product(self, vector: Tensor) -> Tensor:
         """Multiply one vector."""
         self.passes += 1
-        self._site.passes += 1
+        self._site.net.passes += 1
         product = self._inner.matvec(vector)
         size = float(vector.norm())
         if size:
@@ -78,8 +78,8 @@ class CurvatureMeasure(Measure):
 
     def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
         """Yield both ends."""
-        labels = {"n_samples": context.samples}
-        with Hessian(context.on(context.samples)) as hessian:
+        labels = {"n_samples": context.net.samples}
+        with Hessian(context.net.on(context.net.samples)) as hessian:
             ends = leading_of(context, Counted(hessian, context))
         yield from _ends(context, ends, labels)
 
@@ -108,7 +108,7 @@ def ends_of(
         tol=TOLERANCE,
         stop="value",
         max_matvecs=max(FEWEST, min(_MOST, int(gradients / PRODUCT)), dense),
-        seed=context.seed,
+        seed=context.net.problem.seed,
         graph_error=context.graph_error,
     )
 

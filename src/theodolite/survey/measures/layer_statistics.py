@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from torch import nn
 
-from .block_map import BlockSpan, fed_by_inputs
+from theodolite.anatomy import BlockSpan, fed_by_inputs, inside_gates, layer_before
+
 from .context import SurveyContext
 from .contract import Found, Measure, number
-from .inputs import inside_gates, layer_before
 
 
 class MapMeasure(Measure):
@@ -23,12 +23,12 @@ class MapMeasure(Measure):
 
     def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
         """Yield both by depth."""
-        block_map = context.block_map
+        block_map = context.net.block_map
         for each in block_map.anatomy.unplaced:
             if "loss" in each.reason:  # that of a model that computes its own
                 continue
             where = each.module or "the model"
-            context.unsupported.append(
+            context.net.unsupported.append(
                 f"{where}: {each.reason}, so the map leaves it out"
             )
         for block_span in block_map.spans:
@@ -38,7 +38,7 @@ class MapMeasure(Measure):
 
 def _kept(context: SurveyContext, block_span: BlockSpan) -> Found:
     """Return whether the output of a block has the shape of its input."""
-    values = context.block_map.anatomy.recording.values
+    values = context.net.block_map.anatomy.recording.values
     kept = values[block_span.entry].shape == values[block_span.output].shape
     labels = {"block": block_span.block.name, "depth": block_span.block.index}
     return number("keeps_shape", float(kept), 0.0, **labels)
@@ -47,12 +47,12 @@ def _kept(context: SurveyContext, block_span: BlockSpan) -> Found:
 def _gain(context: SurveyContext, block_span: BlockSpan) -> Iterator[Found]:
     if block_span.block.addition is None:
         return
-    addition = context.block_map.anatomy.additions[block_span.block.addition]
-    signals = context.first_pass.forward
+    addition = context.net.block_map.anatomy.additions[block_span.block.addition]
+    signals = context.net.first_pass.forward
     skip = signals.get(addition.skip.exit) or signals.get(addition.fork)
     branches = [signals.get(branch.exit) for branch in addition.branches]
     if skip is None or any(branch is None for branch in branches):
-        context.unsupported.append(
+        context.net.unsupported.append(
             f"{block_span.block.name}: its sum is made inside of one operator, so the "
             "gain of its branch is not seen"
         )
@@ -64,7 +64,7 @@ def _gain(context: SurveyContext, block_span: BlockSpan) -> Iterator[Found]:
     gain = total / skip.rms
     error = math.hypot(spread, gain * skip.rms_error) / skip.rms
     labels = {"block": block_span.block.name, "depth": block_span.block.index}
-    n_samples = context.first_pass.samples
+    n_samples = context.net.first_pass.samples
     yield number("branch_gain", gain, error, n_samples=n_samples, **labels)
 
 
@@ -82,21 +82,21 @@ class UnitsMeasure(Measure):
 
     def refusal(self, context: SurveyContext) -> str:
         """Refuse a model without activations."""
-        if not context.block_map.anatomy.activations:
-            return context.unmapped or (
+        if not context.net.block_map.anatomy.activations:
+            return context.net.unmapped or (
                 "the network has no activations: there are no units to look at"
             )
         return ""
 
     def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
         """Yield shares, activation by activation."""
-        recording = context.block_map.anatomy.recording
+        recording = context.net.block_map.anatomy.recording
         fed = fed_by_inputs(recording)
-        gates = inside_gates(context.block_map.anatomy, fed)
+        gates = inside_gates(context.net.block_map.anatomy, fed)
         seen: dict[str, int] = {}
-        for activation in context.block_map.anatomy.activations:
+        for activation in context.net.block_map.anatomy.activations:
             output = recording.calls[activation.call].outputs[0]
-            counts = context.first_pass.units.get(output)
+            counts = context.net.first_pass.units.get(output)
             if counts is None:
                 continue
             name = activation.module or "the model"
@@ -107,17 +107,17 @@ class UnitsMeasure(Measure):
                 "n_units": counts.units,
                 "layer": layer_before(recording, recording.calls[activation.call], fed),
                 "gate": output in gates,
-                "n_samples": context.first_pass.samples,
+                "n_samples": context.net.first_pass.samples,
             }
             share = counts.dead / max(counts.units, 1)
-            doubt = 3 / context.first_pass.samples if counts.dead else 0.0
+            doubt = 3 / context.net.first_pass.samples if counts.dead else 0.0
             yield number("dead_share", share, min(share * doubt, share), **labels)
             twins = counts.twins / max(counts.units, 1)
             yield number("twin_share", twins, 0.0, **labels)
             if not math.isnan(counts.saturated):
                 # As if all entries of a sample agree: the largest standard error.
                 share = counts.saturated
-                error = math.sqrt(share * (1 - share) / context.first_pass.samples)
+                error = math.sqrt(share * (1 - share) / context.net.first_pass.samples)
                 yield number("saturated_share", share, error, **labels)
 
 
@@ -128,7 +128,7 @@ class NormsMeasure(Measure):
 
     def refusal(self, context: SurveyContext) -> str:
         """Refuse a model without norm layers."""
-        if not context.first_pass.norms:
+        if not context.net.first_pass.norms:
             return (
                 "the network has no norm layers of torch: there is nothing to compare"
             )
@@ -136,12 +136,12 @@ class NormsMeasure(Measure):
 
     def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
         """Yield the numbers of each layer."""
-        modules = dict(context.model.named_modules())
-        for name, given in context.first_pass.norms.items():
+        modules = dict(context.net.model.named_modules())
+        for name, given in context.net.first_pass.norms.items():
             module = modules[name]
             labels = {"module": name, "kind": type(module).__name__}
             yield number("batch_per_channel", given.numbers, 0.0, **labels)
-            training = context.modes.get(name, module.training)
+            training = context.net.modes.get(name, module.training)
             yield number("in_train_mode", float(training), 0.0, **labels)
             frozen = float(training and _is_frozen(module))
             yield number("frozen_in_train_mode", frozen, 0.0, **labels)

@@ -69,7 +69,7 @@ class RatesMeasure(Measure):
 
     def refusal(self, context: SurveyContext) -> str:
         """Refuse an adaptive optimiser that has made no step."""
-        leaves = (p for p in context.model.parameters() if p.requires_grad)
+        leaves = (p for p in context.net.model.parameters() if p.requires_grad)
         use = in_use(context.optimizer, {str(i): p for i, p in enumerate(leaves)})
         if use is None or use.plain or use.started:
             return ""
@@ -85,9 +85,9 @@ class RatesMeasure(Measure):
 
     def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
         """Yield the stable rate, the rate in use, and their ratio."""
-        with Hessian(context.on(context.samples)) as hessian:
+        with Hessian(context.net.on(context.net.samples)) as hessian:
             names = hessian.names
-            parameters = {name: context.model.get_parameter(name) for name in names}
+            parameters = {name: context.net.model.get_parameter(name) for name in names}
             use = in_use(context.optimizer, parameters)
             if use is None or (use.plain and use.alike):
                 top = leading_of(context, Counted(hessian, context))
@@ -122,7 +122,7 @@ def _rate_rows(
         if use.plain and use.alike and first is not None:
             factor = first.rate / first.most
             ratio, error = factor * (ratio + first.decay), factor * error
-    facts |= {"n_samples": context.samples, "status": str(top.statuses[0])}
+    facts |= {"n_samples": context.net.samples, "status": str(top.statuses[0])}
     if abs(ratio) <= error or math.isnan(ratio + error):
         yield not_resolved(context, "stable_rate", **facts)
         return
@@ -132,5 +132,5 @@ def _rate_rows(
     yield number("stable_rate", stable, half, **facts)
     # Without statistics it is another landscape than the one trained on, and in a flat
     # one no rate is too small.
-    if use is not None and context.mode_asked is None and ratio > 0:
+    if use is not None and context.net.mode_asked is None and ratio > 0:
         yield number("rate_over_stable", ratio, error, **facts)

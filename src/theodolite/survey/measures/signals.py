@@ -36,8 +36,8 @@ class SignalMeasure(Measure):
 
 
 def _depth_rows(context: SurveyContext) -> Iterator[Found]:
-    first_pass = context.first_pass
-    for block_span in context.block_map.spans:
+    first_pass = context.net.first_pass
+    for block_span in context.net.block_map.spans:
         labels = {
             "block": block_span.block.name,
             "depth": block_span.block.index,
@@ -45,7 +45,7 @@ def _depth_rows(context: SurveyContext) -> Iterator[Found]:
         }
         signal = first_pass.forward.get(block_span.output)
         if signal is None:
-            context.unsupported.append(
+            context.net.unsupported.append(
                 f"{block_span.block.name}: its output is made where it cannot be "
                 "hooked, so it has no signal"
             )
@@ -66,26 +66,26 @@ def _depth_rows(context: SurveyContext) -> Iterator[Found]:
 def _module_rows(context: SurveyContext) -> Iterator[Found]:
     """Yield sizes of weights and gradients for each module with parameters."""
     owners: dict[str, list[str]] = {}
-    parameters = dict(context.model.named_parameters())
+    parameters = dict(context.net.model.named_parameters())
     for name in parameters:
         owners.setdefault(name.rpartition(".")[0], []).append(name)
     for owner, names in owners.items():
         weights = [parameters[name].detach() for name in names]
         value = _rms(weights)
         yield number("weight_rms", value, context.rounding * value, module=owner)
-        grads = [context.first_pass.gradients.get(name) for name in names]
+        grads = [context.net.first_pass.gradients.get(name) for name in names]
         known = [grad for grad in grads if grad is not None]
         if known:
             value = _rms(known)
-            labels = {"module": owner, "n_samples": context.first_pass.samples}
+            labels = {"module": owner, "n_samples": context.net.first_pass.samples}
             yield number("gradient_rms", value, context.rounding * value, **labels)
 
 
 def _zero_gradient_rows(context: SurveyContext) -> Iterator[Found]:
     """Yield the norm of the gradient, and how many parameters get none."""
-    gradients = context.first_pass.gradients
+    gradients = context.net.first_pass.gradients
     zero = sum(bool(g.numel()) and not bool(g.any()) for g in gradients.values())
-    seen = {"n_samples": context.first_pass.samples}
+    seen = {"n_samples": context.net.first_pass.samples}
     norm = math.sqrt(sum(float(g.double().square().sum()) for g in gradients.values()))
     yield number("gradient_norm", norm, context.rounding * norm, **seen)
     of = {"n_parameters": len(gradients), **seen}
@@ -97,7 +97,7 @@ def _left_out_rows(context: SurveyContext) -> Iterator[Found]:
         return
     groups = context.optimizer.param_groups
     held = {id(p) for group in groups for p in group["params"]}
-    for name, parameter in context.model.named_parameters():
+    for name, parameter in context.net.model.named_parameters():
         if parameter.requires_grad and id(parameter) not in held:
             owner = name.rpartition(".")[0]
             yield number("left_out", parameter.numel(), 0.0, module=owner)
@@ -109,13 +109,13 @@ def _rms(tensors: list[Tensor]) -> float:
 
 
 def _loss_rows(context: SurveyContext) -> Iterator[Found]:
-    first_pass = context.first_pass
+    first_pass = context.net.first_pass
     error = context.rounding * abs(first_pass.loss)
-    if isinstance(context.loss, nn.CrossEntropyLoss):
-        targets = targets_in(context.first(first_pass.samples))
+    if isinstance(context.net.problem.criterion, nn.CrossEntropyLoss):
+        targets = targets_in(context.net.first(first_pass.samples))
         with suppress(TheodoliteError):
             logits = logits_in(first_pass.outputs).detach()
-            error = max(error, _spread(context.loss, logits, targets))
+            error = max(error, _spread(context.net.problem.criterion, logits, targets))
     yield number("loss", first_pass.loss, error, n_samples=first_pass.samples)
 
 

@@ -7,10 +7,12 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from theodolite.core import (
+    FOREIGN,
     Cost,
     Rows,
     Stopwatch,
     TheodoliteError,
+    error_text,
     norm_counts,
     safe_point,
     unknown_name,
@@ -18,14 +20,13 @@ from theodolite.core import (
 from theodolite.pages import format_seconds
 
 from ..checks.first_aid import FirstAid
-from ..measures.context import FOREIGN, SurveyContext
+from ..measures.context import SurveyContext
 from ..measures.contract import Measure, OutOfTimeError
 from ..measures.curvature import CurvatureMeasure
 from ..measures.layer_statistics import MapMeasure, NormsMeasure, UnitsMeasure
 from ..measures.rates import RatesMeasure
 from ..measures.signals import SignalMeasure
 from ..records.outcomes import Measured, MeasureStatus
-from ..subject.imported import error_text
 
 # Most useful per second first.
 MEASURES: tuple[Measure, ...] = (
@@ -85,11 +86,11 @@ def _announce(
     """Say about how long it will take, if the model runs at all."""
     with suppress(*FOREIGN):
         gradients = sum(each.fixed + each.share * context.effort for each in measures)
-        progress.announce(1 + gradients, context.first_pass.seconds)
+        progress.announce(1 + gradients, context.net.first_pass.seconds)
 
 
 def _run(context: SurveyContext, measure: Measure) -> Measured:
-    watch, before = Stopwatch(), context.passes
+    watch, before = Stopwatch(), context.net.passes
     rows: list[dict[str, Any]] = []
 
     def ended(status: MeasureStatus, reason: str = "") -> Measured:
@@ -100,7 +101,7 @@ def _run(context: SurveyContext, measure: Measure) -> Measured:
             status=status,
             reason=reason or _ABORTED.get(status, ""),
             rows=Rows(_labelled(context, measure, row) for row in kept),
-            cost=watch.read(passes=context.passes - before),
+            cost=watch.read(passes=context.net.passes - before),
         )
 
     try:
@@ -131,13 +132,13 @@ def _would_take(measure: Measure, least: float) -> str:
 def _labelled(
     context: SurveyContext, measure: Measure, row: dict[str, Any]
 ) -> dict[str, Any]:
-    counts = norm_counts(context.norm_layers)
-    given = {"of_samples": context.samples} if "n_samples" in row else {}
+    counts = norm_counts(context.net.norm_layers)
+    given = {"of_samples": context.net.samples} if "n_samples" in row else {}
     return {
         "measure": measure.name,
-        "norm_mode": str(context.norm_mode),
+        "norm_mode": str(context.net.problem.mode),
         **({"norm_layers": counts} if counts else {}),
-        "seed": context.seed,
+        "seed": context.net.problem.seed,
         **given,
         **row,
     }

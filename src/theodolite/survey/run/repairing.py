@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.optim import Optimizer
 
-from theodolite.core import ConfigError, NormMode, TheodoliteError
+from theodolite.core import FOREIGN, ConfigError, NormMode, TheodoliteError, error_text
 
 from ..advice import calls
 from ..advice.applying import Guard
@@ -17,12 +17,10 @@ from ..advice.samples import Pool
 from ..advice.trials import treat, try_advice, withheld
 from ..checks.trial_steps import undone
 from ..findings.rulebook import find
-from ..measures.context import FOREIGN
-from ..planning.opening import opened_context
+from ..measures.context import opened_context
 from ..planning.running import Progress, chosen, run_measures
 from ..records.finding import Advice, Finding
 from ..records.whole_survey import Survey
-from ..subject.imported import error_text
 from ..subject.subject import Subject
 from .causes import ALARMS, LOOK, Look, causes_first
 
@@ -116,7 +114,9 @@ class _Search:
                 outcomes = tuple(run_measures(context, chosen(_LOOKED), line))
         if any(each.status in ("interrupted", "out of time") for each in outcomes):
             raise KeyboardInterrupt  # what was seen so far depends on the clock
-        again = replace(self.survey, measured=outcomes, blocks=context.block_map.blocks)
+        again = replace(
+            self.survey, measured=outcomes, blocks=context.net.block_map.blocks
+        )
         alarms = frozenset(f.rule for f in find(again) if f.severity in ALARMS)
         alarms -= {each.rule for each in advice} & _STILL_SEEN
         changed = sum(p.numel() for p in self.guard.changed(copy).values())

@@ -21,10 +21,9 @@ from theodolite.instruments import (
 
 from ..advice.prescribing import advise
 from ..findings.rulebook import check_rules, find
-from ..measures.context import SurveyContext
+from ..measures.context import SurveyContext, opened_context
 from ..measures.contract import OutOfTimeError, deadline
 from ..planning.effort import gradients_of, seconds_of
-from ..planning.opening import opened_context
 from ..planning.running import Progress, chosen, not_reached, run_measures
 from ..records.outcomes import Measured, MeasureStatus
 from ..records.whole_survey import Block, Survey
@@ -172,9 +171,9 @@ def _seen(context: SurveyContext) -> dict[str, Any]:
     return {
         "blocks": _blocks(context),
         "settings": _settings(context),
-        "unsupported": tuple(dict.fromkeys(context.unsupported)),
-        "norm_mode": str(context.norm_mode),
-        "norm_layers": context.norm_layers,
+        "unsupported": tuple(dict.fromkeys(context.net.unsupported)),
+        "norm_mode": str(context.net.problem.mode),
+        "norm_layers": context.net.norm_layers,
     }
 
 
@@ -198,7 +197,7 @@ def _as_given(step: Any, subject: Subject) -> Any:
 
 def _blocks(context: SurveyContext) -> tuple[Block, ...]:
     try:
-        return context.block_map.blocks if "block_map" in vars(context) else ()
+        return context.net.block_map.blocks if "block_map" in vars(context.net) else ()
     except (TheodoliteError, RuntimeError):
         return ()
 
@@ -209,18 +208,22 @@ def _settings(context: SurveyContext) -> dict[str, Any]:
     groups = [] if optimizer is None else optimizer.param_groups
     plain = (bool, int, float, str)
     facts = {k: v for k, v in (groups or [{}])[0].items() if isinstance(v, plain)}
-    held = [*context.model.parameters(), *tensors_in(context.batch)]
-    loss = context.loss
+    held = [*context.net.model.parameters(), *tensors_in(context.net.batch)]
+    loss = context.net.problem.criterion
     name = type(loss).__name__ if isinstance(loss, nn.Module) else "function"
     return {
         "loss": getattr(loss, "__name__", name),
-        "batch_size": samples_in(context.batch),
-        "n_batches": len(context.batches),
+        "batch_size": samples_in(context.net.batch),
+        "n_batches": len(context.net.problem.batches),
         "optimizer": type(optimizer).__name__ if optimizer is not None else "",
         "optimizer_settings": facts,
-        "dtype": str(context.dtype).removeprefix("torch."),
+        "dtype": str(context.net.dtype).removeprefix("torch."),
         "device": str(held[0].device) if held else "cpu",
-        **({"random_layers": "off, by eval mode"} if context.random_layers_off else {}),
+        **(
+            {"random_layers": "off, by eval mode"}
+            if context.net.random_layers_off
+            else {}
+        ),
         "theodolite": theodolite.__version__,
         "torch": torch.__version__,
     }

@@ -15,13 +15,18 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from theodolite.core import ConfigError, SubjectError, not_trusted, unknown_name
+from theodolite.core import (
+    ConfigError,
+    SubjectError,
+    error_text,
+    not_trusted,
+    unknown_name,
+)
 from theodolite.instruments import Loss
 
 from .imported import (
     attribute,
     callable_of,
-    error_text,
     model_of,
     module_of,
     read_source,

@@ -6,9 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import SubjectError
+from theodolite.core import SubjectError, error_text
 
-from .imported import error_text
 from .made_up import place_of
 
 # Length of a made-up text in tokens, and of a made-up sound in samples.

@@ -9,10 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch
 from torch import nn
 
-from theodolite.core import SubjectError, TheodoliteError
+from theodolite.core import SubjectError, error_text
 from theodolite.instruments import preserve_process, reseed
 
 from .specs import ApprovedSpec, Spec
@@ -143,13 +142,3 @@ def _near(name: str, home: Any) -> str:
     public = [one for one in dir(home) if not one.startswith("_")]
     near = get_close_matches(name, public, n=3, cutoff=0.6)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
-
-
-def error_text(error: BaseException) -> str:
-    """Return an error in one line, with its kind if it is one of foreign code."""
-    if isinstance(error, torch.OutOfMemoryError):
-        return "the device has no memory left: pass smaller batches, or fewer"
-    lines = str(error).strip().splitlines()
-    line = lines[0].rstrip(". ") if lines else "no message"
-    ours = isinstance(error, TheodoliteError)
-    return line if ours else f"{type(error).__name__}: {line}"

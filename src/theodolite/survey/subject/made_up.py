@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from theodolite.core import SubjectError, free_memory
+from theodolite.anatomy import returned_tensors
+from theodolite.core import SubjectError, error_text, free_memory
 from theodolite.instruments import preserve
 
 from .first_layer import Wanted, candidates, required_arguments
-from .imported import error_text
 
 # Most inputs to try; a model that accepts none of them needs something else.
 _MOST_TRIALS = 64
@@ -138,19 +138,9 @@ def _of_two(outputs: Any) -> list[Tensor]:
     return [t for t in tensors if t.ndim == 0 or (len(t) == 2 and t.numel())]
 
 
-def real_tensors(outputs: Any, depth: int = 3) -> list[Tensor]:
+def real_tensors(outputs: Any) -> list[Tensor]:
     """List the real tensors in a model's output."""
-    if isinstance(outputs, Tensor):
-        return [outputs] if outputs.is_floating_point() else []
-    if depth == 0 or isinstance(outputs, str):
-        return []
-    if isinstance(outputs, Mapping):
-        parts = list(outputs.values())
-    elif isinstance(outputs, list | tuple):
-        parts = list(outputs)
-    else:
-        parts = list(getattr(outputs, "__dict__", {}).values())
-    return [tensor for part in parts for tensor in real_tensors(part, depth - 1)]
+    return [t for t in returned_tensors(outputs) if t.is_floating_point()]
 
 
 def _advice(model: nn.Module, tried: list[str], last: BaseException | None) -> str:

@@ -11,10 +11,9 @@ from torch.nn import functional
 from torch.utils.data import DataLoader
 
 from theodolite import data as datasets
-from theodolite.core import DataError, SubjectError, stream, unknown_name
+from theodolite.core import DataError, SubjectError, error_text, stream, unknown_name
 from theodolite.instruments import Batches
 
-from .imported import error_text
 from .made_up import find_inputs, place_of, run_once
 
 _INPUTS = ("inputs", "x", "X", "images", "data", "x_train", "input_ids")

@@ -14,6 +14,7 @@ from theodolite.core import (
     SubjectError,
     TheodoliteError,
     as_integer,
+    error_text,
     exclusive,
 )
 from theodolite.instruments import (
@@ -36,7 +37,6 @@ from .hugging_face import (
     made_up_batch,
     own_loss,
 )
-from .imported import error_text
 from .made_up import (
     Found,
     check_model,

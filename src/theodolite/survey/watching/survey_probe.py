@@ -7,17 +7,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from theodolite.core import Cost, NormMode, Rows, as_integer
+from theodolite.core import FOREIGN, Cost, NormMode, Rows, as_integer, error_text
 from theodolite.training import Every, Probe, Snapshot
 
 from ..findings.rulebook import check_rules
-from ..measures.context import FOREIGN, SurveyContext
+from ..measures.context import SurveyContext, opened_context
 from ..planning.effort import gradients_of
-from ..planning.opening import opened_context
 from ..planning.running import Progress, chosen, run_measures
 from ..records.outcomes import Measured
 from ..records.whole_survey import Survey
-from ..subject.imported import error_text
 from .alerts import RUN_RULES, Alert, Judge
 from .course import Course
 
@@ -122,16 +120,16 @@ class SurveyProbe:
         if any(each.status == "interrupted" for each in outcomes):
             raise KeyboardInterrupt
         self._failures = _failures(outcomes)
-        self._norm_layers = context.norm_layers
+        self._norm_layers = context.net.norm_layers
         return Survey(
             title=self._title,
-            n_parameters=sum(p.numel() for p in context.model.parameters()),
-            blocks=context.block_map.blocks,
+            n_parameters=sum(p.numel() for p in context.net.model.parameters()),
+            blocks=context.net.block_map.blocks,
             measured=outcomes,
             effort=self._effort,
             seed=self._seed,
-            norm_mode=str(context.norm_mode),
-            norm_layers=context.norm_layers,
+            norm_mode=str(context.net.problem.mode),
+            norm_layers=context.net.norm_layers,
         )
 
 

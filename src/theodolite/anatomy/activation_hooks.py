@@ -5,15 +5,17 @@ torch function that returned a value. Functions that return real tensors are cou
 each pass, and the count is the same in another pass of the same model.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
 from torch import Tensor, nn
 
-from theodolite.anatomy import Recorder
 from theodolite.core import MeasurementError
 from theodolite.instruments import Listener
+
+from .recorder import Recorder
 
 # Index of a function in a pass, and index among the tensors that it returned.
 Place = tuple[int, int]
@@ -24,7 +26,30 @@ class OtherWayError(MeasurementError):
     """A pass computed something else than the recorded pass."""
 
 
-class Places(Listener):
+class _Counting(Listener):
+    """Counts functions that return real tensors, and shows each of these tensors."""
+
+    _count, _open = 0, True
+
+    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function, and look at what it returned; not at reads of attributes."""
+        result = function(*args, **kwargs)
+        if not self._open or getattr(function, "__name__", "") == "__get__":
+            return result
+        parts = result if isinstance(result, tuple | list) else [result]
+        real = [isinstance(t, Tensor) and t.is_floating_point() for t in parts]
+        for position, tensor in enumerate(parts):
+            if real[position]:
+                result = self._see((self._count, position), tensor, result)
+        self._count += any(real)
+        return result
+
+    @abstractmethod
+    def _see(self, place: Place, tensor: Tensor, result: Any) -> Any:
+        """Return the result of a function, of which a tensor is a part."""
+
+
+class Places(_Counting):
     """Records which function returned each value, beside a recorder.
 
     Attributes:
@@ -33,7 +58,6 @@ class Places(Listener):
     """
 
     def __init__(self) -> None:
-        self._count = 0
         self.places: dict[int, Place] = {}
         self.shapes: dict[Place, tuple[int, ...]] = {}
 
@@ -42,19 +66,13 @@ class Places(Listener):
         self._recorder = recorder
         return self
 
-    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """Call a function, and record what it returned."""
-        result = function(*args, **kwargs)
-        returned = _returned(function, result)
-        for position, tensor in returned:
-            place = (self._count, position)
-            self.places.setdefault(self._recorder.number(tensor), place)
-            self.shapes[place] = tuple(tensor.shape[1:])
-        self._count += bool(returned)
+    def _see(self, place: Place, tensor: Tensor, result: Any) -> Any:
+        self.places.setdefault(self._recorder.number(tensor), place)
+        self.shapes[place] = tuple(tensor.shape[1:])
         return result
 
 
-class ActivationHooks(Listener):
+class ActivationHooks(_Counting):
     """Calls functions on some tensors of one pass; they may replace the tensors.
 
     Args:
@@ -65,8 +83,7 @@ class ActivationHooks(Listener):
     def __init__(
         self, actions: Mapping[Place, Action], shapes: Mapping[Place, tuple[int, ...]]
     ) -> None:
-        self._actions, self._shapes = actions, shapes
-        self._count, self._open = 0, False
+        self._actions, self._shapes, self._open = actions, shapes, False
         self.met: set[Place] = set()
 
     @contextmanager
@@ -79,16 +96,12 @@ class ActivationHooks(Listener):
         def leave(*_: Any) -> None:
             self._open = False
 
-        handles = [
+        with (
+            self,
             model.register_forward_pre_hook(enter),
             model.register_forward_hook(leave),
-        ]
-        try:
-            with self:
-                yield
-        finally:
-            for handle in handles:
-                handle.remove()
+        ):
+            yield
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -99,20 +112,9 @@ class ActivationHooks(Listener):
         finally:
             self._open = before
 
-    def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """Call a function, and act on what it returned."""
-        result = function(*args, **kwargs)
-        if not self._open:
+    def _see(self, place: Place, tensor: Tensor, result: Any) -> Any:
+        if place not in self._actions:
             return result
-        returned = _returned(function, result)
-        for position, tensor in returned:
-            place = (self._count, position)
-            if place in self._actions:
-                result = self._act(place, tensor, result)
-        self._count += bool(returned)
-        return result
-
-    def _act(self, place: Place, tensor: Tensor, result: Any) -> Any:
         if tuple(tensor.shape[1:]) != self._shapes[place]:
             raise OtherWayError(
                 f"a tensor of shape {tuple(tensor.shape)} came where an earlier pass "
@@ -125,17 +127,4 @@ class ActivationHooks(Listener):
             return result
         if isinstance(result, Tensor):
             return changed
-        parts = [changed if part is tensor else part for part in result]
-        return type(result)(parts)
-
-
-def _returned(function: Any, result: Any) -> list[tuple[int, Tensor]]:
-    """List the real tensors that a function returned; attribute reads are left out."""
-    if getattr(function, "__name__", "") == "__get__":
-        return []
-    parts = result if isinstance(result, tuple | list) else [result]
-    return [
-        (position, part)
-        for position, part in enumerate(parts)
-        if isinstance(part, Tensor) and part.is_floating_point()
-    ]
+        return type(result)([changed if part is tensor else part for part in result])

@@ -6,19 +6,13 @@ from typing import Any
 
 from torch import nn
 
-from theodolite.anatomy import (
-    Addition,
-    Anatomy,
-    Call,
-    Recording,
-    Span,
-    anatomy_of,
-    record,
-)
 from theodolite.instruments import Batch, samples_in
 
-from ..records.whole_survey import Block
 from .activation_hooks import Place, Places
+from .parts import Addition, Block, Span
+from .recorder import record
+from .recording import Call, Recording
+from .result import Anatomy, anatomy_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +61,7 @@ class BlockMap:
 def empty_block_map() -> BlockMap:
     """Return an empty map, for a network that could not be recorded."""
     recording = Recording(calls=(), values=(), visits=(), outputs=())
-    nothing = Anatomy(
-        additions=(),
-        norms=(),
-        activations=(),
-        others=(),
-        unplaced=(),
-        recording=recording,
-    )
+    nothing = anatomy_of(recording)
     return BlockMap(anatomy=nothing, spans=(), places={}, shapes={})
 
 

@@ -2,7 +2,8 @@
 
 import math
 
-from theodolite.anatomy import Anatomy, Call, Recording
+from .recording import Call, Recording
+from .result import Anatomy
 
 # Calls between a layer and its activation: norms, shifts and changes of shape.
 _MOST_CALLS = 8

@@ -12,12 +12,11 @@ from typing import Any
 from torch import nn
 from torch.utils.flop_counter import flop_registry
 
-from theodolite.anatomy import Call, Recording, Ref
 from theodolite.core import MeasurementError, NormMode, Rows, norm_words
 from theodolite.instruments import Batches, Loss, Problem, preserve_process
 
-from ..measures.activation_hooks import OtherWayError
-from ..measures.block_map import (
+from .activation_hooks import OtherWayError
+from .block_map import (
     RESHAPING,
     BlockMap,
     BlockSpan,
@@ -28,11 +27,11 @@ from ..measures.block_map import (
     homes,
     named_apart,
 )
-from ..measures.context import SurveyContext
-from ..measures.first_pass import run_first_pass
-from ..planning.opening import opened_context
-from ..records.layer_table import LayerTable
-from ..records.whole_survey import Block
+from .first_pass import run_first_pass
+from .layer_table import LayerTable
+from .opened import OpenedModel, opened_model
+from .parts import Block
+from .recording import Call, Recording, Ref
 
 _FORMULAS = {str(packet): formula for packet, formula in flop_registry.items()}
 # Calls of a module that has no row if it makes no others.
@@ -90,27 +89,27 @@ def summary(
             "a Problem came with batches, a loss or a norm mode, and has its own: "
             "leave them out, or pass dataclasses.replace(problem, batches=…)"
         )
-    with opened_context(model) as context:
-        block_map = context.block_map
-        if context.unmapped:
-            raise MeasurementError(context.unmapped)
+    with opened_model(model) as held:
+        block_map = held.block_map
+        if held.unmapped:
+            raise MeasurementError(held.unmapped)
         try:
-            rows = _rows(context, block_map, layers)
+            rows = _rows(held, block_map, layers)
         except OtherWayError:  # where samples are not the first axis, sizes matter
-            rows = _rows(context, block_map_of(context.model, context.batch), layers)
-        notes = tuple(context.unsupported)
-        if context.random_layers_off:
+            rows = _rows(held, block_map_of(held.model, held.batch), layers)
+        notes = tuple(held.unsupported)
+        if held.random_layers_off:
             notes += ("random layers such as dropout are off, by eval mode",)
-        mode, parameters = context.norm_mode, list(context.model.parameters())
+        mode, parameters = held.problem.mode, list(held.model.parameters())
         # Layer norms have one mode.
-        modal = mode is not NormMode.AS_IS or any(context.norm_layers.values())
+        modal = mode is not NormMode.AS_IS or any(held.norm_layers.values())
         return LayerTable(
-            title=type(context.model).__name__,
+            title=type(held.model).__name__,
             table=Rows(rows),
             n_parameters=sum(p.numel() for p in parameters),
             n_trained=sum(p.numel() for p in parameters if p.requires_grad),
-            samples=context.samples,
-            norms=norm_words(str(mode), context.norm_layers) if modal else "",
+            samples=held.samples,
+            norms=norm_words(str(mode), held.norm_layers) if modal else "",
             notes=notes,
         )
 
@@ -153,10 +152,8 @@ def _by_layer(block_map: BlockMap) -> tuple[BlockMap, Callable[[int], int]]:
     return replace(block_map, spans=tuple(named_apart(spans))), home
 
 
-def _rows(
-    context: SurveyContext, block_map: BlockMap, layers: bool
-) -> list[dict[str, Any]]:
-    problem, batch = context.problem, context.batch
+def _rows(held: OpenedModel, block_map: BlockMap, layers: bool) -> list[dict[str, Any]]:
+    problem, batch = held.problem, held.batch
     home = homes(block_map.anatomy, list(block_map.spans))
     if layers or not block_map.spans:
         block_map, home = _by_layer(block_map)
@@ -177,7 +174,7 @@ def _rows(
         rows.append(row)
     if not rows:
         return rows
-    sizes = {name: p.numel() for name, p in context.model.named_parameters()}
+    sizes = {name: p.numel() for name, p in held.model.named_parameters()}
     for name, call in first_uses(recording).items():
         rows[home(call)]["parameters"] += sizes.get(name, 0)
     for call in recording.calls:

@@ -8,9 +8,9 @@ from torch import nn
 from tests.survey import others
 from theodolite.core import TheodoliteError
 from theodolite.instruments import HalfSquareLoss
+from theodolite.networks.specs import parse_spec
 from theodolite.survey import make_subject, optimizer_of, subject_of, survey
 from theodolite.survey.subject.first_layer import candidates
-from theodolite.survey.subject.specs import parse_spec
 
 
 def loss_of(subject, place=0):

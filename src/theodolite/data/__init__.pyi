@@ -9,6 +9,7 @@ from .loading import pack_dataset as pack_dataset
 from .loading import register_dataset as register_dataset
 from .loading import unpack_dataset as unpack_dataset
 from .loading import unregister_dataset as unregister_dataset
+from .npz import read_npz as read_npz
 from .transforms import ChannelStatistics as ChannelStatistics
 from .transforms import standardise_channels as standardise_channels
 from .transforms import two_classes as two_classes

@@ -1,4 +1,4 @@
-"""Build the papers' architectures as modules, from blueprints."""
+"""Make modules: architectures of papers from blueprints, others from SPECs."""
 
 from theodolite.core import attach
 

@@ -11,6 +11,11 @@ from .shortcut import ShortcutNetwork as ShortcutNetwork
 from .shortcut import get_weights as get_weights
 from .shortcut import initial_weights as initial_weights
 from .shortcut import set_weights as set_weights
+from .specs import FORMS as FORMS
+from .specs import ApprovedSpec as ApprovedSpec
+from .specs import approve as approve
+from .specs import callable_of as callable_of
+from .specs import literal_arguments as literal_arguments
 from .system import Nonlinearity as Nonlinearity
 from .system import ParameterisedAffine as ParameterisedAffine
 from .system import ResidualBlock as ResidualBlock

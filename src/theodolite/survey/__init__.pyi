@@ -14,10 +14,10 @@ from .records.outcomes import Measured as Measured
 from .records.whole_survey import Block as Block
 from .records.whole_survey import Survey as Survey
 from .run.surveying import survey as survey
+from .subject.from_spec import ApprovedSpec as ApprovedSpec
 from .subject.from_spec import approve as approve
 from .subject.from_spec import optimizer_of as optimizer_of
 from .subject.from_spec import subject_of as subject_of
-from .subject.specs import ApprovedSpec as ApprovedSpec
 from .subject.subject import Subject as Subject
 from .subject.subject import make_subject as make_subject
 from .watching.alerts import Alert as Alert

@@ -1,12 +1,7 @@
-"""Make a subject from a SPEC, and an optimiser from a line of text.
-
-Before any code that a SPEC names is loaded, the user decides whether it may run. Names
-of losses run only code of theodolite. Other SPECs name a callable, which always needs
-approval, unless it is a module or a function of ``torch.nn`` itself.
-"""
+"""Make a subject from a SPEC, and an optimiser from a line of text."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -15,24 +10,17 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from theodolite.core import (
-    ConfigError,
-    SubjectError,
-    error_text,
-    not_trusted,
-    unknown_name,
-)
-from theodolite.instruments import Loss
-
-from .imported import (
-    attribute,
+from theodolite.core import ConfigError, SubjectError, error_text, unknown_name
+from theodolite.instruments import Loss, preserve_process, reseed
+from theodolite.networks import (
+    FORMS,
+    ApprovedSpec,
+    approve,
     callable_of,
-    model_of,
-    module_of,
-    read_source,
+    literal_arguments,
 )
+
 from .read_data import read_data
-from .specs import FORMS, ApprovedSpec, Spec, literal_arguments, parse_spec
 from .subject import (
     BATCH_SIZE,
     N_BATCHES,
@@ -43,59 +31,6 @@ from .subject import (
 )
 
 _EXAMPLE = "such as sgd:lr=0.1,momentum=0.9"
-
-
-def approve(
-    text: str, *, trust: bool = False, ask: Callable[[str], None] | None = None
-) -> ApprovedSpec:
-    """Return a parsed SPEC whose code may run.
-
-    Args:
-        text: The SPEC of a model or of a loss.
-        trust: Whether foreign code may run.
-        ask: Called with what would run if ``trust`` is not given; raises to refuse.
-
-    Returns:
-        The approved SPEC, which :func:`subject_of` takes in place of a text.
-
-    Raises:
-        ConfigError: The SPEC cannot be parsed, or names foreign code that was not
-            approved.
-
-    Example:
-        >>> approve("torch.nn:Linear(4, 3)").spec.args
-        (4, 3)
-        >>> approve("os:system('ls')")
-        Traceback (most recent call last):
-        theodolite.core.errors.ConfigError: os:system('ls') would run with all your \
-rights: read it, then pass --trust, or trust=True from Python
-    """
-    spec = parse_spec(text)
-    source = read_source(spec.place) if spec.kind == "file" else b""
-    code = "" if trust else _code_of_others(spec)
-    if code and ask is None:
-        raise not_trusted(code)
-    if code and ask is not None:
-        ask(code)
-    return ApprovedSpec(spec, source)
-
-
-def _code_of_others(spec: Spec) -> str:
-    """Return words for the foreign code that a SPEC would run; empty if none."""
-    if spec.kind == "file":
-        return f"the Python file {spec.place}"
-    return spec.text if spec.kind == "module" and not _is_known(spec) else ""
-
-
-def _is_known(spec: Spec) -> bool:
-    """Return whether a SPEC names a module of torch.nn, or a function of losses."""
-    if spec.place not in ("torch.nn", "torch.nn.functional") or "." in spec.name:
-        return False
-    value = attribute(module_of(spec), spec.name, spec.place)
-    home = getattr(value, "__module__", None) or ""
-    if isinstance(value, type):
-        return issubclass(value, nn.Module) and home.startswith("torch.nn.modules.")
-    return callable(value) and home == "torch.nn.functional"
 
 
 def subject_of(
@@ -146,7 +81,14 @@ def subject_of(
     if weights is not None:
         _load(model, weights)
         code += f"\n# weights: {weights}"
-    model = _on(model, device)
+    if device is not None:
+        try:
+            model = model.to(device)
+        except Exception as error:  # torch refuses devices in many ways
+            raise ConfigError(
+                f"the model cannot live on device {device!r} "
+                f"({error_text(error)[:120]}): try 'cpu', or leave it out"
+            ) from error
     chosen = _loss(loss) if isinstance(loss, ApprovedSpec) else loss
     made: Any = {"seed": seed, "title": spec.spec.text, "code": code}
     if data is None:
@@ -178,31 +120,38 @@ def _load(model: nn.Module, path: Path | str) -> None:
         ) from error
 
 
-def _on(model: nn.Module, device: str | None) -> nn.Module:
-    if device is None:
-        return model
-    try:
-        return model.to(device)
-    except Exception as error:  # torch refuses devices in many ways
-        raise ConfigError(
-            f"the model cannot live on device {device!r} ({error_text(error)[:120]}): "
-            "try 'cpu', or leave it out"
-        ) from error
-
-
 def _model(approved: ApprovedSpec, seed: int) -> tuple[nn.Module, str]:
-    """Return the model, and code that makes it."""
+    """Return the model, made with random numbers of a seed, and code that makes it."""
     spec = approved.spec
     if spec.kind == "name":
         raise ConfigError(f"SPEC {spec.text!r} is not understood: pass {FORMS}")
-    model = model_of(approved, seed=seed)
+    made, what = callable_of(approved), f"{spec.place}:{spec.name}"
+    if not isinstance(made, nn.Module):
+        if not callable(made):
+            raise SubjectError(
+                f"{what} is a {type(made).__name__} and cannot be called: name a class "
+                "or function that returns a torch.nn.Module"
+            )
+        try:
+            with preserve_process():
+                reseed(seed)
+                made = made(*spec.args, **spec.kwargs)
+        except (Exception, SystemExit) as error:
+            raise SubjectError(
+                f"{what} could not be called ({error_text(error)}): pass the arguments "
+                f"that it wants, as in {spec.name}(10, depth=4)"
+            ) from error
+    if not isinstance(made, nn.Module):
+        raise SubjectError(
+            f"{what} returned a {type(made).__name__} and a torch.nn.Module was "
+            "wanted: name what makes the model"
+        )
     parts = [repr(one) for one in spec.args]
     parts += [f"{name}={value!r}" for name, value in spec.kwargs.items()]
-    called = f"model = {spec.name}({', '.join(parts)})"
+    first = f"# in {shlex.quote(spec.place)}"
     if spec.kind == "module":
-        first = spec.name.split(".")[0]
-        return model, f"from {spec.place} import {first}\n{called}"
-    return model, f"# in {shlex.quote(spec.place)}\n{called}"
+        first = f"from {spec.place} import {spec.name.split('.')[0]}"
+    return made, f"{first}\nmodel = {spec.name}({', '.join(parts)})"
 
 
 def _loss(approved: ApprovedSpec) -> str | Loss:

@@ -1,6 +1,5 @@
 """Data for a model: a named dataset, a folder of images, or arrays in a file."""
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,6 @@ from theodolite.core import DataError, SubjectError, error_text, stream, unknown
 from theodolite.instruments import Batches
 
 from .made_up import find_inputs, place_of, run_once
-
-_INPUTS = ("inputs", "x", "X", "images", "data", "x_train", "input_ids")
-_TARGETS = ("labels", "y", "Y", "targets", "label", "y_train")
 
 
 def read_data(
@@ -37,7 +33,8 @@ def read_data(
     """
     path = Path(source)
     if path.suffix == ".npz":
-        inputs, targets, said = _from_file(path)
+        inputs, targets = datasets.read_npz(path)
+        said = f"{path}, {len(inputs):,} samples"
     elif path.is_dir():
         inputs, targets, said = _from_folder(path, model, seed)
     else:
@@ -83,75 +80,6 @@ def _scaled(inputs: np.ndarray) -> np.ndarray:
     scaled, _ = datasets.standardise_channels(inputs)
     scaled = np.asarray(scaled)
     return scaled[:, None] if scaled.ndim == 3 else scaled.transpose(0, 3, 1, 2)
-
-
-def _from_file(path: Path) -> tuple[np.ndarray, np.ndarray | None, str]:
-    try:
-        if path.is_file():
-            _refuse_others(path)
-        with np.load(path, allow_pickle=False) as arrays:
-            entries = {name: arrays[name] for name in arrays.files}
-    except DataError:
-        raise
-    except Exception as error:  # a damaged archive may raise anything
-        raise DataError(
-            f"the data {path} cannot be read ({error_text(error)}): pass a file of "
-            "numpy.savez(path, inputs=…, labels=…)"
-        ) from error
-    # An entry that is no array was read as bytes.
-    stored = {name: e for name, e in entries.items() if isinstance(e, np.ndarray)}
-    inputs = next((stored[n] for n in _INPUTS if n in stored), None)
-    targets = next((stored[n] for n in _TARGETS if n in stored), None)
-    if inputs is None:
-        names = ", ".join(stored) or "none"
-        raise DataError(
-            f"the data {path} have the arrays {names} and no real numbers named "
-            "'inputs': save them with numpy.savez(path, inputs=…, labels=…)"
-        )
-    inputs = _numbers(inputs, "inputs", path)
-    if targets is not None:
-        targets = _numbers(targets, "labels", path)
-        if len(targets) != len(inputs):
-            raise DataError(
-                f"the data {path} have {len(inputs)} inputs and {len(targets)} labels: "
-                "save as many of one as of the other"
-            )
-    return inputs, targets, f"{path}, {len(inputs):,} samples"
-
-
-def _refuse_others(path: Path) -> None:
-    """Raise if a file is no archive; raise OSError if it cannot be read."""
-    # Given a path, this would report an unreadable file as no archive.
-    with path.open("rb") as file:
-        archive = zipfile.is_zipfile(file)
-    if not archive:
-        raise DataError(
-            f"the data {path} are no archive of arrays: pass a file of "
-            "numpy.savez(path, inputs=…, labels=…)"
-        )
-
-
-def _numbers(array: np.ndarray, what: str, path: Path) -> np.ndarray:
-    """Return real numbers in a dtype and byte order that torch accepts."""
-    kind = array.dtype.kind
-    if kind not in "fiub" or not array.ndim or not array.size:
-        raise DataError(
-            f"the data {path} have {what} of type {array.dtype} and shape "
-            f"{array.shape}, and real numbers were wanted, a row per sample: save them "
-            "with numpy.savez(path, inputs=…, labels=…)"
-        )
-    if kind == "f":
-        return array.astype(
-            np.float64 if array.dtype.itemsize > 8 else array.dtype.newbyteorder("=")
-        )
-    if kind == "u" and array.dtype.itemsize == 8 and array.max() > np.iinfo("i8").max:
-        raise DataError(
-            f"the data {path} have {what} up to {array.max()}, which torch cannot "
-            "hold: save them as int64"
-        )
-    # Bytes are images, as the model's samples are made of them later.
-    plain = array.dtype == np.uint8 and what == "inputs"
-    return array if plain else array.astype(np.int64)
 
 
 def _shaped(x: Tensor, model: nn.Module) -> tuple[Tensor, str]:

@@ -38,7 +38,6 @@ from .hugging_face import (
     own_loss,
 )
 from .made_up import (
-    Found,
     check_model,
     check_room,
     drawn,
@@ -125,13 +124,31 @@ def make_subject(
     check_model(model)
     if isinstance(loss, str):
         named_loss(loss)  # or the sentence that names those there are
-    named = {"title": title or type(model).__name__, "code": code, "model": model}
     check_sizes(batch_size, n_batches)
     check_seed(seed)
     if batches is None:
         usual = BATCH_SIZE if _count(model) < _LARGE else BATCH_SIZE // 4
         size = usual if batch_size is None else batch_size
-        return _made_up(model, loss, shape, size, n_batches, seed, named)
+        by_name = is_hugging_face(model) and shape is None
+        make = _made_up_by_name if by_name else partial(_made_up, shape=shape)
+        given, aim, what = make(model, loss, size, n_batches, seed)
+        whence, labels_known = f"made up: {what}, random labels", False
+    else:
+        given, aim, known = _given(model, _read(model, batches, loss), loss, seed)
+        whence, labels_known = inputs or "as given", labels_known and known
+        whence = whence if known else f"inputs {whence}; labels made up"
+    return Subject(
+        model=model,
+        batches=given,
+        loss=aim.loss,
+        title=title or type(model).__name__,
+        inputs=f"{whence}, {aim.says}",
+        labels_known=labels_known,
+        code=code,
+    )
+
+
+def _read(model: nn.Module, batches: Batches, loss: Any) -> Sequence[Batch]:
     most = None if isinstance(batches, list) else MOST_STREAMED
     if are_several(model, batches, loss):
         batches = kept_apart(batches)
@@ -141,17 +158,7 @@ def make_subject(
         raise SubjectError("the first batch has no samples: pass batches with some")
     if loss is None and isinstance(read[0], Mapping):
         read = read_batches(Several(read, partial(labels_apart, model)))
-    given, aim, known = _given(model, read, loss, seed)
-    whence = inputs or "as given"
-    if not known:
-        whence = f"inputs {whence}; labels made up"
-    return Subject(
-        batches=given,
-        loss=aim.loss,
-        inputs=f"{whence}, {aim.says}",
-        labels_known=labels_known and known,
-        **named,
-    )
+    return read
 
 
 def _given(
@@ -196,30 +203,34 @@ def check_sizes(batch_size: int | None, n_batches: int) -> None:
 def _made_up(
     model: nn.Module,
     loss: Loss | str | None,
-    shape: Sequence[int] | None,
     size: int,
     n_batches: int,
     seed: int,
-    named: Mapping[str, Any],
-) -> Subject:
-    if is_hugging_face(model) and shape is None:
-        return _made_up_by_name(model, loss, size, n_batches, seed, named)
+    shape: Sequence[int] | None,
+) -> tuple[Sequence[Batch], Aim, str]:
     inputs = find_inputs(model, tuple(shape) if shape else None, seed=seed)
-    aim = _aimed(loss, inputs.outputs, bool(inputs.wanted.ids))
-    check_room(drawn(inputs.wanted, 1, model, seed).nbytes, size * n_batches)
+    wanted = inputs.wanted
+    aim = _aimed(loss, inputs.outputs, bool(wanted.ids))
+    check_room(drawn(wanted, 1, model, seed).nbytes, size * n_batches)
     generator = torch.Generator().manual_seed(seed + 1)
-    made = []
+    made: list[Batch] = []
     for place in range(n_batches):
-        x = drawn(inputs.wanted, size, model, seed + 2 + place)
-        made.append(_with_targets(x, aim, inputs, model, generator))
-    because = inputs.wanted.because and f" ({inputs.wanted.because})"
-    return Subject(
-        batches=kept_apart(made),
-        loss=aim.loss,
-        inputs=f"made up: {inputs.wanted}{because}, random labels, {aim.says}",
-        labels_known=False,
-        **named,
-    )
+        x = drawn(wanted, size, model, seed + 2 + place)
+        if aim.draw is None:  # since the model returns its loss
+            made.append({inputs.name: x} if inputs.name else x)
+        else:  # two samples show the shape of the outputs
+            y = _targets(aim, run_once(model, x[:2]), size, generator)
+            made.append((x, y.to(place_of(model)[0])))
+    because = wanted.because and f" ({wanted.because})"
+    return kept_apart(made), aim, f"{wanted}{because}"
+
+
+def _targets(
+    aim: Aim, outputs: Any, samples: int, generator: torch.Generator
+) -> Tensor:
+    """Return random targets, given the outputs of two samples."""
+    parts = [aim.draw(outputs, generator) for _ in range((samples + 1) // 2)]  # pyright: ignore
+    return torch.cat(parts)[:samples]
 
 
 def _aimed(loss: Loss | str | None, outputs: Any, of_tokens: bool) -> Aim:
@@ -230,28 +241,10 @@ def _aimed(loss: Loss | str | None, outputs: Any, of_tokens: bool) -> Aim:
     return aim if loss is None else Aim(loss, "loss as given", aim.draw)
 
 
-def _with_targets(
-    x: Tensor, aim: Aim, inputs: Found, model: nn.Module, generator: torch.Generator
-) -> Batch:
-    """Pair inputs with random targets; if the model returns its loss, only inputs."""
-    if aim.draw is None:
-        return {inputs.name: x} if inputs.name else x
-    # Two samples show the shape of the outputs.
-    outputs = run_once(model, x[:2])
-    parts = [aim.draw(outputs, generator) for _ in range((len(x) + 1) // 2)]
-    device = place_of(model)[0]
-    return x, torch.cat(parts)[: len(x)].to(device)
-
-
 def _made_up_by_name(
-    model: nn.Module,
-    loss: Loss | str | None,
-    size: int,
-    n_batches: int,
-    seed: int,
-    named: Mapping[str, Any],
-) -> Subject:
-    """Return a subject for a transformers model, with its own inputs and loss."""
+    model: nn.Module, loss: Loss | str | None, size: int, n_batches: int, seed: int
+) -> tuple[Sequence[Batch], Aim, str]:
+    """Return batches for a transformers model, with its own inputs and loss."""
     generator = torch.Generator().manual_seed(seed)
     one, _, _ = made_up_batch(model, 1, torch.Generator().manual_seed(seed))
     check_room(sum(part.nbytes for part in one.values()), size * n_batches)
@@ -267,7 +260,7 @@ def _made_up_by_name(
             f"{error_text(error)[:200]}): pass batches of its inputs by name, "
             "from Python"
         ) from error
-    batches: list[Batch]
+    batches: list[Batch] = [x for x, *_ in made]
     if loss is None and own:
         aim = Aim(own_loss, "the model's own loss")
         batches = [(x, y) for x, y, _ in made]
@@ -276,14 +269,12 @@ def _made_up_by_name(
         batches = [x if y is None else {**x, "labels": y} for x, y, _ in made]
     else:
         aim = _aimed(loss, outputs, "input_ids" in inputs)
-        batches = [_with_labels(x, aim, outputs, generator) for x, *_ in made]
-    return Subject(
-        batches=batches,
-        loss=aim.loss,
-        inputs=f"made up: {said}, random labels, {aim.says}",
-        labels_known=False,
-        **named,
-    )
+        if aim.draw is not None:
+            device = next(iter(inputs.values())).device
+            batches = [
+                (x, _targets(aim, outputs, size, generator).to(device)) for x in batches
+            ]
+    return batches, aim, said
 
 
 def _computes(model: nn.Module, inputs: Mapping[str, Tensor], labels: Any) -> bool:
@@ -293,16 +284,6 @@ def _computes(model: nn.Module, inputs: Mapping[str, Tensor], labels: Any) -> bo
     except Exception:
         return False
     return isinstance(loss_in(outputs), Tensor)
-
-
-def _with_labels(
-    inputs: dict[str, Tensor], aim: Aim, outputs: Any, generator: torch.Generator
-) -> Batch:
-    if aim.draw is None:
-        return inputs
-    first = next(iter(inputs.values()))
-    parts = [aim.draw(outputs, generator) for _ in range((len(first) + 1) // 2)]
-    return inputs, torch.cat(parts)[: len(first)].to(first.device)
 
 
 def _has_targets(batch: Batch) -> bool:

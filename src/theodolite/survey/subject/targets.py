@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -122,32 +122,32 @@ def aim_for(outputs: Any, *, of_tokens: bool = False) -> Aim:
     """
     tensor, which = main_tensor(outputs)
     if tensor.ndim == 0:
-        return Aim(_own_value(which), f"the model's own value{_of(which)}")
-    aim = _aim_for_tensor(tensor, of_tokens and which not in _FEATURES)
-    if which or not isinstance(outputs, Tensor):
-        return Aim(picked(aim.loss, which), f"{aim.says}{_of(which)}", aim.draw)
-    return aim
+        aim = _of_one(Aim(own_loss, "the model's own value"), which)
+        return replace(aim, loss=own_loss)
+    return _of_one(_aim_for_tensor(tensor, of_tokens and which not in _FEATURES), which)
 
 
 def named_aim(name: str, outputs: Any, *, of_tokens: bool = False) -> Aim:
     """Return labels for outputs of unknown meaning and a loss given by name."""
-    usual = aim_for(outputs, of_tokens=of_tokens)
+    usual = aim_for(outputs, of_tokens=of_tokens).draw
     loss: Any = named_loss(name)
     tensor, which = main_tensor(outputs)
     if tensor.ndim == 3 and name == "cross-entropy":
         loss = TokenLoss()
-    if which or not isinstance(outputs, Tensor):
-        loss = picked(loss, which)
-    if name not in _OF_NUMBERS or usual.draw is None:
-        return Aim(loss, f"{name}{_of(which)}", usual.draw)
-    if name == "bce":
-        return Aim(loss, f"{name}{_of(which)}", _coins)
-    draw = usual.draw
-    return Aim(
-        loss,
-        f"{name}{_of(which)}",
-        lambda outputs, generator: fitted(name, outputs, draw(outputs, generator)),
-    )
+    draw = usual
+    if name in _OF_NUMBERS and usual is not None:
+        draw = _coins
+        if name != "bce":
+            draw = lambda out, generator: fitted(name, out, usual(out, generator))  # noqa: E731
+    return _of_one(Aim(loss, name, draw), which)
+
+
+def _of_one(aim: Aim, which: str | int) -> Aim:
+    """Return an aim for one of several outputs."""
+    if which == "":
+        return aim
+    of = f" of output {which}" if isinstance(which, int) else f" of {which!r}"
+    return Aim(_picked(aim.loss, which), f"{aim.says}{of}", aim.draw)
 
 
 def _coins(outputs: Any, generator: torch.Generator) -> Tensor:
@@ -159,12 +159,12 @@ def _coins(outputs: Any, generator: torch.Generator) -> Tensor:
 
 def _aim_for_tensor(tensor: Tensor, of_tokens: bool) -> Aim:
     if tensor.ndim == 2 and tensor.shape[1] > 1:
-        return Aim(*_class_loss(tensor), _classes(tensor.shape[1]))
+        return Aim(*_class_loss(tensor), _labels(1))
     if tensor.ndim == 3 and tensor.shape[2] > 1 and of_tokens:
-        return Aim(TokenLoss(), "cross-entropy at every place", _places)
+        return Aim(TokenLoss(), "cross-entropy at every place", _labels(2))
     if tensor.ndim == 4 and 1 < tensor.shape[1] <= 256 and tensor.shape[2] > 1:
         loss = nn.CrossEntropyLoss()
-        return Aim(loss, "cross-entropy at every pixel", _pixels)
+        return Aim(loss, "cross-entropy at every pixel", _labels(1))
     return Aim(nn.MSELoss(), "mean squared error", _numbers)
 
 
@@ -179,24 +179,15 @@ def _class_loss(tensor: Tensor) -> tuple[nn.Module, str]:
     return nn.CrossEntropyLoss(), "cross-entropy"
 
 
-def _classes(n: int) -> Callable[[Any, torch.Generator], Tensor]:
-    return lambda outputs, generator: torch.randint(
-        n, (len(main_tensor(outputs)[0]),), generator=generator, device="cpu"
-    )
+def _labels(axis: int) -> Callable[[Any, torch.Generator], Tensor]:
+    """Return what draws classes for scores along an axis."""
 
+    def draw(outputs: Any, generator: torch.Generator) -> Tensor:
+        shape = list(main_tensor(outputs)[0].shape)
+        n = shape.pop(axis)
+        return torch.randint(n, shape, generator=generator)
 
-def _places(outputs: Any, generator: torch.Generator) -> Tensor:
-    shape = main_tensor(outputs)[0].shape
-    return torch.randint(
-        shape[2], (shape[0], shape[1]), generator=generator, device="cpu"
-    )
-
-
-def _pixels(outputs: Any, generator: torch.Generator) -> Tensor:
-    shape = main_tensor(outputs)[0].shape
-    return torch.randint(
-        shape[1], (shape[0], *shape[2:]), generator=generator, device="cpu"
-    )
+    return draw
 
 
 def _numbers(outputs: Any, generator: torch.Generator) -> Tensor:
@@ -212,10 +203,7 @@ def loss_for(outputs: Any, targets: Tensor) -> Aim:
         SubjectError: No known loss fits them.
     """
     tensor, which = main_tensor(outputs)
-    aim = _loss_for_tensor(tensor, targets)
-    if which or not isinstance(outputs, Tensor):
-        return Aim(picked(aim.loss, which), f"{aim.says}{_of(which)}")
-    return aim
+    return _of_one(_loss_for_tensor(tensor, targets), which)
 
 
 def _loss_for_tensor(tensor: Tensor, targets: Tensor) -> Aim:
@@ -257,21 +245,16 @@ def main_tensor(outputs: Any) -> tuple[Tensor, str | int]:
     """Return the tensor in a model's output most like logits, and its place."""
     if isinstance(outputs, Tensor):
         return outputs, ""
-    if isinstance(outputs, Mapping):
-        for name in ("logits", "out", "prediction", "predictions", "output"):
-            if isinstance(tensor := outputs.get(name), Tensor):
-                return tensor, name
-        for name, tensor in outputs.items():
-            if (
-                isinstance(tensor, Tensor)
-                and tensor.is_floating_point()
-                and tensor.ndim
-            ):
-                return tensor, str(name)
-    if isinstance(outputs, list | tuple):
-        for place, tensor in enumerate(outputs):
-            if isinstance(tensor, Tensor) and tensor.is_floating_point():
-                return tensor, place
+    named = isinstance(outputs, Mapping)
+    for name in ("logits", "out", "prediction", "predictions", "output"):
+        if named and isinstance(tensor := outputs.get(name), Tensor):
+            return tensor, name
+    several = isinstance(outputs, list | tuple)
+    parts: Any = outputs.items() if named else enumerate(outputs) if several else ()
+    for place, tensor in parts:
+        if isinstance(tensor, Tensor) and tensor.is_floating_point():
+            if tensor.ndim or several:
+                return tensor, str(place) if named else place
     tensors = real_tensors(outputs)
     if not tensors:
         raise SubjectError(
@@ -281,30 +264,17 @@ def main_tensor(outputs: Any) -> tuple[Tensor, str | int]:
     return tensors[0], "first tensor"
 
 
-def _of(which: str | int) -> str:
-    if which == "":
-        return ""
-    return f" of output {which}" if isinstance(which, int) else f" of {which!r}"
-
-
-def picked(loss: Any, which: str | int) -> Loss:
+def _picked(loss: Any, which: str | int) -> Loss:
     """Return a loss of model and batch that compares one of several outputs."""
 
     def loss_of_one_output(model: nn.Module, batch: Any) -> Tensor:
         outputs = run_model(model, batch)
-        one = (
-            outputs[which] if which not in ("", "first tensor") else
-            main_tensor(outputs)[0]
-        )  # fmt: skip
-        return loss(one, batch[1])
+        first = which == "first tensor"
+        return loss(main_tensor(outputs)[0] if first else outputs[which], batch[1])
 
     return loss_of_one_output
 
 
-def _own_value(which: str | int) -> Loss:
+def own_loss(model: nn.Module, batch: Any) -> Tensor:
     """Return the loss that a model returns itself."""
-
-    def own_loss(model: nn.Module, batch: Any) -> Tensor:
-        return main_tensor(run_model(model, batch))[0]
-
-    return own_loss
+    return main_tensor(run_model(model, batch))[0]

@@ -80,19 +80,17 @@ def measured(team=None):
 
 
 def kernels(team):
-    """Measure kernels; some by two ranks and some by three, and all alone."""
+    """Measure kernels layer by layer, by rows and by products."""
     model, found = network(), {}
-    size = None if team is None else team.size
     held = model if team is None else nn.parallel.DistributedDataParallel(model)
     mine = share_of(data(), team)
     for mode in ("batch", "frozen", "eval"):
         found[f"kernel {mode}"] = tangent_kernel(held, mine, norm_mode=mode, team=team)
     few = share_of(data()[:3], team)
-    for name, traced in ("kernel full", 2), ("kernel full, traced", 3):
-        if size in (None, traced):
-            found[name] = tangent_kernel(
-                model, few, norm_mode="full", trace_outputs=traced == 3, team=team
-            )
+    for name, traced in ("kernel full", False), ("kernel full, traced", True):
+        found[name] = tangent_kernel(
+            model, few, norm_mode="full", trace_outputs=traced, team=team
+        )
     model, x = images()
     mine = share_of(x, team)
     for name, given in {
@@ -101,10 +99,9 @@ def kernels(team):
         "kernel, traced": {"trace_outputs": True},
     }.items():
         found[name] = tangent_kernel(model, mine, norm_mode="eval", team=team, **given)
-    if size != 3:
-        found["kernel in float32"] = tangent_kernel(
-            model.float(), mine.float(), norm_mode="eval", team=team
-        )
+    found["kernel in float32"] = tangent_kernel(
+        model.float(), mine.float(), norm_mode="eval", team=team
+    )
     return found
 
 

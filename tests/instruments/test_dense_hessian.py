@@ -23,18 +23,19 @@ def test_agrees_with_oracles(case, mode):
     model, batch, loss = case.make()
     reading = hessian(model, batch, loss=loss, norm_mode=mode)
     model.train(mode is NormMode.BATCH)
-    differences = numpy(finite_difference_hessian(model, batch, loss))
-    scale = np.abs(differences).max()
-    np.testing.assert_allclose(reading.matrix, differences, atol=2e-7 * scale)
+    scale = np.abs(reading.matrix).max()
     if case.double_backward:
         exact = numpy(looped_hessian(model, batch, loss))
         np.testing.assert_allclose(
             reading.matrix, exact, rtol=1e-10, atol=1e-12 * scale
         )
+    if mode is NormMode.BATCH or not case.double_backward:
+        differences = numpy(finite_difference_hessian(model, batch, loss))
+        np.testing.assert_allclose(reading.matrix, differences, atol=2e-7 * scale)
     assert reading.asymmetry < 1e-10
     assert reading.status is Status.EXACT
     assert reading.norm_mode is mode
-    assert reading.cost.passes == len(differences) + 1
+    assert reading.cost.passes == len(reading.matrix) + 1
 
 
 @pytest.mark.parametrize(

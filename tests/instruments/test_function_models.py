@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tests.instruments.agreement import cut, near
+from tests.instruments.agreement import cut, multiplies_as, near
 from theodolite.core import MeasurementError
 from theodolite.instruments import (
     EmpiricalFisher,
@@ -72,17 +72,17 @@ def test_operators_of_a_function(batches, micro_batch):
     given = {"loss": nn.MSELoss(), "micro_batch": micro_batch}
     exact = dense(lambda p: functional.mse_loss(network(p, X), Y), params)
     operator = Hessian((network, params), batches, **given)
-    near(operator.dense(), exact)
+    multiplies_as(operator, exact)
     assert operator.names == list(params)
     rows = jacobian(params, X)
     near(Jacobian((network, params), X).dense(), rows)
     near(TangentKernel((network, params), X).dense(), rows @ rows.T)
     for kind in (GaussNewton, Fisher):
-        near(kind((network, params), batches, **given).dense(), rows.T @ rows / 7)
+        multiplies_as(kind((network, params), batches, **given), rows.T @ rows / 7)
     slopes = (network(params, X) - Y).reshape(7, 2, 1)
     singles = (rows.reshape(7, 2, -1) * slopes).sum(1)
-    found = EmpiricalFisher((network, params), batches, **given).dense()
-    near(found, singles.T @ singles / 7)
+    found = EmpiricalFisher((network, params), batches, **given)
+    multiplies_as(found, singles.T @ singles / 7)
 
 
 def test_instruments_take_a_function():

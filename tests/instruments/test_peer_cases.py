@@ -218,10 +218,12 @@ class Oracle:
 
     def hessian(self):
         value = lambda flat: self.loss(self.outputs(flat), self.y)  # noqa: E731
-        return torch.autograd.functional.hessian(value, self.flat)
+        return torch.autograd.functional.hessian(value, self.flat, vectorize=True)
 
     def jacobian(self):
-        rows = torch.autograd.functional.jacobian(self.outputs, self.flat)
+        rows = torch.autograd.functional.jacobian(
+            self.outputs, self.flat, vectorize=True
+        )
         return rows.reshape(-1, len(self.flat))
 
     def gauss_newton(self, rows):

@@ -69,7 +69,9 @@ def prepare(case):
 
 # A matrix and products in every mode; the others are made of these.
 MEASURED = [
-    *product((hessian, index), NormMode),
+    *product([hessian], NormMode),
+    (index, NormMode.EVAL),
+    (index, NormMode.AS_IS),
     (spectrum, NormMode.BATCH),
     (condition, NormMode.FULL),
 ]

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tests.instruments.agreement import near
+from tests.instruments.agreement import multiplies_as, near
 from theodolite.core import MeasurementError
 from theodolite.instruments import GaussNewton, Hessian
 
@@ -98,8 +98,8 @@ def test_a_list_of_batches_combines_as_its_loss_does(kind, loss, right, wrong, m
     y = x[:, :4].cos()
     batches = [(x[:10], y[:10]), (x[10:], y[10:])]
     given = {"loss": loss, "norm_mode": mode}
-    whole = kind(model, (x, y), **given).dense()
-    near(kind(model, batches, reduction=right, **given).dense(), whole)
+    whole = kind(model, (x, y), **given)
+    multiplies_as(kind(model, batches, reduction=right, **given), whole)
     with pytest.raises(MeasurementError, match=f"reduction={right or 'mean'!r}"):
         kind(model, batches, reduction=wrong, **given)
 
@@ -213,7 +213,7 @@ class TestTokens:
         given = {"loss": self.loss(causal), **EVAL}
         whole = Hessian(model, batch, **given)
         pieces = Hessian(model, batch, micro_batch=micro_batch, **given)
-        near(pieces.dense(), whole.dense(), rtol=1e-12)
+        multiplies_as(pieces, whole, rtol=1e-12)
 
     @pytest.mark.parametrize("causal", [False, True])
     def test_in_batches_of_several_lengths(self, causal):
@@ -225,5 +225,5 @@ class TestTokens:
             for key, fill in padding.items()
         }
         given = {"loss": self.loss(causal), **EVAL}
-        wanted = Hessian(model, padded, **given).dense()
-        near(Hessian(model, [short, long], **given).dense(), wanted, rtol=1e-12)
+        wanted = Hessian(model, padded, **given)
+        multiplies_as(Hessian(model, [short, long], **given), wanted, rtol=1e-12)

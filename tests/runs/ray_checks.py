@@ -280,18 +280,14 @@ def test_data_is_broadcast_to_nodes_that_lack_it(tmp_path, cluster, monkeypatch)
 
 
 def test_parts_of_gpus_are_asked_for(nodes, cluster, folder):
-    with pytest.raises(RunError, match=r"no node .* 1 CPUs and 0.25 GPUs"):
-        RayCluster(gpus=0.25).__enter__()
-    node = nodes.add_node(**ray_nodes.NODE, num_gpus=1)
-    try:
-        quarter = RayCluster(gpus=0.25, cpus=0.25)
-        until(lambda: ray_nodes.jobs(quarter) == 4)
-        execute(folder, CELLS[:4], ray_work.visible, pool=quarter)
-        rows = folder.rows()
-        assert set(rows.column("node")) == {node.node_id}
-        assert set(rows.column("seen")) == {"0"}
-    finally:
-        nodes.remove_node(node)
+    with pytest.raises(RunError, match=r"no node .* 1 CPUs and 2 GPUs"):
+        RayCluster(gpus=2).__enter__()
+    quarter = RayCluster(gpus=0.25, cpus=0.25)
+    until(lambda: ray_nodes.jobs(quarter) == 4)
+    execute(folder, CELLS[:4], ray_work.visible, pool=quarter)
+    rows = folder.rows()
+    assert set(rows.column("node")) == {nodes.with_gpu.node_id}
+    assert set(rows.column("seen")) == {"0"}
 
 
 def test_code_that_nodes_do_not_have_travels(tmp_path, nodes, monkeypatch):

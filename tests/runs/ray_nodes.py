@@ -22,6 +22,7 @@ NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
 # them would leave them hardly any time.
 SYSTEM = {
     "worker_niceness": 0,
+    "scheduler_avoid_gpu_nodes": False,
     "health_check_initial_delay_ms": 2000,
     "health_check_period_ms": 500,
     "health_check_failure_threshold": 6,
@@ -39,14 +40,14 @@ def free_port():
 
 @contextmanager
 def two_nodes():
-    """Start a head and one more node, none of which knows a data folder."""
+    """Start a head and a node that tells of a GPU; none knows a data folder."""
     from ray.cluster_utils import Cluster
 
     given = os.environ.pop("THEODOLITE_DATA", None)
     head = {**NODE, "include_dashboard": False, "_system_config": SYSTEM}
     for_clients = {"ray_client_server_port": free_port()}
     cluster = Cluster(initialize_head=True, head_node_args={**head, **for_clients})
-    cluster.add_node(**NODE)
+    cluster.with_gpu = cluster.add_node(**NODE, num_gpus=1)
     cluster.client_address = f"ray://127.0.0.1:{for_clients['ray_client_server_port']}"
     yield cluster
     cluster.shutdown()

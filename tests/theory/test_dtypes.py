@@ -12,6 +12,9 @@ from theodolite import theory
 from theodolite.core import ConfigError
 from theodolite.data import load
 
+# Lists of the other types hold the same kinds of Python's own numbers.
+UNLIKE = ("bool", "int64", "float64", "longdouble")
+
 
 def flat(result):
     """Every number of a result, as arrays."""
@@ -40,7 +43,7 @@ def check_type(case, dtype):
     wanted = flat(
         case.call(**{key: value.astype(float) for key, value in given.items()})
     )
-    for form in FORMS:
+    for form in FORMS if dtype in UNLIKE else FORMS[:1]:
         came = {key: formed(value, form) for key, value in given.items()}
         result = flat(case.call(**came))
         kinds = [part.dtype for part in result]

@@ -1,5 +1,6 @@
 """The folder of a grid: what is done is kept, what is another grid is refused."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import torch
 
 from tests.training.grid_cases import LINEAR, samples
 from theodolite.core import RunError, ShortcutBlueprint
+from theodolite.runs import RunFolder
 from theodolite.training import Probe, train_grid
 from theodolite.training.grid import pieces
 
@@ -128,52 +130,39 @@ def test_a_grid_cut_into_other_pieces_is_not_resumed(data, tmp_path, monkeypatch
         train_grid(LINEAR, data, axes, steps=5, folder=tmp_path)
 
 
-GRID = """
-import sys
-import numpy as np
-from theodolite.core import ShortcutBlueprint
-from theodolite.training import train_grid
-from theodolite.training.grid import pieces
-pieces._SECONDS = 0.2
-rng = np.random.default_rng(0)
-x, y = rng.normal(size=(100, 6)), rng.normal(size=(100, 6))
-grid = train_grid(ShortcutBlueprint(width=6, depth=4, mid="tanh"), (x, y),
-                  {"seed": range(9), "lr": [0.01]}, steps=160,
-                  folder=sys.argv[1], jobs=0)
-np.save(sys.argv[2], grid.final_loss)
-"""
-# Ends the process as soon as the first of three pieces is saved.
-KILL = """
-import os, signal
-from theodolite.runs import RunFolder
-save = RunFolder.save
-def save_and_die(*given):
-    save(*given)
-    os.kill(os.getpid(), signal.SIGKILL)
-RunFolder.save = save_and_die
-"""
+def losses(folder=None):
+    x, y = np.random.default_rng(0).normal(size=(2, 100, 6))
+    plan = ShortcutBlueprint(width=6, depth=4, mid="tanh")
+    axes = {"seed": range(9), "lr": [0.01]}
+    return train_grid(plan, (x, y), axes, steps=16, folder=folder, jobs=0).final_loss
 
 
+def killed(folder):
+    """End this process as soon as the first of several pieces is saved."""
+    save = RunFolder.save
+
+    def save_and_die(*given):
+        save(*given)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    RunFolder.save = save_and_die
+    losses(folder)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork
 def test_a_killed_grid_resumes_and_redoes_nothing(tmp_path, monkeypatch):
-    folder, result = tmp_path / "grid", tmp_path / "result.npy"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-
-    def run(code):
-        command = [sys.executable, "-c", code, str(folder), str(result)]
-        return subprocess.run(command, env=environment, check=False).returncode
-
-    assert run(KILL + GRID) == -signal.SIGKILL
-    assert not result.exists()
-    saved = {p: p.stat().st_mtime_ns for p in folder.glob("runs/*/*/*/cells/*.jsonl")}
+    monkeypatch.setattr(pieces, "_SECONDS", 0.02)
+    fresh = losses()
+    child = multiprocessing.get_context("fork").Process(target=killed, args=[tmp_path])
+    child.start()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
+    saved = {p: p.stat().st_mtime_ns for p in tmp_path.glob("runs/*/*/*/cells/*.jsonl")}
     assert len(saved) == 1
-    assert run(GRID) == 0
+    np.testing.assert_array_equal(losses(tmp_path), fresh)
     for path, when in saved.items():
         assert path.stat().st_mtime_ns == when
-    monkeypatch.setattr(pieces, "_SECONDS", 0.2)
-    x, y = np.random.default_rng(0).normal(size=(2, 100, 6))
-    plan, axes = ShortcutBlueprint(width=6, depth=4, mid="tanh"), {"seed": range(9)}
-    fresh = train_grid(plan, (x, y), {**axes, "lr": [0.01]}, steps=160, jobs=0)
-    np.testing.assert_array_equal(np.load(result), fresh.final_loss)
+    assert len(list(tmp_path.glob("runs/*/*/*/cells/*.jsonl"))) > 1
 
 
 def test_a_folder_keeps_one_grid(data, tmp_path):

@@ -172,14 +172,16 @@ def positive(depth):
     return inside(mean(measured("y", depth=depth)), above(0))
 
 
-@pytest.mark.parametrize("correlated", [True, False])
+# Of five independent pieces, each tried at 5 %, one is wrong in 23 % of simulations.
 @pytest.mark.parametrize(
-    ("join", "centres", "rare"),
+    ("join", "centres", "rare", "correlated"),
     [
-        (each, [0] * 8, "FAILS"),
-        (each, [0] + [9] * 7, "HOLDS"),
-        (somewhere, [0] * 8, "HOLDS"),
-        (somewhere, [0] + [-9] * 7, "FAILS"),
+        (each, [0] * 5, "FAILS", False),
+        (each, [0] * 5, "FAILS", True),
+        (each, [0, 9, 9], "HOLDS", False),
+        (somewhere, [0] * 5, "HOLDS", False),
+        (somewhere, [0] * 5, "HOLDS", True),
+        (somewhere, [0, -9, -9], "FAILS", False),
     ],
 )
 def test_a_join_with_pieces_at_the_edge_is_rarely_wrong(

@@ -214,7 +214,8 @@ def _bands(
     count = len(rule.nodes) * rule.size
     slack = kernel.slack
     curve = joint_level(kernel(points, nodes), weights, count, level=level, slack=slack)
-    steps = (nodes <= points[:, None]).astype(np.float64)
+    # Points without a node between them have the same share: one of them is enough.
+    steps = np.unique(nodes <= points[:, None], axis=0).astype(np.float64)
     stairs = joint_level(steps, weights, count, level=level)
     band = rule.smooth(lambda nodes: kernel(points, nodes), level=curve)
     # Outside of the spectrum's ends the kernel is exactly zero.

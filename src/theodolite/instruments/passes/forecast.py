@@ -282,7 +282,10 @@ def forecast_of(
     """
     size, width = operator.shape[1], operator.torch_dtype.itemsize
     team = getattr(operator, "team", None) or Team()
-    free, host = available_bytes(operator.device), free_memory() // team.size
+    host = free = free_memory()
+    if operator.device.type != "cpu":
+        free = available_bytes(operator.device)
+    host //= team.size
     if team.several:
         free, host = (-int(team.largest(-float(x))) for x in (free, host))
     held = bool(getattr(operator, "graphs_held", 0))

@@ -18,7 +18,7 @@ from theodolite.cli import app
 from theodolite.runs import RunFolder
 
 # Studies that take a second or two; all of them run at SMOKE in tests/studies.
-SOME = ("vanishing_partials", "hessian_at_zero", "initial_condition")
+SOME = ("hessian_at_zero", "initial_condition")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,9 @@
 """Each study runs once at SMOKE, when a test first asks for its rows."""
 
+from functools import lru_cache
+
 import pytest
+from matplotlib.mathtext import MathTextParser
 
 from tests.studies import looks
 
@@ -16,4 +19,7 @@ def smoke_root(tmp_path_factory, worker_id):
 def _figures_are_looked_at():
     with pytest.MonkeyPatch.context() as patch:
         looks.install(patch)
+        # Labels of ticks recur, and matplotlib remembers only the last 50.
+        parse = lru_cache(2000)(MathTextParser._parse_cached.__wrapped__)
+        patch.setattr(MathTextParser, "_parse_cached", parse)
         yield

@@ -10,6 +10,7 @@ from tests.studies.numbers import check_numbers
 from theodolite.core import ConfigError, PredictedAndMeasured, Rows
 from theodolite.runs import RunFolder, execute
 from theodolite.studies import evidence_of, find, plan_study, prepare_worker
+from theodolite.studies.judging import predicted_rows
 
 
 @cache
@@ -25,6 +26,12 @@ def _run(root, name):
 def rows_of(root, name):
     """Return a study with the predicted and measured rows of its run at SMOKE."""
     return _run(root, name)
+
+
+def theory_of(root, entry):
+    """Return what a study predicts at SMOKE, computed once for all test processes."""
+    plan = plan_study(entry, scale="smoke")
+    return predicted_rows(entry, plan.config, RunFolder.create(root, plan.spec))
 
 
 def claim_of(study, name):

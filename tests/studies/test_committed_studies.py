@@ -5,6 +5,7 @@ from functools import cache
 import pytest
 
 from tests.figures.checks import check
+from tests.studies.counterfactuals import theory_of
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Rows, decide
 from theodolite.studies import catalogue, with_committed
@@ -14,12 +15,12 @@ NAMES = [entry.name for entry in COMMITTED]
 
 
 @cache
-def committed_evidence(entry):
+def committed_evidence(root, entry):
     """Return what a run at QUICK sees that has measured nothing itself."""
     study, config = entry.study, entry.study.presets["quick"]
     assert config.committed
-    theory = study.predict(study.presets["smoke"])
-    return with_committed(study, config, PredictedAndMeasured(theory, Rows()))
+    own = PredictedAndMeasured(theory_of(root, entry), Rows())
+    return with_committed(study, config, own)
 
 
 def test_long_runs_are_there():
@@ -27,9 +28,9 @@ def test_long_runs_are_there():
 
 
 @pytest.mark.parametrize("entry", COMMITTED, ids=NAMES)
-def test_verdicts_rest_on_the_committed_run_and_say_so(entry):
+def test_verdicts_rest_on_the_committed_run_and_say_so(entry, smoke_root):
     """One claim of each kind; all verdicts are checked with their papers."""
-    evidence = committed_evidence(entry)
+    evidence = committed_evidence(smoke_root, entry)
     kinds = {claim.own_rows_only: claim for claim in entry.study.claims}
     for claim in kinds.values():
         verdict = decide(claim, evidence)
@@ -41,8 +42,8 @@ def test_verdicts_rest_on_the_committed_run_and_say_so(entry):
 
 
 @pytest.mark.parametrize("entry", COMMITTED, ids=NAMES)
-def test_figures_are_drawn_from_the_committed_run(entry):
-    both = committed_evidence(entry).committed
+def test_figures_are_drawn_from_the_committed_run(entry, smoke_root):
+    both = committed_evidence(smoke_root, entry).committed
     with figures.house_style():
         for drawing in entry.study.drawings:
             drawn = drawing.draw(drawing.table(both))

@@ -75,11 +75,17 @@ def test_every_cell_of_the_run_is_there(name):
     """All trainings have all seeds of the file; the short ones those of the paper."""
     study = find(name).study
     run = study.committed.run
-    rows = run.rows()
-    for cell in study.cells(study.presets["paper"]):
+    rows, n_seeds = run.rows(), run.config()["n_seeds"]
+    cells = study.cells(study.presets["paper"])
+    # The labels of a cell depend on its kind, so each kind is looked up apart.
+    there = {
+        labels: {tuple(row.get(label) for label in labels) for row in rows}
+        for labels in {tuple(cell) for cell in cells}
+    }
+    for cell in cells:
         short = cell.get("horizon") == "short"
-        if short or cell["trial"] < run.config()["n_seeds"]:
-            assert len(rows.where(**cell)), cell
+        if short or cell["trial"] < n_seeds:
+            assert tuple(cell.values()) in there[tuple(cell)], cell
     ends = rows.where(quantity="finished").values()
     assert (ends == 1).all()
 

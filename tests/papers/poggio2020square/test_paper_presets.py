@@ -42,7 +42,7 @@ def test_small_networks_train(study):
     ],
 )
 def test_classifiers_train(study, cell, fewer):
-    with colour_images():
+    with colour_images(each=16 if study == "collapse_everywhere" else 64):
         rows = few_steps(study, cell=cell, **fewer)
     if study == "trained_norms":
         # Without normalisation the largest starts may diverge; a claim counts them.

@@ -77,7 +77,7 @@ class Config(TrainedConfig):
 
 PRESETS = {
     "smoke": Config(
-        n_seeds=3,
+        n_seeds=2,
         rates=(0.05,),
         tasks=("gaussians",),
         depths=(5,),
@@ -87,11 +87,11 @@ PRESETS = {
         long_updates=48,
         probes=8,
         image_tasks=("digits",),
-        image_depths=(8,),
+        image_depths=(4,),
         image_width=4,
         image_stages=1,
         image_samples=128,
-        image_batch=8,
+        image_batch=16,
     ),
     "quick": Config(
         n_seeds=2,

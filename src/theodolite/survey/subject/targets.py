@@ -185,7 +185,7 @@ def _labels(axis: int) -> Callable[[Any, torch.Generator], Tensor]:
     def draw(outputs: Any, generator: torch.Generator) -> Tensor:
         shape = list(main_tensor(outputs)[0].shape)
         n = shape.pop(axis)
-        return torch.randint(n, shape, generator=generator)
+        return torch.randint(n, shape, generator=generator, device="cpu")
 
     return draw
 

@@ -11,11 +11,13 @@ from tests.papers.li2016demystifying.cifar_counterfactuals import (
 )
 from tests.studies.counterfactuals import (
     claim_of,
+    refused,
     rows_of,
     study_tests,
 )
 from theodolite.core import PredictedAndMeasured, Rows
 from theodolite_papers.li2016demystifying.weight_norms_cifar import STUDY
+from theodolite_papers.li2016demystifying.weight_norms_cifar.config import Config
 
 NAME = "weight_norms_cifar"
 END, THROUGH, ZERO = (
@@ -110,3 +112,10 @@ def test_norms_start_at_he_s(smoke_root):
         found = both.measured.where(quantity="norm", epoch=0, depth=row["depth"])
         assert len(found) == 2
         assert np.abs(found.values() - row["value"]).max() < 4 * row["error"]
+
+
+test_refusals = refused(Config, ({"depths": (21,)}, "multiple of 6"))
+
+
+def test_depths_need_whole_stages_of_the_units_that_are_trained():
+    assert len(Config(depths=(20,)).layers(20)) == 18

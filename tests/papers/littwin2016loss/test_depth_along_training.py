@@ -28,13 +28,18 @@ from theodolite_papers.littwin2016loss.depth_along_training import (
 from theodolite_papers.littwin2016loss.depth_along_training.claims_beyond import (
     QUARTER,
 )
-from theodolite_papers.littwin2016loss.depth_along_training.config import Config
+from theodolite_papers.littwin2016loss.depth_along_training.config import (
+    PRESETS,
+    Config,
+    cells,
+)
 from theodolite_papers.littwin2016loss.depth_along_training.figure import (
     foretold,
     whole,
 )
 from theodolite_papers.littwin2016loss.depth_along_training.measure import (
     beta_of_scales,
+    measure,
 )
 
 STUDY = "depth_along_training"
@@ -360,3 +365,14 @@ test_refusals = refused(
 def test_the_datasets_of_a_study_are_those_that_must_be_loaded():
     config = Config(n_seeds=2, tasks=("gaussians", "mnist"), image_tasks=("cifar10",))
     assert DECLARED.datasets(config) == ("mnist", "cifar10")
+
+
+def test_an_image_network_is_read_while_it_trains():
+    config = PRESETS["smoke"]
+    cell = next(cell for cell in cells(config) if cell["family"] == "images")
+    benchmark = torch.backends.cudnn.benchmark
+    rows = measure(config, cell)
+    assert rows.where(quantity="finished").column("value") == [1.0]
+    read = set(rows.where(quantity="output_depth").column("step"))
+    assert read == set(config.image_reading_steps(config.image_samples))
+    assert torch.backends.cudnn.benchmark == benchmark

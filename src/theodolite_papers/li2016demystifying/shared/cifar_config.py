@@ -1,5 +1,6 @@
 """Settings that the studies of pre-activation networks share, without torch."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +29,7 @@ class CifarConfig(StudyConfig):
 
     dataset: str = "cifar10"  # named dataset of images
     samples: int = 0  # training images used, from the front; 0 for all
-    # Convolutions of the units plus 2; ``stages`` times a multiple of 12, so that units
-    # of 1, 2, 3, 4, 6 and 12 layers fill every stage.
+    # Convolutions of the units plus 2; units of every shortcut depth fill every stage.
     depths: tuple[int, ...] = (38, 74, 110)
     shortcuts: tuple[int, ...] = (1, 2, 3, 4)  # layers per unit
     width: int = 16  # channels of the first stage
@@ -46,11 +46,12 @@ class CifarConfig(StudyConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        step = 12 * self.stages
+        step = math.lcm(*self.shortcuts) * self.stages
         if cut := [d for d in self.depths if d < 3 or (d - 2) % step]:
             raise ConfigError(
-                f"depth {cut[0]} does not give units of 1, 2, 3 and 4 layers the same "
-                f"parameters: pass 2 plus a multiple of {step}, such as {2 + step}"
+                f"depth {cut[0]} does not give units of "
+                f"{', '.join(map(str, self.shortcuts))} layers whole stages: pass 2 "
+                f"plus a multiple of {step}, such as {2 + step}"
             )
 
     @property

@@ -46,11 +46,16 @@ def ensemble(
 
     twin = network if fixed else held(network, inputs)
     part = (inputs[:probes].double(), labels[:probes])
-    # Every stack length has another shape, so that cuDNN's benchmark does not pay.
-    with torch.backends.cudnn.flags(enabled=True, benchmark=False):
+    # Every stack length has another shape, so that cuDNN's benchmark does not pay. Not
+    # by cudnn.flags, which fails where TF32 is set by newer names.
+    cudnn: Any = torch.backends.cudnn
+    before, cudnn.benchmark = cudnn.benchmark, False
+    try:
         reading = paths.path_ensemble(
             twin, part, norm_mode="eval", loss=nn.CrossEntropyLoss(), biases=False
         )
+    finally:
+        cudnn.benchmark = before
     units = reading.energy.shape[1] - 1
     numbers: Numbers = {}
     for name in ("output", "gradient"):

@@ -7,10 +7,11 @@ its norms moved away from those of the batch.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import pytest
 import torch
 from torch import nn
 
-from theodolite.core import ShortcutBlueprint
+from theodolite.core import NormMode, ShortcutBlueprint
 from theodolite.instruments import HalfSquareLoss
 from theodolite.networks import build
 
@@ -158,6 +159,27 @@ CASES = [
     Case("recurrent", Recurrent, (3, 2)),
     Case("shared_weights", Tied, (3,)),
 ]
+
+
+def modes_of(case, place):
+    """Return all norm modes for a model with batch norms, and two, by turns, for others.
+
+    To these modes are names; that all are accepted is seen over their cases.
+    """
+    modes = list(NormMode)
+    if case.norm == "batch":
+        return modes
+    return [modes[(2 * place + more) % len(modes)] for more in range(2)]
+
+
+in_modes = pytest.mark.parametrize(
+    ("case", "mode"),
+    [
+        pytest.param(case, mode, id=f"{case.name}-{mode}")
+        for place, case in enumerate(CASES)
+        for mode in modes_of(case, place)
+    ],
+)
 
 
 def shortcut_case(**fields):

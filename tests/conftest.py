@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 # The same examples every time; machines under load are not a failure.
 settings.register_profile(
     "theodolite",
+    max_examples=40,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

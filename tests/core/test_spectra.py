@@ -36,7 +36,7 @@ def percentile(eigenvalues, quantile, interpolation):
 
 
 @given(spectra, quantiles, st.sampled_from(get_args(Interpolation)))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @example([1.0, 2.0, 3.0], 0.25, "nearest")
 @example([1.0, 2.0, 3.0, 4.0], 0.5, "nearest")
 def test_percentile_conditions_by_brute_force(eigenvalues, quantile, interpolation):

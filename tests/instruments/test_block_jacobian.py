@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.sparse.linalg import aslinearoperator
 from torch import nn
 
-from tests.cases import CASES, Residual
+from tests.cases import CASES, Residual, modes_of
 from tests.instruments.test_preservation import portrait, without_versions
 from theodolite.core import MeasurementError, NormMode, UnknownNameError
 from theodolite.instruments import BlockJacobian, MatrixOperator
@@ -33,6 +33,15 @@ BLOCKS = [
     ("recurrent", ("cell", "head")),
     ("shared_weights", ""),
 ]
+in_modes = pytest.mark.parametrize(
+    ("name", "block", "mode"),
+    [
+        (name, block, mode)
+        for place, (name, block) in enumerate(BLOCKS)
+        for mode in modes_of(BY_NAME[name], place)
+    ],
+    ids=str,
+)
 TIGHT = {"rtol": 1e-10, "atol": 1e-11}
 
 
@@ -103,8 +112,7 @@ def finite_differences(model, inputs, block, step=1e-5):
     return (torch.stack(columns, dim=1) / (2 * step)).numpy()
 
 
-@pytest.mark.parametrize("mode", list(NormMode))
-@pytest.mark.parametrize(("name", "block"), BLOCKS, ids=str)
+@in_modes
 def test_columns_equal_finite_differences(name, block, mode):
     model, (inputs, _), _ = BY_NAME[name].make(samples=3)
     by_hand = set_mode(model, inputs, str(mode))
@@ -129,8 +137,7 @@ def test_products_are_adjoint(name, block, mode):
         assert abs(float(forward - backward)) <= 1e-10 * max(scale, 1e-300)
 
 
-@pytest.mark.parametrize("mode", list(NormMode))
-@pytest.mark.parametrize(("name", "block"), BLOCKS, ids=str)
+@in_modes
 def test_rows_pulled_back_together_equal_rows_alone(name, block, mode):
     model, batch, _ = BY_NAME[name].make(samples=2)
     jacobian = BlockJacobian(model, batch, block=block, norm_mode=mode)

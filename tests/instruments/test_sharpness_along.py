@@ -134,7 +134,7 @@ def test_a_leader_that_moves_far_away_is_found(factor):
 def test_diagonal_operators_from_an_eigenvector_that_was_overtaken():
     random = np.random.default_rng(1)
     found = []
-    for trial in range(96):
+    for trial in range(48):
         n = int(random.integers(100, 1000))
         values = random.uniform(-1, 1, n)
         values[0], values[1] = 2.0, 2.0 * random.uniform(1.01, 2.0)
@@ -154,7 +154,7 @@ def test_readings_of_a_perceptron_are_within_their_sharp_errors():
     # Leaders change places on the way: from the last eigenvector alone more than half
     # of these readings are off by more than their error.
     within, right = [], []
-    for seed in range(4):
+    for seed in range(2):
         torch.manual_seed(seed)
         model = nn.Sequential(nn.Linear(6, 10), nn.ReLU(), nn.Linear(10, 3)).double()
         x, y = torch.randn(30, 6).double(), torch.randint(0, 3, (30,))

@@ -6,7 +6,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
-from tests.cases import CASES
+from tests.cases import CASES, in_modes
 from tests.instruments.test_block_jacobian import set_mode
 from tests.instruments.test_preservation import portrait, without_versions
 from theodolite.core import MeasurementError, NormMode, Status
@@ -132,26 +132,23 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("traced", [False, True])
-@pytest.mark.parametrize("mode", list(NormMode))
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_equals_the_gram_matrix_of_rows(case, mode, traced):
+@in_modes
+def test_equals_the_gram_matrix_of_rows(case, mode):
     model, batch, _ = case.make()
-    wanted = oracle(model, batch[0], mode)
-    reading = tangent_kernel(model, batch, norm_mode=mode, trace_outputs=traced)
-    count = reading.samples
-    if traced:
-        blocks = wanted.reshape(count, -1, count, reading.outputs)
-        wanted = np.einsum("ncmc->nm", blocks)
-    assert_allclose(reading.matrix, wanted, **TIGHT)
-    assert reading.norm_mode is mode
-    values = np.linalg.eigvalsh(wanted)
-    assert abs(reading.smallest - values[0]) <= reading.eigenvalue_error
-    assert abs(reading.largest - values[-1]) <= reading.eigenvalue_error
+    whole = oracle(model, batch[0], mode)
     live = any(m.training for m in model.modules() if isinstance(m, nn.BatchNorm2d))
     coupled = mode in ("batch", "full", "as_is") and live
-    # Each way falls back to a surer one, so a wrong one shows here.
-    assert reading.method == ("by rows" if coupled else "layer by layer")
+    for traced in (False, True):
+        reading = tangent_kernel(model, batch, norm_mode=mode, trace_outputs=traced)
+        shape = reading.samples, -1, reading.samples, reading.outputs
+        wanted = np.einsum("ncmc->nm", whole.reshape(shape)) if traced else whole
+        assert_allclose(reading.matrix, wanted, **TIGHT)
+        assert reading.norm_mode is mode
+        values = np.linalg.eigvalsh(wanted)
+        assert abs(reading.smallest - values[0]) <= reading.eigenvalue_error
+        assert abs(reading.largest - values[-1]) <= reading.eigenvalue_error
+        # Each way falls back to a surer one, so a wrong one shows here.
+        assert reading.method == ("by rows" if coupled else "layer by layer")
 
 
 @pytest.mark.parametrize("mode", ["eval", "frozen"])
@@ -228,8 +225,7 @@ def test_some_parameters_only():
         assert_allclose(got.matrix, oracle(model, batch[0], "eval", params), **TIGHT)
 
 
-@pytest.mark.parametrize("mode", list(NormMode))
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@in_modes
 def test_the_operator_multiplies_as_the_matrix(case, mode):
     model, batch, _ = case.make()
     kernel = TangentKernel(model, batch, norm_mode=mode)
@@ -275,8 +271,7 @@ def test_same_call_same_reading():
     assert_array_equal(bare.matrix, first.matrix)
 
 
-@pytest.mark.parametrize("mode", list(NormMode))
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@in_modes
 def test_left_as_found(case, mode):
     model, batch, loss = case.make()
     loss(model(batch[0]), batch[1]).backward()

@@ -33,7 +33,7 @@ from theodolite.theory import (
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=30)
 @given(problems([1, 2, 3, 4]))
 def test_closed_form_equals_measurement(problem):
     plan, x, y = problem
@@ -42,7 +42,7 @@ def test_closed_form_equals_measurement(problem):
     assert plan.parameters == len(measurement)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(problems([2]))
 def test_two_shortcut_rejects_wrong_transpose_and_missing_commutation(problem):
     plan, x, y = problem
@@ -59,7 +59,7 @@ def test_two_shortcut_rejects_wrong_transpose_and_missing_commutation(problem):
         assert_differ(np.kron(np.eye(d), data.T) @ commutation(d), block)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(problems([1]))
 def test_one_shortcut_rejects_wrong_transpose_and_missing_commutation(problem):
     plan, x, y = problem
@@ -105,7 +105,7 @@ def test_printed_one_shortcut_blocks_are_not_general():
     assert_differ(printed_a, measurement[9:, :9], by=0.1)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(problems([2, 3]))
 def test_spectrum_without_the_matrix(problem):
     plan, x, y = problem

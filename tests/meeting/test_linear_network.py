@@ -22,7 +22,7 @@ LINEAR = problems([1, 2, 3], linear=True)
 INITS = st.sampled_from(["xavier", "orthogonal", "small"])
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(LINEAR, INITS, st.booleans(), st.integers(0, 99))
 def test_moments_agree_with_autograd(problem, init, skip, seed):
     plan, x, y = problem
@@ -52,7 +52,7 @@ def test_moments_agree_with_autograd_at_depth_eight(init, shortcut):
     assert_agree(theory, measured(network, x, y))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(LINEAR, st.integers(0, 99))
 def test_rejects_the_skip_of_another_network_and_transposed_labels(problem, seed):
     plan, x, y = problem

@@ -28,7 +28,7 @@ def data(seed, width, samples=12):
     return np.random.default_rng(seed).normal(size=(2, samples, width))
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     st.integers(1, 3), st.integers(1, 3), POSITIONS, st.booleans(), st.integers(0, 999),
     st.sampled_from([1e-3, 0.3, 1.0]),

@@ -35,8 +35,9 @@ def test_networks_on_digits_train(study):
 
 @pytest.mark.parametrize("study", ["weight_norms_cifar", "shortcut_depth_cifar"])
 def test_networks_on_photographs_train(study):
-    here = {"device": "cpu", "precision": "float32", "epochs": 1, "samples": 128}
-    with colour_images(each=16):
+    here = {"device": "cpu", "precision": "float32", "epochs": 1}
+    here |= {"samples": 32, "batch_size": 32}
+    with colour_images(each=4):
         rows = few_steps(study, cell={"depth": 38, "shortcut": 2}, **here)
     check_finite(rows, "train_loss", "norm")
 

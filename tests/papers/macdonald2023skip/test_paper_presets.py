@@ -19,7 +19,7 @@ def test_interventions_train():
 @pytest.mark.parametrize(
     ("study", "images"),
     [
-        ("image_tables", {"each": 8}),
+        ("image_tables", {"each": 4}),
         pytest.param(
             "image_tables_cifar100",
             {"name": "cifar100", "each": 1, "classes": 100},
@@ -33,7 +33,7 @@ def test_interventions_train():
     ],
 )
 def test_networks_of_the_tables_train(study, images):
-    fewer = {"epochs": 3, "samples": 32, "batch_size": 32}
+    fewer = {"epochs": 3, "samples": 16, "batch_size": 16}
     here = {"device": "cpu", "precision": "float32"}
     with colour_images(**images):
         rows = few_steps(study, **fewer, **here)

@@ -30,7 +30,7 @@ def test_small_networks_train(study):
         (
             "trained_norms",
             {"family": "medium_dense"},
-            {"medium_epochs": 20, "drawn": 0},
+            {"medium_epochs": 10, "drawn": 0},
         ),
         (
             "trained_norms",

@@ -63,7 +63,7 @@ def kinds(operator):
     return {type(group.statistics) for group in operator._prepared.plan.groups}
 
 
-@pytest.mark.parametrize("norms", [0, 1, 2, 5, 10, 20])
+@pytest.mark.parametrize("norms", [0, 1, 2, 8])
 def test_equal_to_one_graph_at_every_depth(norms):
     model, batch = Deep(norms).double(), data()
     whole = Hessian(model, batch, loss=LOSS, norm_mode="batch")
@@ -127,7 +127,7 @@ def chain(norms, channels=4):
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * 36, 3)).double()
 
 
-@pytest.mark.parametrize("norms", [2, 20])
+@pytest.mark.parametrize("norms", [2, 10])
 def test_price_in_gradients_whatever_the_depth(norms):
     model, loss = chain(norms), nn.CrossEntropyLoss()
     batch = torch.randn(8, 4, 6, 6, dtype=torch.float64), torch.arange(8) % 3

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.studies.numbers import check_numbers
-from theodolite.core import ConfigError, PredictedAndMeasured, Rows
+from theodolite.core import ConfigError, PredictedAndMeasured, Rows, to_json_values
 from theodolite.runs import RunFolder, execute
 from theodolite.studies import evidence_of, find, plan_study, prepare_worker
 from theodolite.studies.judging import predicted_rows
@@ -43,15 +43,17 @@ def claim_of(study, name):
 def altered(rows, quantity, change, **labels):
     """Return the rows with the values of a quantity, or of several, changed."""
     named = quantity if isinstance(quantity, tuple) else (quantity,)
-    changed = []
+    changed, other = [], False
     for row in rows:
-        match = row.get("quantity") in named and all(
+        if row.get("quantity") in named and all(
             row.get(key) == value for key, value in labels.items()
-        )
-        changed.append({**row, "value": change(row)} if match else row)
-    changed = Rows(changed)
-    assert changed != rows, f"no row of {quantity} was changed"
-    return changed
+        ):
+            value = to_json_values(change(row))
+            other = other or repr(value) != repr(row["value"])
+            row = {**row, "value": value}
+        changed.append(row)
+    assert other, f"no row of {quantity} was changed"
+    return Rows.of_plain(changed)
 
 
 def shift(amount):
@@ -127,7 +129,7 @@ def many(both, copies=3):
         for row in both.measured
         if copy == 0 or "trial" in row
     )
-    return PredictedAndMeasured(both.predicted, Rows(rows))
+    return PredictedAndMeasured(both.predicted, Rows.of_plain(rows))
 
 
 def check_counterfactual(root, name, case, copies=1):

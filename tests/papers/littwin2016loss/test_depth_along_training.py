@@ -1,5 +1,7 @@
 """Ensembles along training: what is judged of them, and how they are read."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -161,11 +163,16 @@ def test_rows_carry_their_error(smoke_root):
 @each_case(COUNTERFACTUALS)
 def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
     claim, quantity, change, wanted = case
-    study, both = rows_of(smoke_root, STUDY)
-    if claim in MORE_NETWORKS:
-        both = many(both, 2)
-    there = with_change(alive(both), "m", quantity, change)
+    study, _ = rows_of(smoke_root, STUDY)
+    both = living(smoke_root, 2 if claim in MORE_NETWORKS else 1)
+    there = with_change(both, "m", quantity, change)
     assert said(claim_of(study, claim).rule(there)) == (wanted, None)
+
+
+@cache
+def living(root, copies=1):
+    """Return the rows of the run, once or more, with losses that fall."""
+    return alive(many(rows_of(root, STUDY)[1], copies))
 
 
 def alive(both):
@@ -188,8 +195,8 @@ def test_losses_are_low_once_the_ensemble_is_deep(loss, wanted, smoke_root):
 
 @pytest.mark.parametrize(("slope", "wanted"), [(0.01, "HOLDS"), (-0.01, "FAILS")])
 def test_scales_grow_while_deep_gradients_dominate(slope, wanted, smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    there = with_change(alive(both), "m", RATIO, at(2.0))
+    study, _ = rows_of(smoke_root, STUDY)
+    there = with_change(living(smoke_root), "m", RATIO, at(2.0))
     change = at(1.0, slope)
     there = with_change(there, "m", "scale", change)
     claim = claim_of(study, "scales-grow-under-deep-gradients")
@@ -201,9 +208,9 @@ def test_scales_grow_while_deep_gradients_dominate(slope, wanted, smoke_root):
 def test_scales_are_the_mechanism_where_putting_them_back_undoes_it(
     claim, back, wanted, smoke_root
 ):
-    study, both = rows_of(smoke_root, STUDY)
+    study, _ = rows_of(smoke_root, STUDY)
     part = MECHANISM[claim]
-    there = with_change(alive(both), "m", (DEPTHS[part], BETA), at(0.2, 0.01))
+    there = with_change(living(smoke_root), "m", (DEPTHS[part], BETA), at(0.2, 0.01))
     there = with_change(there, "m", (BACK[part], "reset_scale_beta"), at(back))
     assert said(claim_of(study, claim).rule(there))[0] == wanted
 
@@ -221,7 +228,7 @@ def test_scales_of_norms_are_the_paper_s_where_beta_is_proportional(
     power, fixed, wanted, smoke_root
 ):
     """Depths are those of the law itself at a power of the factor."""
-    study, both = rows_of(smoke_root, STUDY)
+    study, _ = rows_of(smoke_root, STUDY)
 
     def scale(row):
         own = fixed if row["quantity"].startswith("fixed") else power
@@ -232,7 +239,7 @@ def test_scales_of_norms_are_the_paper_s_where_beta_is_proportional(
         return (mean - 1) / (row["depth"] - 1)
 
     depths = ("scaled_output_depth", "fixed_output_depth")
-    there = with_change(alive(both), "m", depths, depth)
+    there = with_change(living(smoke_root), "m", depths, depth)
     there = with_change(there, "m", ("scaled_scale_beta", "fixed_scale_beta"), scale)
     ruling = claim_of(study, "scale-is-lambda").rule(there)
     assert said(ruling) == (wanted, None)
@@ -243,8 +250,8 @@ def test_scales_of_norms_are_the_paper_s_where_beta_is_proportional(
 
 @pytest.mark.parametrize("beta", [0.3, 2.0])
 def test_what_a_scale_foretells_is_met_by_the_law_itself(beta, smoke_root):
-    study, both = rows_of(smoke_root, STUDY)
-    there = with_change(alive(both), "m", "gain_beta", lambda row: beta)
+    study, _ = rows_of(smoke_root, STUDY)
+    there = with_change(living(smoke_root), "m", "gain_beta", lambda row: beta)
     depths = {
         (row["family"], row["step"]): row["value"]
         for row in foretold(there, "gain_beta")
@@ -263,11 +270,11 @@ def test_what_a_scale_foretells_is_met_by_the_law_itself(beta, smoke_root):
 )
 def test_networks_that_guess_do_not_count(quantity, chance, smoke_root):
     """Chance is that of each task's classes: 50 of Gaussians, 10 of digits."""
-    study, both = rows_of(smoke_root, STUDY)
+    study, _ = rows_of(smoke_root, STUDY)
     claim = claim_of(study, "deeper-late")
-    assert claim.rule(alive(both)).died.startswith("0 of ")
+    assert claim.rule(living(smoke_root)).died.startswith("0 of ")
     for loss, dead in ((chance - 0.01, False), (chance + 0.01, True)):
-        guessing = with_change(alive(both), "m", quantity, const(loss))
+        guessing = with_change(living(smoke_root), "m", quantity, const(loss))
         assert ("not below chance" in claim.rule(guessing).died) == dead
 
 

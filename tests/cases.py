@@ -162,9 +162,9 @@ CASES = [
 
 
 def modes_of(case, place):
-    """Return all norm modes for a model with batch norms, and two, by turns, for others.
+    """Return all norm modes for a model with batch norms, for others two by turns.
 
-    To these modes are names; that all are accepted is seen over their cases.
+    To these, modes are names.
     """
     modes = list(NormMode)
     if case.norm == "batch":

@@ -23,9 +23,9 @@ from theodolite.studies import (
 from theodolite.studies.planning import plan_again
 
 ENTRIES = catalogue()
-# Every third study is run twice, of each paper some, and all of them by `make slow`.
+# Every sixth study is run twice, of each paper some, and all of them by `make slow`.
 AGAIN = [
-    entry if place % 3 == 0 else pytest.param(entry, marks=pytest.mark.slow)
+    entry if place % 6 == 0 else pytest.param(entry, marks=pytest.mark.slow)
     for place, entry in enumerate(ENTRIES)
 ]
 

@@ -130,7 +130,7 @@ def sum_ratios(narrow, wide):
 
 @pytest.mark.parametrize(
     ("measure", "names", "seeds"),
-    [(matrix_ratios, BUILDERS, 3), (sum_ratios, SMALL, 3)],
+    [(matrix_ratios, BUILDERS, 2), (sum_ratios, SMALL, 2)],
 )
 def test_dense_readings_in_float32_cover_float64(measure, names, seeds):
     ratios = over_errors(measure, names, seeds)

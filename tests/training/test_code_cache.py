@@ -91,7 +91,7 @@ def names(sealed, places):
         env={k: v for k, v in os.environ.items() if k not in unset} | given,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, done.stderr

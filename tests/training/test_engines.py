@@ -355,7 +355,7 @@ def test_processors_with_narrower_registers(cache, name, features, register, dty
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=800,
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == register

@@ -7,7 +7,7 @@ from typing import Any
 from theodolite.core import ConfigError
 from theodolite.studies import CommittedRun, StudyConfig
 
-# Figures 2 and 9 come from the same runs, kept in one file.
+# Networks of figure 9, without the norms of those that figure 2 has as well.
 RUN = CommittedRun(
     "theodolite_papers.li2016demystifying",
     "preactivation_cifar10",

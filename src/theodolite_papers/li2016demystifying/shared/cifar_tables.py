@@ -29,7 +29,7 @@ def ended(rows: Rows) -> Rows:
 
 def along(rows: Rows) -> Rows:
     """Return all norms of 2-shortcut networks that trained to the end."""
-    return longest(rows).where(quantity="norm", shortcut=2, status="finished")
+    return rows.where(quantity="norm", shortcut=2, status="finished")
 
 
 def over_start(rows: Rows) -> Rows:
@@ -40,8 +40,8 @@ def over_start(rows: Rows) -> Rows:
     return Rows(_share(row, first[_network(row)]) for row in last)
 
 
-def _network(row: Row) -> tuple[int, int]:
-    return row["depth"], row["trial"]
+def _network(row: Row) -> tuple[int, int, int]:
+    return row["epochs"], row["depth"], row["trial"]
 
 
 def _share(last: Row, first: Row) -> Row:
@@ -55,5 +55,4 @@ def _share(last: Row, first: Row) -> Row:
 
 ERROR = measured("test_error").out_of(ended)
 NORM = measured("norm").out_of(along)
-END = measured("norm", shortcut=2).out_of(ended)
 SHRINKAGE = measured("end_over_start").out_of(over_start)

@@ -58,7 +58,8 @@ def _beyond(both: PredictedAndMeasured) -> Judgement:
     if not depths or not deep:
         return undecided(
             f"no network deeper than {VERY_DEEP} was trained as long as the others: "
-            "at least two seeds of each shortcut depth would have to be"
+            "at least two seeds of each shortcut depth would have to be",
+            missing=True,
         )
     return only_two_gains(depths[-1], deep[-1])(both)
 

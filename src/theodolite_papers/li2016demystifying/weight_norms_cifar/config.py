@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from ..shared.cifar_config import SMALL, CifarConfig, paper_config
+from ..shared.cifar_config import SMALL, CifarConfig
+
+PAPER_EPOCHS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,5 +27,11 @@ PRESETS = {
         committed=True,
         **SMALL,
     ),
-    "paper": paper_config(Config, shortcuts=(2,)),
+    "paper": Config(
+        n_seeds=3,
+        device="cuda",
+        depths=(8, 20, 38, 74, 110),
+        epochs=PAPER_EPOCHS,
+        precision="bf16",
+    ),
 }

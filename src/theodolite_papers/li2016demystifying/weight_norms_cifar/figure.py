@@ -12,9 +12,13 @@ FALLS = (80 / 200, 121 / 200)
 
 
 def table(both: PredictedAndMeasured) -> Rows:
-    """Return means over networks by depth and epoch, and epochs of rate decay."""
-    norms = group_means(along(both.measured), ("depth", "epoch"))
-    last = max(norms.column("epoch"), default=0)
+    """Return means over networks by depth and epoch, and epochs of rate decay.
+
+    Of several lengths of training the longest is drawn.
+    """
+    norms = along(both.measured)
+    last = max(norms.column("epochs"), default=0)
+    norms = group_means(norms.where(epochs=last), ("depth", "epoch"))
     falls = [{"quantity": "fall", "epoch": fall * last} for fall in FALLS]
     return norms + falls
 

@@ -160,7 +160,8 @@ STORY = (
         "output and to the gradient. We follow it, and the paper's own $\\beta$, "
         "through training on Gaussians, digits and images, and ask how much of their "
         "course the scales explain, which gradients dominate and how low the loss is "
-        "by then.",
+        "by then. By the paper's argument depth should grow in all these trainings, "
+        "with norms and without, and fall back when scales are put back.",
         (
             Finding("depth_along_training/initially-below-half"),
             Finding("depth_along_training/unit-scales-extremely-shallow"),

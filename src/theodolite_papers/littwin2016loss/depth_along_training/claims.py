@@ -1,6 +1,7 @@
 """Claims of the abstract and section 4 on the path ensemble during training."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from theodolite.core import Choice, Claim, ReadAs, Region, Test, our_margin, readings
@@ -17,6 +18,7 @@ from .claims_driving import (
 from .claims_tests import (
     BOTH,
     GRADIENT,
+    LAYER_SIZES,
     NORMED,
     OUTPUT,
     PLAIN,
@@ -77,7 +79,7 @@ PROPORTIONAL = our_margin(
 )
 
 
-CLAIMS = (
+OF_PAPER = (
     Claim(
         name="initially-below-half",
         place="Abstract, section 1, section 3",
@@ -196,7 +198,7 @@ CLAIMS = (
         test=deeper_and_deeper(),
         rival="an ensemble that first becomes shallower",
         choices=(HALF, KIND),
-        departures=(*ONE_WIDTH, "those alone that were read at even times"),
+        departures=ONE_WIDTH,
     ),
     Claim(
         name="scales-are-the-mechanism",
@@ -254,5 +256,5 @@ CLAIMS = (
             ),
         ),
     ),
-    *BEYOND,
 )
+CLAIMS = (*(replace(claim, sizes=LAYER_SIZES) for claim in OF_PAPER), *BEYOND)

@@ -8,6 +8,7 @@ from ..shared.trainings import grown
 from .claims_tests import (
     GRADIENT,
     IMAGES,
+    LAYER_SIZES,
     LAYERS,
     NORMED,
     OUTPUT,
@@ -59,7 +60,13 @@ both_kinds = partial(over_groups, families=LAYERS + IMAGES)
 
 
 def _claim(
-    name: str, statement: str, test: Test, rival: str, *choices: Choice, place: str
+    name: str,
+    statement: str,
+    test: Test,
+    rival: str,
+    *choices: Choice,
+    place: str,
+    sizes: tuple[str, ...] | None = None,
 ) -> Claim:
     return beyond(
         name=name,
@@ -68,6 +75,7 @@ def _claim(
         test=test,
         rival=rival,
         choices=choices or (HALF,),
+        sizes=sizes,
     )
 
 
@@ -131,6 +139,7 @@ OF_GRADIENTS = (
         HALF,
         BY_INPUT,
         REREAD,
+        sizes=LAYER_SIZES,
     ),
     of_gradients(
         "gradients-deeper-with-batch-norm",
@@ -152,7 +161,7 @@ OF_GRADIENTS = (
     of_gradients(
         "gradients-deeper-and-deeper",
         "Gradients of networks of both kinds come from deeper paths at every stage.",
-        both_kinds(at_every_stage, parts=GRADIENT, evenly=True),
+        both_kinds(at_every_stage, parts=GRADIENT),
         FIRST,
         HALF,
         BY_INPUT,
@@ -196,6 +205,7 @@ OF_COURSE = (
         over_groups(by_scales("scale_beta"), parts=OUTPUT),
         "a scale that hangs on more than the weights' size",
         place="Beside equation 16 and the end of section 3",
+        sizes=LAYER_SIZES,
     ),
 )
 BEYOND = (*ON_IMAGES, *OF_GRADIENTS, *OF_COURSE)

@@ -49,7 +49,7 @@ SPLIT_SOURCES = (
 
 
 def by_split(name: str, make: Callable[[Split, Group], Test]) -> Test:
-    """Judge networks with norms in short trainings, for every split of the paths."""
+    """Judge networks with norms in every training, for every split of the paths."""
 
     def test(both: PredictedAndMeasured) -> Judgement:
         listed = [

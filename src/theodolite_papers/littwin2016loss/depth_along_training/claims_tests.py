@@ -44,6 +44,8 @@ Group = Mapping[str, Any]
 Make = Callable[[Select], Test]
 
 LAYERS, IMAGES = ("layerwise",), ("images",)
+# Settings whose size matters to fully connected networks alone.
+LAYER_SIZES = ("n_seeds", "samples", "depths")
 OUTPUT, GRADIENT = ("output_depth",), ("gradient_depth",)
 # The paper's own measure first: the share of the depth at which theorem 1 puts the
 # greatest weight at the measured beta.
@@ -67,7 +69,6 @@ def over_groups(
     families: tuple[str, ...] = LAYERS,
     named: str = "{}",
     quarters: bool = False,
-    evenly: bool = False,
     of_all: bool = False,
     at_start: bool = False,
 ) -> Test:
@@ -80,7 +81,6 @@ def over_groups(
         families: Families of networks that count.
         named: Name of the quantity that is judged, of the part.
         quarters: Read the first quarter of a short training as well.
-        evenly: Leave out fully connected networks that were not read at even times.
         of_all: The claim is of every network, and holds if it does for each.
         at_start: The start alone is read, which is the same in every training.
     """
@@ -97,8 +97,6 @@ def over_groups(
                     continue
                 started.add(start)
                 short = group["horizon"] == SHORT
-                if evenly and group["family"] == "layerwise" and not short:
-                    continue
                 rows = measured(named.format(part), **group).out_of(whole)
                 rows = rows.called(PARTS.get(part, part))
                 if not len(rows(both)):
@@ -167,13 +165,13 @@ def deeper_and_deeper(**which: Any) -> Test:
             "every stage",
             "The ensemble is deeper after each quarter of the training than before.",
             "the words: deeper and deeper",
-            over_groups(at_every_stage, evenly=True, **which),
+            over_groups(at_every_stage, **which),
         ),
         ReadAs(
             "slope",
             "The depth rises over training on the whole.",
             "the words: as training progresses",
-            over_groups(rises, evenly=True, **which),
+            over_groups(rises, **which),
         ),
     )
 

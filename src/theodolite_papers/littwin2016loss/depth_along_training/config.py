@@ -28,6 +28,7 @@ class Config(TrainedConfig):
     probes: int = 32  # samples on which an ensemble is read
     image_tasks: tuple[str, ...] = ()  # datasets of the convolutional networks
     image_depths: tuple[int, ...] = ()  # their convolutions plus 2
+    image_seeds: int = 10  # at most so many of each kind
     image_width: int = 16  # channels of their first stage
     image_stages: int = 3  # their stages
     image_samples: int = 0  # images trained on, from the front; 0 for all
@@ -131,7 +132,7 @@ def cells(config: Config) -> list[dict[str, Any]]:
     }
     images = [
         _cell(IMAGES, task, norm, depth, recipe, trial)
-        for trial in config.seeds
+        for trial in config.seeds[: config.image_seeds]
         for depth in sorted(config.image_depths, reverse=True)
         for task in config.image_tasks
         for norm, recipe in recipes.items()

@@ -8,7 +8,7 @@ the norm in depth is fitted family by family, and its error is over families.
 
 Li et al. (2016), Demystifying ResNet, figure 2 and section 4.1. Cost: about 10 s at
 QUICK; of PAPER, the committed run has depths 8, 20 and 38 with two seeds, which took 14
-minutes of an H200. Depths 74 and 110 would take about half an hour for each seed:
+minutes of an H200. Depths 74 and 110 would take some 20 minutes more for each seed:
 `theodolite run weight_norms_cifar --scale paper --data DIR` trains all.
 """
 

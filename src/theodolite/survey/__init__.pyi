@@ -1,7 +1,9 @@
 from .advice.applying import apply_advice as apply_advice
 from .advice.applying import refit as refit
 from .advice.prescribing import advise as advise
+from .advice.replacing import CallReplacer as CallReplacer
 from .advice.trials import try_advice as try_advice
+from .checks.trial_steps import loss_of as loss_of
 from .comparing.comparison import Comparison as Comparison
 from .comparing.two import compare as compare
 from .findings.rule import Rule as Rule

@@ -82,11 +82,17 @@ def scores(build, advice=()):
             for each in advice:
                 pool = Pool(setup.batches)
                 step = partial(setup.step, setup) if setup.step else None
-                given = Treated(model=setup.model, optimizer=setup.optimizer, step=step)
+                given = Treated(
+                    model=setup.model,
+                    optimizer=setup.optimizer,
+                    step=step,
+                    loss=setup.loss,
+                )
                 treated = apply_advice(each, given, pool.some_inputs())
                 if step is not None and treated.step is not step:
                     setup.step = lambda setup, batch, own=treated.step: own(batch)
                 setup.model, setup.optimizer = treated.model, treated.optimizer
+                setup.loss = treated.loss
                 if treated.batch_size:
                     draws = pool.draws(seed, treated.batch_size)
                     setup.batches = [next(draws) for _ in range(len(pool.batches))]

@@ -35,16 +35,20 @@ class Treated:
         optimizer: The optimiser of its parameters, if one was given.
         batch_size: Samples per step; None keeps the size of the given batches.
         step: The user's own training step, if one was given.
+        loss: The loss that it is trained with, if it is known.
     """
 
     model: nn.Module
     optimizer: Optimizer | None
     batch_size: int | None = None
     step: Callable[[Batch], Any] | None = None
+    loss: Any = None
 
 
-def copied(model: nn.Module, optimizer: Optimizer | None) -> Treated:
-    """Return a copy in the modes in which it is, with a copy of its optimiser.
+def copied(
+    model: nn.Module, optimizer: Optimizer | None, loss: Loss | None = None
+) -> Treated:
+    """Return a copy in the modes in which it is, with a copy of optimiser and loss.
 
     Raises:
         ConfigError: The model cannot be copied.
@@ -52,13 +56,15 @@ def copied(model: nn.Module, optimizer: Optimizer | None) -> Treated:
     try:
         with Exclusive():
             other = copy.deepcopy(model)
+            loss = copy.deepcopy(loss)
     except Exception as error:  # a user's model may raise anything
         said = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(
             f"the model cannot be copied ({said}), wanted is one that copy.deepcopy "
             "takes: apply the advice by hand"
         ) from error
-    return Treated(model=other, optimizer=refit(optimizer, model, other))
+    refitted = refit(optimizer, model, other)
+    return Treated(model=other, optimizer=refitted, loss=loss)
 
 
 def refit(optimizer: T, before: nn.Module, after: nn.Module) -> T:
@@ -113,14 +119,16 @@ def apply_advice(advice: Advice, patient: Treated, inputs: Any) -> Treated:
     """
     check_written(advice)
     names: dict[str, Any] = {"model": patient.model, "inputs": inputs}
-    given = {"optimizer": patient.optimizer, "step": patient.step}
-    names |= {name: value for name, value in given.items() if value is not None}
+    for name in ("optimizer", "step", "loss"):
+        if (value := getattr(patient, name)) is not None:
+            names[name] = value
     exec(compile(advice.code, f"<advice: {advice.title}>", "exec"), names)
     return Treated(
         model=names["model"],
         optimizer=names.get("optimizer"),
         batch_size=names.get("batch_size"),
         step=names.get("step"),
+        loss=names.get("loss"),
     )
 
 
@@ -173,7 +181,9 @@ class Guard:
         every = model.named_parameters(remove_duplicate=False)
         owners = Counter(id(p) for _, p in every)
         self.shared = {name for name, p in named.items() if owners[id(p)] > 1}
-        self.described = _described(Treated(model=model, optimizer=optimizer))
+        self.described = _described(
+            Treated(model=model, optimizer=optimizer, loss=loss)
+        )
 
     def refusal(self, treated: Treated) -> str:
         """Return why this must not be advised, or an empty string."""
@@ -210,6 +220,8 @@ def _described(treated: Treated) -> list[Any]:
         values = {k: v for k, v in vars(module).items() if isinstance(v, plain)}
         described.append((path, type(module), hooks, free, values))
     described += [float(b.double().sum()) for b in treated.model.buffers()]
+    hooks = getattr(treated.loss, "_forward_pre_hooks", None)
+    described.append(treated.loss if hooks is None else len(hooks))
     for group in [] if treated.optimizer is None else treated.optimizer.param_groups:
         values = {k: str(v) for k, v in group.items() if k != "params"}
         described.append((len(group["params"]), values))

@@ -14,26 +14,24 @@ from .remedy import remedy
 
 _REPLACED = """\
 # Better: {better}. The same:
-from theodolite.instruments import Listener
-class Replaced(Listener):
+from theodolite.survey import CallReplacer
+class Replaced(CallReplacer):
     def on_function(self, function, args, kwargs):
         made = function(*args, **kwargs)
         if function.__name__ in {names!r} and {wrong}:
             return {right}
         return made
-calls = Replaced()
-model.register_forward_pre_hook(lambda module, args: calls.__enter__() and None)
-model.register_forward_hook(
-    lambda module, args, outputs: calls.__exit__(None, None, None), always_call=True
-)
+Replaced().inside(model)
 """
 # What was cut off is found again by its values.
 _CONNECTED = """\
 # Better: remove detach(), .data, numpy() and no_grad(), and use rsample(). The same:
 import torch
 from torch.utils._pytree import tree_map
-from theodolite.instruments import Listener
-class Connected(Listener):
+from theodolite.survey import CallReplacer
+class Connected(CallReplacer):
+    def begin(self):
+        self.cut, self.wanted = [], torch.is_grad_enabled()
     def on_function(self, function, args, kwargs):
         owner = getattr(function, "__self__", None)
         names = {function.__name__, getattr(owner, "__name__", "")}
@@ -50,20 +48,15 @@ class Connected(Listener):
             return part
         same = [t for t in self.cut if t.shape == part.shape and torch.equal(t, part)]
         return same[-1] if same else part
-calls = Connected()
-def enter(module, args):
-    calls.cut, calls.wanted = [], torch.is_grad_enabled()
-    calls.__enter__()
-model.register_forward_pre_hook(enter)
-model.register_forward_hook(
-    lambda module, args, outputs: calls.__exit__(None, None, None), always_call=True
-)
+Connected().inside(model)
 """
 # In place of the second copy, the last tensor of its shape that is not the first.
 _JOINED = """\
 # Better: hand the other branch to cat() or to the addition. The same:
-from theodolite.instruments import Listener
-class Joined(Listener):
+from theodolite.survey import CallReplacer
+class Joined(CallReplacer):
+    def begin(self):
+        self.made = []
     def on_function(self, function, args, kwargs):
         name = function.__name__
         parts = args[0] if "cat" in name else args[:2]
@@ -77,22 +70,15 @@ class Joined(Listener):
         made = function(*args, **kwargs)
         self.made += [made] if hasattr(made, "data_ptr") else []
         return made
-calls = Joined()
-def enter(module, args):
-    calls.made = []
-    calls.__enter__()
-model.register_forward_pre_hook(enter)
-model.register_forward_hook(
-    lambda module, args, outputs: calls.__exit__(None, None, None), always_call=True
-)
+Joined().inside(model)
 """
 _CAUSAL = """\
 # Better: give attention a causal mask of -inf (or is_causal=True). The same:
 import torch
-from theodolite.instruments import Listener
+from theodolite.survey import CallReplacer
 def later(n, like):
     return torch.ones(n, n, dtype=torch.bool, device=like.device).triu(1)
-class Causal(Listener):
+class Causal(CallReplacer):
     def on_function(self, function, args, kwargs):
         name = function.__name__
         if name == "softmax" and args[0].ndim > 2 and len(set(args[0].shape[-2:])) == 1:
@@ -105,21 +91,17 @@ class Causal(Listener):
             hidden = later(len(args[0]), args[0])
             kwargs = {**kwargs, "attn_mask": hidden, "is_causal": False}
         return function(*args, **kwargs)
-calls = Causal()
-model.register_forward_pre_hook(lambda module, args: calls.__enter__() and None)
-model.register_forward_hook(
-    lambda module, args, outputs: calls.__exit__(None, None, None), always_call=True
-)
+Causal().inside(model)
 """
 _INVERTED = """\
 # Better: invert the mask, ~mask. The same:
 import torch
-from theodolite.instruments import Listener
+from theodolite.survey import CallReplacer
 def inverted(mask):
     if mask is None or mask.dtype == torch.bool:
         return mask if mask is None else ~mask
     return torch.zeros_like(mask).masked_fill(mask > -1e3, float("-inf"))
-class Inverted(Listener):
+class Inverted(CallReplacer):
     def on_function(self, function, args, kwargs):
         name = function.__name__
         if name == "masked_fill" and args[1].dtype == torch.bool:
@@ -131,11 +113,7 @@ class Inverted(Listener):
             mask = inverted(kwargs.get("key_padding_mask"))
             kwargs = {**kwargs, "key_padding_mask": mask}
         return function(*args, **kwargs)
-calls = Inverted()
-model.register_forward_pre_hook(lambda module, args: calls.__enter__() and None)
-model.register_forward_hook(
-    lambda module, args, outputs: calls.__exit__(None, None, None), always_call=True
-)
+Inverted().inside(model)
 """
 _SOFTMAX = ("softmax", "log_softmax")
 

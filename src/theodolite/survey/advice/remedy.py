@@ -82,6 +82,13 @@ def enlisted(survey: Survey) -> str:
     )
 
 
+def within(survey: Survey) -> str:
+    """Return code that lets ``calls`` act in the model, and in loss and step if given."""
+    given = [n for n in ("loss", "step") if n in survey.settings.get("given", ())]
+    lines = [f"{name} = calls.inside({name})\n" for name in given]
+    return "".join(["calls.inside(model)\n", *lines])
+
+
 def trained(survey: Survey, within: Sequence[str] | None = None) -> list[str]:
     """Return the modules that own trained parameters, in order of the model.
 

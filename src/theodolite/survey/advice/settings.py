@@ -157,3 +157,28 @@ def _rate_kept(survey: Survey, finding: Finding) -> str | None:
         "        group['lr'] = rate\n"
         "    return with_schedule(batch)\n"
     )
+
+
+@remedy(
+    "step",
+    "Use a plain step, and add other parts to it one at a time",
+    "step-learns-less",
+    "step-without-gradient",
+    "no-update",
+    "gradients-not-unscaled",
+    "optimizer-made-again",
+    "step-ignores-batch",
+    "step-in-eval-mode",
+)
+def _plain_step(survey: Survey, finding: Finding) -> str | None:
+    """Clear gradients, go backward and update, in the mode of training."""
+    if not {"loss", "optimizer"} <= set(survey.settings.get("given", ())):
+        return None
+    mode = "    model.train()\n" if finding.rule == "step-in-eval-mode" else ""
+    return (
+        "from theodolite.survey import loss_of\n"
+        f"def step(batch):\n{mode}"
+        "    optimizer.zero_grad()\n"
+        "    loss_of(model, batch, loss).backward()\n"
+        "    optimizer.step()\n"
+    )

@@ -59,8 +59,9 @@ def try_advice(
     losses are compared on the first of these batches. If the network as it is cannot be
     trained, its loss before training counts. The network itself is not changed.
 
-    Not tried are advice that is a comment, advice on the user's own step, and advice
-    against a leak of the target, without which the loss is larger.
+    Not tried are advice that is a comment, advice on the user's own step, advice that
+    changes the loss, whose numbers say nothing then, and advice against a leak of the
+    target, without which the loss is larger.
 
     Args:
         advice: Advice from :func:`theodolite.survey.advise`.
@@ -85,7 +86,7 @@ def try_advice(
         )
     for each in advice:
         check_written(each)
-    arms = [_Arm(each) for each in advice if runs(each) and each.rule not in UNTRIED]
+    arms = [_Arm(each) for each in advice if runs(each) and not untried(each)]
     pool, model, loss = Pool(subject.batches), subject.model, subject.loss
     with undone(model, subject.optimizer, loss):
         guard = Guard(model, subject.optimizer, loss, pool.batches[0])
@@ -114,7 +115,7 @@ def treat(
     Raises:
         ConfigError: The model cannot be copied, or the advice must not be given.
     """
-    patient = copied(subject.model, subject.optimizer)
+    patient = copied(subject.model, subject.optimizer, subject.loss)
     try:
         for each in advice:
             with preserve_process():
@@ -139,14 +140,14 @@ def _run_seed(
         trainer = Trainer(
             model=patient.model,
             batches=batches,
-            loss=subject.loss,
+            loss=patient.loss,
             optimizer=patient.optimizer,
             seed=seed,
         )
         course = trainer.run(1.0, steps=steps)
         return course.before, course.after, course.error
 
-    start, plain, untrained = ended(copied(subject.model, subject.optimizer))
+    start, plain, untrained = ended(copied(subject.model, subject.optimizer, subject.loss))
     ceiling = CEILING * max(abs(start), 1.0) if math.isfinite(start) else 1e6
     if untrained:  # as batch norm of one sample raises
         plain = start
@@ -186,6 +187,11 @@ def _judged(arm: _Arm, steps: int) -> Trial:
         helped=helped,
         said=said,
     )
+
+
+def untried(advice: Advice) -> bool:
+    """Return whether no trial can judge this advice."""
+    return advice.rule in UNTRIED or advice.kind in ("loss", "step")
 
 
 def withheld(advice: Advice) -> bool:

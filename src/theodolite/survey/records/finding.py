@@ -11,7 +11,14 @@ CHECK = "check"  # quantity of findings of first aid, which are no measured numb
 Severity = Literal["sick", "warning", "note", "good"]
 Confidence = Literal["proved", "measured", "rule of thumb"]
 AdviceKind = Literal[
-    "surgery", "rate", "initialisation", "batch_size", "optimizer", "mode"
+    "surgery",
+    "rate",
+    "initialisation",
+    "batch_size",
+    "optimizer",
+    "mode",
+    "loss",
+    "step",
 ]
 
 
@@ -100,8 +107,8 @@ class Advice:
         rule: Rule of the finding.
         title: One line.
         code: The lines that apply it, given ``model``, ``inputs`` and, as far as the
-            survey was given them, ``optimizer`` and ``step``; a comment if a person
-            must change a line.
+            survey was given them, ``optimizer``, ``loss`` and ``step``; a comment if a
+            person must change a line.
         kind: What is changed.
         trial: Result of its trial, if it was tried.
     """

@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 
 from theodolite.core import FOREIGN, ConfigError, NormMode, TheodoliteError, error_text
 
-from ..advice import calls
+from ..advice import calls, losses
 from ..advice.applying import Guard
 from ..advice.prescribing import advise, instructions
 from ..advice.remedy import REMEDIES
@@ -29,7 +29,7 @@ _STILL_SEEN = {"inputs-not-finite"} | {
     rule
     for remedy in REMEDIES
     for rule in remedy.rules
-    if remedy.write.__module__ == calls.__name__
+    if remedy.write.__module__ in (calls.__name__, losses.__name__)
 }
 # Measures that a repaired copy is looked at with: first aid and signals.
 _LOOKED = ("checks", "map", "signal", "units", "norms")
@@ -102,7 +102,9 @@ class _Search:
             if copy.batch_size is not None:
                 draws = self.pool.draws(0, copy.batch_size)
                 batches = [next(draws) for _ in range(len(self.pool.batches))]
-            subject = replace(self.subject, model=copy.model, batches=batches)
+            subject = replace(
+                self.subject, model=copy.model, loss=copy.loss, batches=batches
+            )
             self.passes += int(LOOK)
             with opened_context(
                 subject.problem(norm_mode=self.norm_mode, seed=self.survey.seed),

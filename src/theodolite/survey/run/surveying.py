@@ -124,6 +124,9 @@ def survey(
         ):
             outcomes.extend(run_measures(context, wanted, line))
             seen |= _seen(context)
+            names = {"loss": loss, "optimizer": optimizer, "step": step}
+            given = [n for n, v in names.items() if v is not None and v != str(v)]
+            seen["settings"]["given"] = given
     except (KeyboardInterrupt, OutOfTimeError) as why:  # before a measure
         missed = [each.name for each in wanted[len(outcomes) :]]
         outcomes += [not_reached(name, _word(why)) for name in missed]

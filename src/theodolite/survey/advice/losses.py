@@ -1,0 +1,208 @@
+"""Repairs of what a loss is given and of its settings.
+
+The repair is one changed argument of the user's call. So that it can be applied from
+outside, the code changes that call in model, loss and step; its first line says what
+to change.
+"""
+
+import re
+
+from ..records.finding import Finding
+from ..records.whole_survey import Survey
+from .remedy import remedy, within
+
+_CALLS = """\
+# Better: {better}. The same:
+import torch
+from theodolite.survey import CallReplacer
+class Replaced(CallReplacer):
+    def on_function(self, function, args, kwargs):
+        name = function.__name__
+        if {condition}:
+{change}
+        return function(*args, **kwargs)
+calls = Replaced()
+{within}"""
+
+
+def _changed(survey: Survey, better: str, condition: str, *change: str) -> str:
+    """Return code that changes calls of a loss."""
+    return _CALLS.format(
+        better=better,
+        condition=condition,
+        change="\n".join(f"            {line}" for line in change),
+        within=within(survey),
+    )
+
+
+@remedy("loss", "Let every class that occurs count", "class-ignored", "labels-ignored")
+def _every_class(survey: Survey, finding: Finding) -> str | None:
+    return _changed(
+        survey,
+        "leave out ignore_index and weight",
+        "'ignore_index' in kwargs",
+        "kwargs = {**kwargs, 'ignore_index': -100}",
+        "weight = kwargs.get('weight')",
+        "if weight is not None and not weight.all():",
+        "    kwargs['weight'] = None",
+    )
+
+
+@remedy("loss", "Invert the weights of the classes", "class-weights-inverted")
+def _inverted_weights(survey: Survey, finding: Finding) -> str | None:
+    return _changed(
+        survey,
+        "weight=1 / weight",
+        "kwargs.get('weight') is not None",
+        "weight = 1 / kwargs['weight']",
+        "kwargs = {**kwargs, 'weight': weight / weight.mean()}",
+    )
+
+
+@remedy("loss", "Weight the classes against their frequency", "one-class-dominates")
+def _balanced(survey: Survey, finding: Finding) -> str | None:
+    """Weight classes by one over how often they were met so far."""
+    return _changed(
+        survey,
+        "weight=1 / counts of the classes",
+        "name == 'cross_entropy' and not args[1].is_floating_point()",
+        "classes = args[0].shape[1]",
+        "known = args[1][args[1] >= 0].reshape(-1)",
+        "counts = torch.bincount(known, minlength=classes)[:classes]",
+        "self.counts = getattr(self, 'counts', 1) + counts",
+        "weight = 1 / self.counts.to(args[0].dtype)",
+        "kwargs = {**kwargs, 'weight': weight / weight.mean()}",
+    )
+
+
+@remedy("loss", "Use a label smoothing of 0.1", "labels-smoothed-away")
+def _less_smoothing(survey: Survey, finding: Finding) -> str | None:
+    return _changed(
+        survey,
+        "label_smoothing=0.1",
+        "kwargs.get('label_smoothing')",
+        "kwargs = {**kwargs, 'label_smoothing': 0.1}",
+    )
+
+
+@remedy("loss", "Make targets of 0 and 1 targets of -1 and 1", "targets-want-signs")
+def _signs(survey: Survey, finding: Finding) -> str | None:
+    return _changed(
+        survey,
+        "2 * targets - 1",
+        "name in ('soft_margin_loss', 'hinge_embedding_loss',"
+        " 'cosine_embedding_loss', 'margin_ranking_loss')",
+        "place = 1 if name in ('soft_margin_loss', 'hinge_embedding_loss') else 2",
+        "args = (*args[:place], 2 * args[place] - 1, *args[place + 1:])",
+    )
+
+
+@remedy("loss", "Give the loss log-probabilities", "not-log-probabilities")
+def _logarithms(survey: Survey, finding: Finding) -> str | None:
+    """Take the logarithm of probabilities, and the log-softmax of anything else."""
+    return _changed(
+        survey,
+        "cross_entropy in place of nll_loss; log_softmax before kl_div",
+        "name in ('nll_loss', 'kl_div')",
+        "axis = -1 if name == 'kl_div' else 1",
+        "sums = args[0].detach().sum(axis)",
+        "shares = bool((args[0] >= 0).all() and (sums - 1).abs().max() < 1e-3)",
+        "logs = args[0].clamp_min(1e-12).log()",
+        "logs = logs if shares else args[0].log_softmax(axis)",
+        "args = (logs, *args[1:])",
+    )
+
+
+@remedy("loss", "Give the loss minus the distances", "distances-as-scores")
+def _similarities(survey: Survey, finding: Finding) -> str | None:
+    return _changed(
+        survey,
+        "cross_entropy(-distances, labels)",
+        "name == 'cross_entropy'",
+        "args = (-args[0], *args[1:])",
+    )
+
+
+@remedy("loss", "Change the sign of the loss", "loss-below-zero")
+def _other_sign(survey: Survey, finding: Finding) -> str | None:
+    """Negate a loss that is minus a known one, or a log-likelihood."""
+    if "loss" not in survey.settings.get("given", ()) or finding.value >= 0:
+        return None
+    return (
+        "# Better: remove the minus, or put it where it is missing. The same:\n"
+        "import functools\n"
+        "given = loss\n"
+        "@functools.wraps(given)\n"
+        "def loss(*args, **kwargs):\n"
+        "    return -given(*args, **kwargs)\n"
+    )
+
+
+@remedy("loss", "Use binary cross-entropy with logits", "targets-no-distribution")
+def _binary(survey: Survey, finding: Finding) -> str | None:
+    return _changed(
+        survey,
+        "nn.BCEWithLogitsLoss()",
+        "name == 'cross_entropy'",
+        "function = torch.nn.functional.binary_cross_entropy_with_logits",
+        "return function(args[0], args[1].to(args[0].dtype))",
+    )
+
+
+@remedy("loss", "Sum the reconstruction over the entries of a sample", "prior-outweighs")
+def _summed_over_entries(survey: Survey, finding: Finding) -> str | None:
+    """Let a nat of reconstruction weigh as much as one of the prior."""
+    price = re.search(r"One nat costs ([0-9.e+-]+),", finding.says)
+    if price is None:
+        return None
+    return _changed(
+        survey,
+        'reduction="sum" for the reconstruction as for the prior',
+        "kwargs.get('reduction') == 'mean' and"
+        " (name == 'mse_loss' or name.startswith('binary_cross_entropy'))",
+        f"return function(*args, **kwargs) * {price[1]} * args[0][0].numel()",
+    )
+
+
+@remedy("loss", "Predict the next token: shift the labels", "copies-its-input")
+def _next_token(survey: Survey, finding: Finding) -> str | None:
+    """Drop the last position of the scores and the first of the labels."""
+    return _changed(
+        survey,
+        "cross_entropy(scores[:, :-1], tokens[:, 1:])",
+        "name == 'cross_entropy' and not args[1].is_floating_point()",
+        "tokens = next(iter(inputs.values())) if isinstance(inputs, dict) else inputs",
+        "tokens = tokens[0] if isinstance(tokens, tuple) else tokens",
+        "scores, labels = args[0].movedim(1, -1), args[1]",
+        "scores = scores.reshape(-1, tokens.shape[1], scores.shape[-1])",
+        "labels = labels.reshape(-1, tokens.shape[1])",
+        "args = (scores[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), *args[2:])",
+    )
+
+
+@remedy("loss", "Let the loss term send its gradient", "loss-term-without-gradient")
+def _term_connected(survey: Survey, finding: Finding) -> str | None:
+    """Keep graphs of derivatives, and do not detach inside the loss."""
+    return _changed(
+        survey,
+        "create_graph=True in grad(), and no detach() of outputs in the loss",
+        "name in ('grad', 'detach')",
+        "if name == 'detach':",
+        "    return args[0]",
+        "kwargs = {**kwargs, 'create_graph': True}",
+    )
+
+
+@remedy("loss", "Add terms of one shape: (N,) and (N,)", "addition-broadcasts")
+def _one_shape(survey: Survey, finding: Finding) -> str | None:
+    """Squeeze a column that meets a row of as many entries."""
+    return _changed(
+        survey,
+        "squeeze(-1) of the term of shape (N, 1)",
+        "name in ('add', 'sub', 'mul', '__add__', '__sub__', '__mul__')"
+        " and all(torch.is_tensor(each) for each in args[:2])",
+        "shapes = [each.shape for each in args[:2]]",
+        "long = max(shapes, key=len)",
+        "if long == (*min(shapes, key=len), 1) and len(long) > 1:",
+        "    args = tuple(e.squeeze(-1) if e.shape == long else e for e in args[:2])",
+    )

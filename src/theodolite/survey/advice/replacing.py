@@ -1,0 +1,67 @@
+"""Replace calls of torch wherever a model, a loss or a training step makes them."""
+
+import functools
+from typing import Any
+
+from torch import nn
+
+from theodolite.instruments import Listener
+
+
+class CallReplacer(Listener):
+    """Replaces calls of torch inside of what it is told to.
+
+    A subclass overrides ``on_function``, which makes the call or another one. Where a
+    step calls a loss and the loss a model, a call is replaced once.
+
+    Example:
+        >>> class Positive(CallReplacer):
+        ...     def on_function(self, function, args, kwargs):
+        ...         made = function(*args, **kwargs)
+        ...         return made.abs() if function.__name__ == "cos" else made
+        >>> import torch
+        >>> Positive().inside(lambda x: x.cos())(torch.tensor(3.0)) > 0
+        tensor(True)
+    """
+
+    _depth = 0
+
+    def inside(self, what: Any) -> Any:
+        """Replace the calls that a model, or a function, makes from now on.
+
+        Args:
+            what: A module, to which hooks are added, or any function.
+
+        Returns:
+            The module, or a function to be used in place of the given one.
+        """
+        if isinstance(what, nn.Module):
+            what.register_forward_pre_hook(lambda module, args: self._enter())
+            what.register_forward_hook(
+                lambda module, args, outputs: self._leave(), always_call=True
+            )
+            return what
+
+        @functools.wraps(what)
+        def replaced(*args: Any, **kwargs: Any) -> Any:
+            self._enter()
+            try:
+                return what(*args, **kwargs)
+            finally:
+                self._leave()
+
+        return replaced
+
+    def begin(self) -> None:
+        """Be told that an outermost call begins."""
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            self.begin()
+            self.__enter__()
+
+    def _leave(self) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self.__exit__(None, None, None)

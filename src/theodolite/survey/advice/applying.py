@@ -225,4 +225,7 @@ def _described(treated: Treated) -> list[Any]:
     for group in [] if treated.optimizer is None else treated.optimizer.param_groups:
         values = {k: str(v) for k, v in group.items() if k != "params"}
         described.append((len(group["params"]), values))
+    optimizer: Any = treated.optimizer  # whose hooks torch keeps in private dicts
+    names = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+    described += [len(getattr(optimizer, name, ())) for name in names]
     return described

@@ -260,3 +260,15 @@ def _before_topk(survey: Survey, finding: Finding) -> str | None:
 @remedy("surgery", "Invert the mask", "mask-inverted")
 def _mask_inverted(survey: Survey, finding: Finding) -> str | None:
     return _INVERTED
+
+
+@remedy("surgery", "Divide the scores of attention by their size", "attention-one-hot")
+def _smaller_scores(survey: Survey, finding: Finding) -> str | None:
+    """Divide scores by the size that they had when they were met first."""
+    return _REPLACED.format(
+        better="scores / d**0.5, with d features per head",
+        names=_SOFTMAX,
+        wrong="made.ndim > 2 and made.shape[-1] > 1",
+        right="(args[0] / self.__dict__.setdefault(str(made.shape[1:]),"
+        " max(float(args[0].std()), 1.0))).softmax(-1)",
+    )

@@ -149,7 +149,9 @@ def _binary(survey: Survey, finding: Finding) -> str | None:
     )
 
 
-@remedy("loss", "Sum the reconstruction over the entries of a sample", "prior-outweighs")
+@remedy(
+    "loss", "Sum the reconstruction over the entries of a sample", "prior-outweighs"
+)
 def _summed_over_entries(survey: Survey, finding: Finding) -> str | None:
     """Let a nat of reconstruction weigh as much as one of the prior."""
     price = re.search(r"One nat costs ([0-9.e+-]+),", finding.says)

@@ -34,6 +34,8 @@ class Remedy:
 
 
 REMEDIES: list[Remedy] = []
+# In place of a rule: of a remedy for a training whose fault is not known.
+ANY = "any-training"
 
 
 def remedy(kind: AdviceKind, title: str, *rules: str) -> Callable[[Writer], Writer]:
@@ -83,7 +85,7 @@ def enlisted(survey: Survey) -> str:
 
 
 def within(survey: Survey) -> str:
-    """Return code that lets ``calls`` act in the model, and in loss and step if given."""
+    """Return code that lets ``calls`` act in the model, and in a loss and step."""
     given = [n for n in ("loss", "step") if n in survey.settings.get("given", ())]
     lines = [f"{name} = calls.inside({name})\n" for name in given]
     return "".join(["calls.inside(model)\n", *lines])

@@ -8,7 +8,7 @@ import re
 
 from ..records.finding import Finding
 from ..records.whole_survey import Survey
-from .remedy import RUN, enlisted, remedy
+from .remedy import ANY, RUN, enlisted, remedy
 
 # What the last layer with weights computes, in place of what follows it.
 _LAST_LAYER = """\
@@ -87,6 +87,7 @@ def _filled(survey: Survey, finding: Finding) -> str | None:
     "activation-before-loss",
     "targets-out-of-reach",
     "norm-on-outputs",
+    ANY,
 )
 def _without_last(survey: Survey, finding: Finding) -> str | None:
     if "binary_cross" in finding.says:  # whose targets are out of reach of any network
@@ -129,7 +130,9 @@ def _same_shape(survey: Survey, finding: Finding) -> str | None:
     )
 
 
-@remedy("surgery", "Standardise the inputs", "inputs-unscaled", "rows-standardised")
+@remedy(
+    "surgery", "Standardise the inputs", "inputs-unscaled", "rows-standardised", ANY
+)
 def _standardised(survey: Survey, finding: Finding) -> str | None:
     if not survey.blocks:
         return None
@@ -249,6 +252,23 @@ def _bent(survey: Survey, finding: Finding) -> str | None:
         "    bent = torch.nn.Sequential(torch.nn.ReLU(), layer)\n"
         "    model.set_submodule(path, bent)\n"
     )
+
+
+@remedy("surgery", "Add learned positions to the tokens", "order-ignored")
+def _positions(survey: Survey, finding: Finding) -> str | None:
+    """Add a vector for each position to what the first embedding returns."""
+    return (
+        "import torch\n"
+        "# Better: add nn.Embedding(length, width)(positions). The same:\n"
+        "words = [m for m in model.modules() if isinstance(m, torch.nn.Embedding)][0]\n"
+        "tokens = next(iter(inputs.values())) if isinstance(inputs, dict) else inputs\n"
+        "tokens = tokens[0] if isinstance(tokens, tuple) else tokens\n"
+        "start = 0.1 * torch.randn(tokens.shape[1], words.embedding_dim)\n"
+        "words.positions = torch.nn.Parameter(start.to(words.weight))\n"
+        "words.register_forward_hook(\n"
+        "    lambda module, args, made: made + module.positions[: made.shape[1]]\n"
+        ")\n"
+    ) + enlisted(survey)
 
 
 @remedy("surgery", "Keep the layers in nn.ModuleList", "not-registered")

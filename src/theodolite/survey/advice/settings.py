@@ -20,6 +20,12 @@ def _larger_batches(survey: Survey, finding: Finding) -> str | None:
     return f"batch_size = {ENOUGH_SAMPLES}  # of the loader\n"
 
 
+@remedy("batch_size", "Shuffle the samples in each epoch", "batches-sorted")
+def _shuffled(survey: Survey, finding: Finding) -> str | None:
+    size = survey.settings["batch_size"]
+    return f"batch_size = {size}  # of DataLoader(dataset, {size}, shuffle=True)\n"
+
+
 @remedy("mode", "Put the frozen norms in eval mode", "frozen-norm-follows-batches")
 def _still(survey: Survey, finding: Finding) -> str | None:
     return (
@@ -29,7 +35,7 @@ def _still(survey: Survey, finding: Finding) -> str | None:
     )
 
 
-def _times(factor: float, survey: Survey, finding: Finding) -> str | None:
+def times(factor: float, survey: Survey, finding: Finding) -> str | None:
     """Multiply the rate, and the rate that a schedule starts from."""
     if not survey.settings.get("optimizer"):
         return None
@@ -47,13 +53,13 @@ for _factor, _words in (0.1, "a tenth"), (0.01, "a hundredth"):
         f"Use {_words} of the learning rate",
         "rate-too-large",
         "not-finite-in-training",
-    )(partial(_times, _factor))
+    )(partial(times, _factor))
 
 
 @remedy("rate", "Use a much larger learning rate", "nothing-moves")
 def _larger(survey: Survey, finding: Finding) -> str | None:
     best = re.search(r"([0-9]+) times the rate", finding.says)
-    return _times(float(best[1]) if best else 10.0, survey, finding)
+    return times(float(best[1]) if best else 10.0, survey, finding)
 
 
 @remedy(

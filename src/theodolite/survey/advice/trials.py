@@ -19,6 +19,8 @@ WORTH = 0.1
 SEEDS, LEAST_STEPS = 3, 10
 # Losses are cut at this multiple of the untrained network's loss: our choice.
 CEILING = 10.0
+# Added to seeds, so that weights are not drawn again as the user drew them.
+OTHER = 1_000_003
 # Repairs that no trial can judge: without what gives the answer away the loss is
 # larger, equal units learn a little fast and then no more, and the user's own step
 # cannot train a copy.
@@ -50,6 +52,7 @@ def try_advice(
     *,
     seeds: int = SEEDS,
     steps: int = 30,
+    worth: float = WORTH,
     effort: float = math.inf,
 ) -> tuple[Advice, ...]:
     """Try each piece of advice on a copy; sort what helped first and what harmed last.
@@ -69,6 +72,7 @@ def try_advice(
             that is None, Adam is used.
         seeds: Number of pairs of trainings, at least 2.
         steps: Updates per training.
+        worth: Share of the loss that counts as help, and as harm.
         effort: About how many updates the trials may make together: with few, there
             are fewer steps, but 10 at least, and the last advice is not tried.
 
@@ -102,7 +106,9 @@ def try_advice(
         steps = int(max(min(steps, effort / seeds / (len(fit) + 1)), least))
         for seed in range(seeds if fit else 0):
             _run_seed(fit, subject, pool, seed, steps, guard)
-    tried = {a.advice.code: _judged(a, steps) for a in arms if a.refusal or a in fit}
+    tried = {
+        a.advice.code: _judged(a, steps, worth) for a in arms if a.refusal or a in fit
+    }
     judged = [replace(each, trial=tried.get(each.code)) for each in advice]
     return tuple(sorted(judged, key=_place))
 
@@ -119,7 +125,7 @@ def treat(
     try:
         for each in advice:
             with preserve_process():
-                reseed(seed)
+                reseed(seed + OTHER)
                 patient = apply_advice(each, patient, pool.some_inputs())
     except Exception as failed:  # of a user's forward, too
         said = (str(failed).splitlines() or [type(failed).__name__])[0]
@@ -147,7 +153,9 @@ def _run_seed(
         course = trainer.run(1.0, steps=steps)
         return course.before, course.after, course.error
 
-    start, plain, untrained = ended(copied(subject.model, subject.optimizer, subject.loss))
+    start, plain, untrained = ended(
+        copied(subject.model, subject.optimizer, subject.loss)
+    )
     ceiling = CEILING * max(abs(start), 1.0) if math.isfinite(start) else 1e6
     if untrained:  # as batch norm of one sample raises
         plain = start
@@ -159,17 +167,17 @@ def _run_seed(
         arm.plain.append(plain if plain < ceiling else ceiling)
 
 
-def _judged(arm: _Arm, steps: int) -> Trial:
+def _judged(arm: _Arm, steps: int, worth: float) -> Trial:
     if arm.refusal or len(arm.plain) < 2:
         said = f"it cannot be applied here: {arm.refusal}"
         return Trial(n_seeds=0, steps=steps, helped="no", said=said)
     gaps = [a - b for a, b in zip(arm.treated, arm.plain, strict=True)]
     shares = [gap / max(abs(p), 1e-12) for gap, p in zip(gaps, arm.plain, strict=True)]
     mean = sum(shares) / len(shares)
-    helped = "yes" if max(shares) <= -WORTH else "harm" if mean >= WORTH else "no"
+    helped = "yes" if max(shares) <= -worth else "harm" if mean >= worth else "no"
     words = {
         "yes": "it helped",
-        "no": "it made no difference of 10 %",
+        "no": f"it made no difference of {worth:.0%}",
         "harm": "it did harm",
     }
     why = f"; as it is the network cannot be trained ({arm.untrained})"

@@ -5,7 +5,7 @@ from math import isfinite
 from ..findings.evidence import by_module
 from ..records.finding import Finding
 from ..records.whole_survey import Survey
-from .remedy import remedy, trained
+from .remedy import ANY, remedy, trained
 
 
 @remedy(
@@ -144,6 +144,7 @@ def _zero_biases(paths: list[str]) -> str | None:
     "saturated-units",
     "dead-units",
     "signal-explodes",
+    ANY,
 )
 def _drawn_again(survey: Survey, finding: Finding) -> str | None:
     """Re-initialise these layers with torch's own initialisation."""

@@ -10,7 +10,8 @@ from torch.optim import Optimizer
 from theodolite.core import FOREIGN, ConfigError, NormMode, TheodoliteError, error_text
 
 from ..advice import calls, losses
-from ..advice.applying import Guard
+from ..advice.applying import Guard, runs
+from ..advice.general import general_advice
 from ..advice.prescribing import advise, instructions
 from ..advice.remedy import REMEDIES
 from ..advice.samples import Pool
@@ -22,7 +23,7 @@ from ..planning.running import Progress, chosen, run_measures
 from ..records.finding import Advice, Finding
 from ..records.whole_survey import Survey
 from ..subject.subject import Subject
-from .causes import ALARMS, LOOK, Look, causes_first
+from .causes import ALARMS, LOOK, Look, causes_first, kind_rank
 
 # Repairs of these act behind what their checks look at, which stays as it is.
 _STILL_SEEN = {"inputs-not-finite"} | {
@@ -48,10 +49,11 @@ def tried_out(
 ) -> Survey:
     """Return the survey with causes first and its advice tried.
 
-    Advice that did harm, and advice for symptoms, is left out.
+    Advice that did harm, and advice for symptoms, is left out. Where none for a cause
+    is known to help, changes that suit any training are tried.
     """
     advice = advise(survey, alarming(survey))
-    if not advice:
+    if not alarming(survey) and survey.find("learns"):
         return survey
     patient = SimpleNamespace(**vars(subject), optimizer=optimizer)
     try:
@@ -62,15 +64,27 @@ def tried_out(
         first = [each for each in repairs if each in advice]
         advice = (*first, *(each for each in advice if each not in first))
         tried = try_advice(advice, patient, effort=survey.effort / 2)
+        answered = any(_answers(each, survey) for each in tried)
+        general = () if answered else general_advice(survey, patient)
     except (TheodoliteError, *FOREIGN) as failed:
         said = f"trials of advice: {error_text(failed)}"
         return replace(survey, advice=advice, unsupported=(*survey.unsupported, said))
-    kept = [each for each in tried if not withheld(each)]
+    kept = [*general, *(each for each in tried if not withheld(each))]
     refused = {each.rule for each in tried if each.trial and not each.trial.n_seeds}
     kept += instructions(survey, refused - {each.rule for each in kept})
     passes = survey.cost.passes + search.passes
-    passes += sum(t.trial.n_seeds * t.trial.steps for t in tried if t.trial)
+    every = (*tried, *general)
+    passes += sum(t.trial.n_seeds * t.trial.steps for t in every if t.trial)
     return replace(survey, advice=tuple(kept), cost=replace(survey.cost, passes=passes))
+
+
+def _answers(advice: Advice, survey: Survey) -> bool:
+    """Return whether advice helped, or repairs a cause where a trial may not show it."""
+    if withheld(advice) or not runs(advice):
+        return False
+    ranks = [kind_rank(f) for f in survey.findings if f.rule == advice.rule]
+    helped = advice.trial is not None and advice.trial.helped == "yes"
+    return helped or min(ranks) < 2
 
 
 class _Search:

@@ -10,7 +10,7 @@ from math import prod
 
 from ..records.finding import Finding
 from ..records.whole_survey import Survey
-from .remedy import remedy
+from .remedy import remedy, within
 
 _REPLACED = """\
 # Better: {better}. The same:
@@ -271,4 +271,175 @@ def _smaller_scores(survey: Survey, finding: Finding) -> str | None:
         wrong="made.ndim > 2 and made.shape[-1] > 1",
         right="(args[0] / self.__dict__.setdefault(str(made.shape[1:]),"
         " max(float(args[0].std()), 1.0))).softmax(-1)",
+    )
+
+
+# A weighted mean of positions, by the softmax of the scores, in place of the largest.
+_SOFT = """\
+# Better: a soft-argmax, scores.softmax(-1) @ positions. The same:
+import torch
+from theodolite.survey import CallReplacer
+class Soft(CallReplacer):
+    def begin(self):
+        self.picked = []
+    def on_function(self, function, args, kwargs):
+        made, name = function(*args, **kwargs), function.__name__
+        if name == "argmax" and args[0].requires_grad:
+            axis = args[1] if len(args) > 1 else kwargs.get("dim")
+            if axis is not None:
+                self.picked.append((made, args[0].movedim(axis, -1).softmax(-1)))
+        for place, shares in self.picked:
+            last = shares.shape[-1]
+            if name == "__getitem__" and args[1] is place:
+                return shares @ args[0].to(shares)
+            if name in {numeric!r} and args[0] is place:
+                places = torch.arange(last, device=shares.device)
+                return shares @ function(places, *args[1:], **kwargs).to(shares)
+        return made
+Soft().inside(model)
+"""
+_NUMERIC = "__floordiv__ floor_divide __mod__ remainder div float double to mul __mul__"
+# What enters a layer is replaced by what it returns wherever it is read afterwards.
+_RETURNED = """\
+# Better: keep what the layer returns, h = layer(h). The same:
+import torch
+from torch.utils._pytree import tree_map
+from theodolite.survey import CallReplacer
+class Returned(CallReplacer):
+    def begin(self):
+        self.news = {{}}
+    def on_function(self, function, args, kwargs):
+        return function(*tree_map(self.newest, args), **tree_map(self.newest, kwargs))
+    def newest(self, part):
+        return self.news.get(id(part), (part, part))[1]
+    def left(self, module, args, outputs):
+        if torch.is_tensor(outputs) and args[0].shape == outputs.shape:
+            self.news[id(args[0])] = args[0], outputs
+calls, idle = Returned(), set({paths!r})
+owners = [n for n, m in model.named_modules() if list(m.parameters(recurse=False))]
+def lost(name):
+    below = [n for n in owners if name and f"{{n}}.".startswith(f"{{name}}.")]
+    return bool(below) and idle.issuperset(below)
+for name, module in model.named_modules():
+    if lost(name) and not lost(name.rpartition(".")[0]):
+        module.register_forward_hook(calls.left)
+calls.inside(model)
+"""
+# The gradient of what is picked goes to what it was picked for, as well.
+_COPIED = """\
+# Better: z + (code - z).detach() in place of the code. The same:
+import torch
+from theodolite.survey import CallReplacer
+class Copied(CallReplacer):
+    def begin(self):
+        self.given, self.chosen = [], False
+    def on_function(self, function, args, kwargs):
+        made, name = function(*args, **kwargs), function.__name__
+        self.chosen |= name in ("argmin", "argmax", "min", "max")
+        if name in ("cdist", "matmul", "__matmul__", "mm", "sub", "__sub__", "pow"):
+            self.given += [args[0]] * (not self.chosen and args[0].requires_grad)
+        if self.chosen and name in ("embedding", "__getitem__", "index_select", "matmul"):
+            same = [z for z in self.given if torch.is_tensor(made)
+                    and z.numel() == made.numel() and z.shape[-1] == made.shape[-1]]
+            if same:
+                z, self.chosen = same[0].reshape(made.shape), False
+                return made + z - z.detach()
+        return made
+Copied().inside(model)
+"""
+_EDGES = """\
+# Better: x[edges[0]] for what is sent, edges[1] for where it is added. The same:
+from theodolite.survey import CallReplacer
+class BothEnds(CallReplacer):
+    def begin(self):
+        self.reads = 0
+    def on_function(self, function, args, kwargs):
+        if function.__name__ in ("__getitem__", "select") and args[0].ndim == 2:
+            if len(args[0]) == 2 and args[0].dtype.is_signed and args[0].shape[1] > 7:
+                if not args[0].is_floating_point():
+                    self.reads += 1
+                    return args[0].unbind()[(self.reads - 1) % 2]
+        return function(*args, **kwargs)
+BothEnds().inside(model)
+"""
+
+
+@remedy("surgery", "Use a soft-argmax", "no-gradient", "choice-without-gradient")
+def _soft_argmax(survey: Survey, finding: Finding) -> str | None:
+    if "argmax()" not in finding.says:
+        return None
+    return _SOFT.format(numeric=_NUMERIC.split())
+
+
+@remedy("surgery", "Use what these layers return", "no-gradient")
+def _returned(survey: Survey, finding: Finding) -> str | None:
+    """Replace what enters a layer by what it returns, for layers without effect."""
+    if "Without effect" not in finding.says or "gradient stops" in finding.says:
+        return None
+    return _RETURNED.format(paths=list(finding.where))
+
+
+@remedy("surgery", "Copy the gradient past the choice", "choice-without-gradient")
+def _past_choice(survey: Survey, finding: Finding) -> str | None:
+    return _COPIED
+
+
+@remedy("surgery", "Use both ends of the edges", "edges-half-used")
+def _both_ends(survey: Survey, finding: Finding) -> str | None:
+    return _EDGES
+
+
+@remedy("mode", "Switch dropout off in eval mode", "dropout-in-evaluation")
+def _quiet(survey: Survey, finding: Finding) -> str | None:
+    return _REPLACED.format(
+        better="functional.dropout(x, p, training=self.training)",
+        names=("dropout", "alpha_dropout", "feature_dropout", "dropout2d"),
+        wrong="not model.training",
+        right="args[0]",
+    )
+
+
+@remedy("surgery", "Remove the first of the two", "squashed-twice")
+def _squashed_once(survey: Survey, finding: Finding) -> str | None:
+    """Give the second what the first was given."""
+    return (
+        "# Better: remove one of the two. The same:\n"
+        "from theodolite.survey import CallReplacer\n"
+        "class Once(CallReplacer):\n"
+        "    def begin(self):\n"
+        "        self.shares = []\n"
+        "    def on_function(self, function, args, kwargs):\n"
+        "        squashed = ('softmax', 'sigmoid', 'log_softmax')\n"
+        "        if function.__name__ not in squashed:\n"
+        "            return function(*args, **kwargs)\n"
+        "        given = [before for p, before in self.shares if p is args[0]]\n"
+        "        made = function(*(given or args[:1]), *args[1:], **kwargs)\n"
+        "        self.shares.append((made, args[0]))\n"
+        "        return made\n"
+        "calls = Once()\n"
+        f"{within(survey)}"
+    )
+
+
+@remedy("surgery", "Give the branch the input that is not used", "input-unused")
+def _other_input(survey: Survey, finding: Finding) -> str | None:
+    """Hand the unused input to a module that is run twice on another one."""
+    place = re.search(r"It is input (\d+)", finding.says)
+    if place is None:
+        return None
+    return (
+        "# Better: pass each branch its own input. The same:\n"
+        "given, met = [], []\n"
+        "def enter(module, args):\n"
+        "    given[:] = args\n"
+        "    met.clear()\n"
+        "def swap(module, args):\n"
+        f"    other = given[{place[1]}]\n"
+        "    if args and any(args[0] is each for each in given):\n"
+        "        met.append(module)\n"
+        "        if met.count(module) > 1 and args[0].shape == other.shape:\n"
+        "            return (other, *args[1:])\n"
+        "model.register_forward_pre_hook(enter)\n"
+        "for module in list(model.modules())[1:]:\n"
+        "    module.register_forward_pre_hook(swap)\n"
     )

@@ -208,3 +208,45 @@ def _one_shape(survey: Survey, finding: Finding) -> str | None:
         "if long == (*min(shapes, key=len), 1) and len(long) > 1:",
         "    args = tuple(e.squeeze(-1) if e.shape == long else e for e in args[:2])",
     )
+
+
+@remedy("loss", "Pass log_input=False", "exponential-twice")
+def _rates(survey: Survey, finding: Finding) -> str | None:
+    return _changed(
+        survey,
+        "PoissonNLLLoss(log_input=False)",
+        "name == 'poisson_nll_loss'",
+        "kwargs = {**kwargs, 'log_input': False}",
+    )
+
+
+@remedy("loss", "Exchange outputs and targets", "loss-arguments-swapped")
+def _exchanged(survey: Survey, finding: Finding) -> str | None:
+    return _changed(
+        survey,
+        "loss(outputs, targets)",
+        "(name.endswith('_loss') or 'entropy' in name or name == 'kl_div')"
+        " and args[1].requires_grad and not args[0].requires_grad",
+        "args = (args[1], args[0], *args[2:])",
+    )
+
+
+@remedy("loss", "Divide the other term by 100", "another-term-outweighs")
+def _smaller_term(survey: Survey, finding: Finding) -> str | None:
+    """Multiply the term that compares by 100, and the whole loss by a hundredth."""
+    if "loss" not in survey.settings.get("given", ()):
+        return None
+    code = _changed(
+        survey,
+        "a factor of 0.01 before the other term",
+        "name.endswith('_loss') or 'entropy' in name",
+        "return 100 * function(*args, **kwargs)",
+    )
+    return (
+        f"{code}"
+        "import functools\n"
+        "sum_of_terms = loss\n"
+        "@functools.wraps(sum_of_terms)\n"
+        "def loss(*args, **kwargs):\n"
+        "    return sum_of_terms(*args, **kwargs) / 100\n"
+    )

@@ -298,6 +298,7 @@ class Soft(CallReplacer):
         return made
 Soft().inside(model)
 """
+_BENDS = "relu gelu silu tanh sigmoid elu leaky_relu dropout layer_norm batch_norm"
 _NUMERIC = "__floordiv__ floor_divide __mod__ remainder div float double to mul __mul__"
 # What enters a layer is replaced by what it returns wherever it is read afterwards.
 _RETURNED = """\
@@ -309,7 +310,12 @@ class Returned(CallReplacer):
     def begin(self):
         self.news = {{}}
     def on_function(self, function, args, kwargs):
-        return function(*tree_map(self.newest, args), **tree_map(self.newest, kwargs))
+        args, kwargs = tree_map(self.newest, args), tree_map(self.newest, kwargs)
+        made = function(*args, **kwargs)
+        for key, (old, new) in list(self.news.items()):
+            if function.__name__ in {bends!r} and args[:1] and args[0] is new:
+                self.news[key] = old, made
+        return made
     def newest(self, part):
         return self.news.get(id(part), (part, part))[1]
     def left(self, module, args, outputs):
@@ -319,7 +325,9 @@ calls, idle = Returned(), set({paths!r})
 owners = [n for n, m in model.named_modules() if list(m.parameters(recurse=False))]
 def lost(name):
     below = [n for n in owners if name and f"{{n}}.".startswith(f"{{name}}.")]
-    return bool(below) and idle.issuperset(below)
+    kinds = (torch.nn.ModuleList, torch.nn.ModuleDict)
+    listed = isinstance(model.get_submodule(name), kinds)
+    return bool(below) and not listed and idle.issuperset(below)
 for name, module in model.named_modules():
     if lost(name) and not lost(name.rpartition(".")[0]):
         module.register_forward_hook(calls.left)
@@ -338,7 +346,8 @@ class Copied(CallReplacer):
         self.chosen |= name in ("argmin", "argmax", "min", "max")
         if name in ("cdist", "matmul", "__matmul__", "mm", "sub", "__sub__", "pow"):
             self.given += [args[0]] * (not self.chosen and args[0].requires_grad)
-        if self.chosen and name in ("embedding", "__getitem__", "index_select", "matmul"):
+        reads = ("embedding", "__getitem__", "index_select", "matmul")
+        if self.chosen and name in reads:
             same = [z for z in self.given if torch.is_tensor(made)
                     and z.numel() == made.numel() and z.shape[-1] == made.shape[-1]]
             if same:
@@ -376,7 +385,7 @@ def _returned(survey: Survey, finding: Finding) -> str | None:
     """Replace what enters a layer by what it returns, for layers without effect."""
     if "Without effect" not in finding.says or "gradient stops" in finding.says:
         return None
-    return _RETURNED.format(paths=list(finding.where))
+    return _RETURNED.format(paths=list(finding.where), bends=_BENDS.split())
 
 
 @remedy("surgery", "Copy the gradient past the choice", "choice-without-gradient")

@@ -77,7 +77,7 @@ def _less_dropout(survey: Survey, finding: Finding) -> str | None:
 
 
 def general_advice(survey: Survey, subject: Any) -> Sequence[Advice]:
-    """Return general changes that clearly help, the best first.
+    """Return general changes, and repairs of notes, that clearly help, the best first.
 
     All are tried for a few steps, and the best of them for more.
 
@@ -94,10 +94,11 @@ def general_advice(survey: Survey, subject: Any) -> Sequence[Advice]:
         above=True,
         where=tuple(trained(survey)),
     )
-    every = advise(survey, [any_fault])
-    half = survey.effort / 2
-    first = try_advice(every, subject, seeds=2, steps=FIRST_STEPS, effort=half)
+    notes = [each for each in survey.findings if each.severity == "note"]
+    every = advise(survey, [*notes, any_fault])
+    spent = {"effort": survey.effort}
+    first = try_advice(every, subject, seeds=2, steps=FIRST_STEPS, **spent)
     gains = [(a.trial.difference, a) for a in first if a.trial and a.trial.n_seeds]
     best = [a for gain, a in sorted(gains, key=itemgetter(0)) if gain < 0][:FINALISTS]
-    last = try_advice(best, subject, steps=STEPS, worth=CLEARLY, effort=survey.effort)
+    last = try_advice(best, subject, steps=STEPS, worth=CLEARLY, **spent)
     return [each for each in last if each.trial and each.trial.helped == "yes"]

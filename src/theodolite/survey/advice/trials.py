@@ -174,7 +174,8 @@ def _judged(arm: _Arm, steps: int, worth: float) -> Trial:
     gaps = [a - b for a, b in zip(arm.treated, arm.plain, strict=True)]
     shares = [gap / max(abs(p), 1e-12) for gap, p in zip(gaps, arm.plain, strict=True)]
     mean = sum(shares) / len(shares)
-    helped = "yes" if max(shares) <= -worth else "harm" if mean >= worth else "no"
+    harm = mean >= worth and min(shares) >= worth / 2
+    helped = "yes" if max(shares) <= -worth else "harm" if harm else "no"
     words = {
         "yes": "it helped",
         "no": f"it made no difference of {worth:.0%}",

@@ -86,7 +86,8 @@ class Trial:
         n_seeds: Number of pairs of trainings, 0 if the advice cannot be applied.
         steps: Updates per training.
         helped: ``"yes"`` if the loss is 10 % lower with every seed, ``"harm"`` if it is
-            10 % higher on average or not finite, else ``"no"``.
+            10 % higher on average, and 5 % with every seed, or not finite; else
+            ``"no"``.
         said: The result in one sentence.
     """
 

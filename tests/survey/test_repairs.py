@@ -1,0 +1,336 @@
+"""Repairs from outside: of calls of torch, of losses, of steps, and of any training."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from tests.known_failures.cases import Case
+from tests.known_failures.samples import clouds
+from theodolite import survey
+from theodolite.survey import CallReplacer, Finding, Survey, advise
+from theodolite.survey.advice.general import general_advice
+from theodolite.survey.advice.remedy import ANY
+
+GIVEN = ["loss", "optimizer", "step"]
+close = partial(torch.testing.assert_close, rtol=1e-6, atol=1e-6)
+
+
+def code_for(rule, says="", where=(), given=GIVEN, value=1.0, title=""):
+    """Return the code of advice for a finding of this rule."""
+    asked = {"given": given, "optimizer": "SGD", "loss": "loss", "batch_size": 32}
+    result = Survey(title="x", n_parameters=1, blocks=(), measured=(), settings=asked)
+    found = Finding(
+        rule=rule, severity="sick", title=rule, says=says, quantity="x", value=value,
+        above=True, where=where,
+    )  # fmt: skip
+    return next(a.code for a in advise(result, [found]) if title in a.title)
+
+
+def repaired(code, **names):
+    """Return the names after the code of a piece of advice has run."""
+    given = {"model": nn.Identity(), "step": print, "loss": nn.MSELoss()}
+    names = {**given, "inputs": torch.zeros(1), **names}
+    exec(code, names)
+    return names
+
+
+class Logged(CallReplacer):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def on_function(self, function, args, kwargs):
+        self.names.append(function.__name__)
+        made = function(*args, **kwargs)
+        return made + 1 if function.__name__ == "relu" else made
+
+
+def test_a_call_is_replaced_once_however_deep_and_nowhere_else():
+    calls, model = Logged(), nn.ReLU()
+    calls.inside(model)
+    loss = calls.inside(lambda x: model(x).sum())
+    step = calls.inside(lambda x: loss(x))
+    one = torch.ones(2)
+    assert float(step(one)) == float(loss(one)) == 4.0
+    assert model(one).tolist() == [2.0, 2.0]
+    assert one.relu().tolist() == [1.0, 1.0]
+    assert calls.names.count("relu") == 3
+
+
+def test_replacing_ends_where_a_model_raises():
+    class Raising(nn.Module):
+        def forward(self, x):
+            raise ValueError
+
+    calls, model = Logged(), Raising()
+    calls.inside(model)
+    with pytest.raises(ValueError):
+        model(torch.ones(1))
+    assert torch.ones(1).relu().tolist() == [1.0]
+
+
+SCORES = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+LABELS = torch.tensor([0, 1, 2, 0, 1, 1])
+WEIGHT = torch.tensor([1.0, 2.0, 4.0])
+ENTROPY = functional.cross_entropy
+# Rule, a loss that has the fault, outputs and targets, and what the loss should be.
+LOSSES = {
+    "class-ignored": (
+        nn.CrossEntropyLoss(ignore_index=0),
+        (SCORES, LABELS),
+        ENTROPY(SCORES, LABELS),
+    ),
+    "class-weights-inverted": (
+        nn.CrossEntropyLoss(weight=WEIGHT),
+        (SCORES, LABELS),
+        ENTROPY(SCORES, LABELS, weight=1 / WEIGHT),
+    ),
+    "labels-smoothed-away": (
+        nn.CrossEntropyLoss(label_smoothing=0.9),
+        (SCORES, LABELS),
+        ENTROPY(SCORES, LABELS, label_smoothing=0.1),
+    ),
+    "targets-want-signs": (
+        nn.SoftMarginLoss(),
+        (SCORES, (SCORES > 0).float()),
+        functional.soft_margin_loss(SCORES, SCORES.sign()),
+    ),
+    "not-log-probabilities": (
+        nn.NLLLoss(),
+        (SCORES.softmax(1), LABELS),
+        ENTROPY(SCORES, LABELS),
+    ),
+    "distances-as-scores": (
+        nn.CrossEntropyLoss(),
+        (SCORES, LABELS),
+        ENTROPY(-SCORES, LABELS),
+    ),
+    "targets-no-distribution": (
+        nn.CrossEntropyLoss(),
+        (SCORES, (SCORES > 0.5).float()),
+        functional.binary_cross_entropy_with_logits(SCORES, (SCORES > 0.5).float()),
+    ),
+    "exponential-twice": (
+        nn.PoissonNLLLoss(),
+        (SCORES.exp(), SCORES.abs()),
+        functional.poisson_nll_loss(SCORES.exp(), SCORES.abs(), log_input=False),
+    ),
+    "addition-broadcasts": (
+        lambda outputs, targets: (outputs[:, :1] - targets).square().mean(),
+        (SCORES, SCORES[:, 1]),
+        (SCORES[:, 0] - SCORES[:, 1]).square().mean(),
+    ),
+    "copies-its-input": (
+        lambda outputs, targets: ENTROPY(outputs.flatten(0, 1), targets.flatten()),
+        (SCORES.reshape(2, 3, 3), LABELS.reshape(2, 3)),
+        ENTROPY(
+            SCORES.reshape(2, 3, 3)[:, :-1].flatten(0, 1),
+            LABELS.reshape(2, 3)[:, 1:].flatten(),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", LOSSES)
+def test_a_loss_becomes_what_it_should_be(rule):
+    loss, pair, wanted = LOSSES[rule]
+    assert abs(float(loss(*pair) - wanted)) > 1e-3
+    names = repaired(code_for(rule), loss=loss, inputs=LABELS.reshape(2, 3))
+    close(names["loss"](*pair), wanted)
+    step = names["calls"].inside(lambda: loss(*pair))  # as in a step of the user's own
+    close(step(), wanted)
+
+
+def test_a_term_without_gradient_gets_it():
+    layer, x = nn.Linear(1, 1), torch.ones(4, 1)
+
+    def loss(model, batch):
+        given = batch.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(model(given).square().sum(), given)
+        return slope.square().mean()
+
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        loss(layer, x).backward()
+    names = repaired(code_for("loss-term-without-gradient"), model=layer, loss=loss)
+    names["loss"](layer, x).backward()
+    assert layer.weight.grad.abs() > 0
+
+
+def test_minus_a_loss_is_turned_round():
+    loss = repaired(
+        code_for("loss-below-zero", value=-1.0),
+        loss=lambda outputs, targets: -ENTROPY(outputs, targets),
+    )["loss"]
+    close(loss(SCORES, LABELS), ENTROPY(SCORES, LABELS))
+
+
+class Unused(nn.Module):
+    """Calls layers and drops what they return."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x, used=False):
+        h = x * 1.0
+        for layer in self.layers:
+            made = layer(h).relu()
+            h = made if used else h
+        return self.head(h)
+
+
+def test_what_layers_return_is_used():
+    model, x = Unused(), torch.randn(5, 4)
+    wanted = model(x, used=True)
+    where = ("layers.0", "layers.1")
+    code = code_for("no-gradient", "Without effect: layers.0, layers.1.", where)
+    assert not torch.equal(model(x), wanted)
+    repaired(code, model=model)
+    close(model(x), wanted)
+
+
+class Placed(nn.Module):
+    def forward(self, heat):
+        best = heat.argmax(1)
+        return torch.stack([best // 4, best % 4], 1).float()
+
+
+def test_a_position_is_a_weighted_mean():
+    heat = 50.0 * functional.one_hot(torch.tensor([6, 9]), 16).float()
+    heat.requires_grad_()
+    model = Placed()
+    wanted = model(heat)
+    says = "The gradient stops at argmax()."
+    repaired(code_for("no-gradient", says, title="soft-argmax"), model=model)
+    made = model(heat)
+    torch.testing.assert_close(made, wanted, rtol=0, atol=1e-3)
+    (made * torch.randn(2, 2)).sum().backward()
+    assert heat.grad.abs().sum() > 0
+
+
+class Quantised(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.before, self.codes = nn.Linear(4, 2), nn.Embedding(8, 2)
+
+    def forward(self, x):
+        z = self.before(x)
+        return self.codes(torch.cdist(z, self.codes.weight).argmin(1))
+
+
+def test_the_gradient_passes_a_choice():
+    model, x = Quantised(), torch.randn(5, 4)
+    wanted = model(x)
+    repaired(code_for("choice-without-gradient"), model=model)
+    close(model(x), wanted)
+    model(x).square().sum().backward()
+    assert model.before.weight.grad.abs().sum() > 0
+    assert model.codes.weight.grad.abs().sum() > 0
+
+
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(3, 2)
+
+    def forward(self, one, other):
+        return self.embed(one) - self.embed(one)
+
+
+def test_each_branch_gets_its_own_input():
+    model, (one, other) = Pair(), torch.randn(2, 5, 3)
+    repaired(code_for("input-unused", "It is input 1, of shape (5, 3)."), model=model)
+    close(model(one, other), model.embed(one) - model.embed(other))
+    close(model(one, other), model.embed(one) - model.embed(other))
+
+
+class Squashed(nn.Module):
+    def forward(self, x):
+        return x.softmax(1).sigmoid()
+
+
+class Dropped(nn.Module):
+    def forward(self, x):
+        return functional.dropout(x, 0.5)
+
+
+def test_squashing_twice_and_dropout_in_eval_mode_end():
+    model = repaired(code_for("squashed-twice"), model=Squashed())["model"]
+    close(model(SCORES), SCORES.sigmoid())
+    model = repaired(code_for("dropout-in-evaluation"), model=Dropped())["model"]
+    assert not torch.equal(model(SCORES), SCORES)
+    close(model.eval()(SCORES), SCORES)
+
+
+def test_positions_are_added_and_given_to_the_optimizer():
+    model = nn.Sequential(nn.Embedding(7, 4), nn.Linear(4, 2))
+    tokens = torch.randint(7, (3, 5))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = model(tokens)
+    repaired(code_for("order-ignored"), model=model, inputs=tokens, optimizer=optimizer)
+    assert not torch.equal(model(tokens), before)
+    new = optimizer.param_groups[-1]["params"]
+    assert [tuple(p.shape) for p in new] == [(5, 4)]
+
+
+def learner(rate):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+    return model, torch.optim.SGD(model.parameters(), lr=rate)
+
+
+def test_a_step_that_never_updates_gets_a_plain_one_that_does():
+    (model, optimizer), batches = learner(0.1), clouds(32)
+    loss = nn.CrossEntropyLoss()
+
+    def step(batch):
+        optimizer.zero_grad()
+        loss(model(batch[0]), batch[1]).backward()
+
+    result = survey(
+        model, batches, loss=loss, optimizer=optimizer, step=step, progress=False,
+        measures=("checks",),
+    )  # fmt: skip
+    first = result.advice[0]
+    assert (first.rule, first.kind) == ("no-update", "step")
+    names = {"model": model, "optimizer": optimizer, "step": step, "loss": loss}
+    exec(first.code, names)
+    before = loss(model(batches[0][0]), batches[0][1]).item()
+    for _ in range(20):
+        names["step"](batches[0])
+    assert loss(model(batches[0][0]), batches[0][1]).item() < 0.7 * before
+
+
+def test_general_changes_are_shown_only_where_they_clearly_help():
+    batches, loss = clouds(32), nn.CrossEntropyLoss()
+    model, optimizer = learner(1e-5)
+    given = {"loss": loss, "optimizer": optimizer}
+    result = survey(model, batches, tries=False, progress=False, **given)
+    before = [p.clone() for p in model.parameters()]
+    best = general_advice(result, Case(model=model, batches=batches, **given))
+    assert best[0].title == "Use Adam at a rate of 0.001"
+    assert all(a.trial.helped == "yes" for a in best)
+    assert all(map(torch.equal, before, model.parameters()))
+    model, optimizer = learner(0.3)
+    given = {"loss": loss, "optimizer": optimizer}
+    assert survey(model, batches, progress=False, **given).advice == ()
+
+
+def test_general_changes_run_without_an_optimizer_and_leave_what_is_frozen():
+    model, _ = learner(0.1)
+    model[0].requires_grad_(False)
+    frozen = model[0].weight.clone()
+    result = survey(model, clouds(32), progress=False, tries=False)
+    any_fault = Finding(
+        rule=ANY, severity="warning", title="", says="", quantity="", above=True,
+        where=("2",),
+    )  # fmt: skip
+    changes = advise(result, [any_fault])
+    assert len(changes) > 3
+    for each in changes:
+        exec(each.code, {"model": model, "inputs": clouds(32)[0][0]})
+    assert torch.equal(model[0].weight, frozen)

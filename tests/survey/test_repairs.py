@@ -63,11 +63,11 @@ def test_a_call_is_replaced_once_however_deep_and_nowhere_else():
 def test_replacing_ends_where_a_model_raises():
     class Raising(nn.Module):
         def forward(self, x):
-            raise ValueError
+            raise ValueError("no")
 
     calls, model = Logged(), Raising()
     calls.inside(model)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="no"):
         model(torch.ones(1))
     assert torch.ones(1).relu().tolist() == [1.0]
 

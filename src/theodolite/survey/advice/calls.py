@@ -443,7 +443,7 @@ def _other_input(survey: Survey, finding: Finding) -> str | None:
         "    given[:] = args\n"
         "    met.clear()\n"
         "def swap(module, args):\n"
-        "    if not given or not any(each is args[0] for each in given for _ in args):\n"
+        "    if not any(each is part for each in given for part in args[:1]):\n"
         "        return None\n"
         "    met.append(module)\n"
         f"    other = given[{place[1]}]\n"

@@ -96,9 +96,9 @@ def general_advice(survey: Survey, subject: Any) -> Sequence[Advice]:
     )
     notes = [each for each in survey.findings if each.severity == "note"]
     every = advise(survey, [*notes, any_fault])
-    spent = {"effort": survey.effort}
-    first = try_advice(every, subject, seeds=2, steps=FIRST_STEPS, **spent)
+    effort = survey.effort
+    first = try_advice(every, subject, seeds=2, steps=FIRST_STEPS, effort=effort)
     gains = [(a.trial.difference, a) for a in first if a.trial and a.trial.n_seeds]
     best = [a for gain, a in sorted(gains, key=itemgetter(0)) if gain < 0][:FINALISTS]
-    last = try_advice(best, subject, steps=STEPS, worth=CLEARLY, **spent)
+    last = try_advice(best, subject, steps=STEPS, worth=CLEARLY, effort=effort)
     return [each for each in last if each.trial and each.trial.helped == "yes"]

@@ -79,7 +79,7 @@ def tried_out(
 
 
 def _answers(advice: Advice, survey: Survey) -> bool:
-    """Return whether advice helped, or repairs a cause where a trial may not show it."""
+    """Return whether advice helped, or repairs a cause, which a trial may not show."""
     if withheld(advice) or not runs(advice):
         return False
     ranks = [kind_rank(f) for f in survey.findings if f.rule == advice.rule]

@@ -408,6 +408,19 @@ def _quiet(survey: Survey, finding: Finding) -> str | None:
     )
 
 
+@remedy("mode", "Use dropout of 0.2", "dropout-too-strong")
+def _less_dropout(survey: Survey, finding: Finding) -> str | None:
+    """Change calls of the function, where no module drops."""
+    if any(row["repair"] for row in survey.find("check", rule=finding.rule)):
+        return None
+    return _REPLACED.format(
+        better="functional.dropout(x, 0.2, training=self.training)",
+        names=("dropout",),
+        wrong="kwargs.get('training', True)",
+        right="function(*args[:1], p=0.2)",
+    )
+
+
 @remedy("surgery", "Remove the first of the two", "squashed-twice")
 def _squashed_once(survey: Survey, finding: Finding) -> str | None:
     """Give the second what the first was given."""

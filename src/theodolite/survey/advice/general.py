@@ -17,9 +17,9 @@ from .remedy import ANY, remedy, trained
 from .settings import times
 from .trials import try_advice
 
-# Share of the loss that a general change must remove with every seed, how many changes
-# are tried for longer, and steps of the first and of the longer trials: our choice.
-CLEARLY, FINALISTS, FIRST_STEPS, STEPS = 0.2, 2, 10, 40
+# How many changes are tried for longer, the steps of the first and of the longer
+# trials, seeds, and how often the effort may be spent: our choice.
+FINALISTS, FIRST_STEPS, STEPS, TWO, TIMES = 2, 10, 120, 2, 2.0
 
 for _factor, _words in (10.0, "ten times"), (0.1, "a tenth of"):
     remedy("rate", f"Use {_words} the learning rate", ANY)(partial(times, _factor))
@@ -96,9 +96,9 @@ def general_advice(survey: Survey, subject: Any) -> Sequence[Advice]:
     )
     notes = [each for each in survey.findings if each.severity == "note"]
     every = advise(survey, [*notes, any_fault])
-    effort = survey.effort
-    first = try_advice(every, subject, seeds=2, steps=FIRST_STEPS, effort=effort)
+    effort = TIMES * survey.effort
+    first = try_advice(every, subject, seeds=TWO, steps=FIRST_STEPS, effort=effort)
     gains = [(a.trial.difference, a) for a in first if a.trial and a.trial.n_seeds]
     best = [a for gain, a in sorted(gains, key=itemgetter(0)) if gain < 0][:FINALISTS]
-    last = try_advice(best, subject, steps=STEPS, worth=CLEARLY, effort=effort)
+    last = try_advice(best, subject, seeds=TWO, steps=STEPS, effort=effort)
     return [each for each in last if each.trial and each.trial.helped == "yes"]

@@ -52,7 +52,6 @@ def try_advice(
     *,
     seeds: int = SEEDS,
     steps: int = 30,
-    worth: float = WORTH,
     effort: float = math.inf,
 ) -> tuple[Advice, ...]:
     """Try each piece of advice on a copy; sort what helped first and what harmed last.
@@ -72,7 +71,6 @@ def try_advice(
             that is None, Adam is used.
         seeds: Number of pairs of trainings, at least 2.
         steps: Updates per training.
-        worth: Share of the loss that counts as help, and as harm.
         effort: About how many updates the trials may make together: with few, there
             are fewer steps, but 10 at least, and the last advice is not tried.
 
@@ -106,9 +104,7 @@ def try_advice(
         steps = int(max(min(steps, effort / seeds / (len(fit) + 1)), least))
         for seed in range(seeds if fit else 0):
             _run_seed(fit, subject, pool, seed, steps, guard)
-    tried = {
-        a.advice.code: _judged(a, steps, worth) for a in arms if a.refusal or a in fit
-    }
+    tried = {a.advice.code: _judged(a, steps) for a in arms if a.refusal or a in fit}
     judged = [replace(each, trial=tried.get(each.code)) for each in advice]
     return tuple(sorted(judged, key=_place))
 
@@ -167,18 +163,18 @@ def _run_seed(
         arm.plain.append(plain if plain < ceiling else ceiling)
 
 
-def _judged(arm: _Arm, steps: int, worth: float) -> Trial:
+def _judged(arm: _Arm, steps: int) -> Trial:
     if arm.refusal or len(arm.plain) < 2:
         said = f"it cannot be applied here: {arm.refusal}"
         return Trial(n_seeds=0, steps=steps, helped="no", said=said)
     gaps = [a - b for a, b in zip(arm.treated, arm.plain, strict=True)]
     shares = [gap / max(abs(p), 1e-12) for gap, p in zip(gaps, arm.plain, strict=True)]
     mean = sum(shares) / len(shares)
-    harm = mean >= worth and min(shares) >= worth / 2
-    helped = "yes" if max(shares) <= -worth else "harm" if harm else "no"
+    harm = mean >= WORTH and min(shares) >= WORTH / 2
+    helped = "yes" if max(shares) <= -WORTH else "harm" if harm else "no"
     words = {
         "yes": "it helped",
-        "no": f"it made no difference of {worth:.0%}",
+        "no": "it made no difference of 10 %",
         "harm": "it did harm",
     }
     why = f"; as it is the network cannot be trained ({arm.untrained})"
@@ -212,10 +208,11 @@ def withheld(advice: Advice) -> bool:
 def _place(advice: Advice) -> tuple[int, bool, float]:
     """Sort advice: what helped first, then untried advice, then what did not help.
 
-    Batches of another size change what the loss is taken of, so they come after others.
+    Words come after code. Batches of another size change what the loss is taken of, so
+    they come after others.
     """
     trial = advice.trial
     rank = 1 if trial is None else {"yes": 0, "no": 1, "harm": 2}[trial.helped]
     rank = 2 if withheld(advice) else rank
     gain = trial.difference if trial is not None and rank == 0 else 0.0
-    return rank, advice.kind == "batch_size", gain
+    return rank, advice.kind == "batch_size" or not runs(advice), gain

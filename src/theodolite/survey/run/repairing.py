@@ -15,7 +15,7 @@ from ..advice.general import general_advice
 from ..advice.prescribing import advise, instructions
 from ..advice.remedy import REMEDIES
 from ..advice.samples import Pool
-from ..advice.trials import treat, try_advice, withheld
+from ..advice.trials import treat, try_advice, untried, withheld
 from ..checks.trial_steps import undone
 from ..findings.rulebook import find
 from ..measures.context import opened_context
@@ -53,7 +53,7 @@ def tried_out(
     is known to help, changes that suit any training are tried.
     """
     advice = advise(survey, alarming(survey))
-    if not alarming(survey) and survey.find("learns"):
+    if not alarming(survey) and _does_well(survey):
         return survey
     patient = SimpleNamespace(**vars(subject), optimizer=optimizer)
     try:
@@ -78,13 +78,23 @@ def tried_out(
     return replace(survey, advice=tuple(kept), cost=replace(survey.cost, passes=passes))
 
 
+def _does_well(survey: Survey) -> bool:
+    """Return whether trial steps lower the loss below that of a guess."""
+    after = [r for r in survey.find("trial_loss", factor=1.0) if r["step"]]
+    chance = survey.number("loss_at_chance")
+    known = chance and after and None not in (after[0]["value"], chance["value"])
+    high = known and after[0]["value"] > chance["value"]
+    return bool(survey.find("learns")) and not high
+
+
 def _answers(advice: Advice, survey: Survey) -> bool:
     """Return whether advice helped, or repairs a cause, which a trial may not show."""
     if withheld(advice) or not runs(advice):
         return False
+    if advice.trial is None:
+        return untried(advice)
     ranks = [kind_rank(f) for f in survey.findings if f.rule == advice.rule]
-    helped = advice.trial is not None and advice.trial.helped == "yes"
-    return helped or min(ranks) < 2
+    return advice.trial.helped == "yes" or min(ranks) < 2
 
 
 class _Search:

@@ -277,6 +277,124 @@ def test_positions_are_added_and_given_to_the_optimizer():
     assert [tuple(p.shape) for p in new] == [(5, 4)]
 
 
+class Redrawn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x):
+        nn.init.normal_(self.layer.weight)
+        return self.layer(x)
+
+
+class Cast(nn.Module):
+    def forward(self, x):
+        return x.long().float() * 2
+
+
+class Placed2(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.randn(9, 1, 4))
+
+    def forward(self, x):
+        return x + self.table[: x.shape[0]]
+
+
+class Soft(nn.Module):
+    def forward(self, x):
+        return x.softmax(1)
+
+
+class Remembering(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.state = nn.GRUCell(4, 4), None
+
+    def forward(self, x):
+        self.state = self.cell(x, self.state)
+        return self.state
+
+
+ROWS, STEPS = torch.randn(5, 4), torch.randn(5, 3, 4)
+# Rule, what the finding says, a network that has the fault, inputs, right outputs.
+FORWARD = {
+    "forward-draws-weights": ("", Redrawn, ROWS, lambda m, x: m.layer(x)),
+    "inputs-truncated": ("", Cast, ROWS, lambda m, x: 2 * x),
+    "place-in-batch-matters": (
+        "",
+        Placed2,
+        STEPS,
+        lambda m, x: x + m.table[: x.shape[1], 0],
+    ),
+    "softmax-between-layers": ("", Soft, ROWS, lambda m, x: x.relu()),
+    "state-kept-between-batches": ("", Remembering, ROWS, lambda m, x: m.cell(x)),
+    "missing-as-numbers": (
+        "Here -999 in column 1.",
+        nn.Identity,
+        torch.tensor([[1.0, 2.0], [3.0, -999.0], [5.0, 4.0]]),
+        lambda m, x: torch.tensor([[1.0, 2.0], [3.0, 3.0], [5.0, 4.0]]),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", FORWARD)
+def test_a_forward_pass_computes_what_it_should(rule):
+    says, make, x, wanted = FORWARD[rule]
+    model = make()
+    repaired(code_for(rule, says, value=4.0), model=model, inputs=x)
+    for _ in range(2):
+        made = model(x)
+        close(made, wanted(model, x))
+
+
+class Read(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(7, 4), nn.RNN(4, 4, batch_first=True)
+
+    def forward(self, tokens):
+        outputs, state = self.rnn(self.embed(tokens))
+        return torch.cat([outputs[:, -1], state[-1]], 1)
+
+
+def test_the_last_real_token_is_read_and_gates_replace_a_plain_layer():
+    model = Read()
+    tokens = torch.tensor([[3, 4, 0, 0], [5, 0, 0, 0], [6, 2, 1, 0]])
+    lengths = [2, 1, 3]
+    rows = [model(row[None, :n]) for row, n in zip(tokens, lengths, strict=True)]
+    code = code_for("last-step-is-padding", where=("rnn",))
+    repaired(code, model=model, inputs=tokens)
+    close(model(tokens), torch.cat(rows))
+    model = Read()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    code = code_for("gradient-lost-in-time", where=("rnn",), title="GRU")
+    repaired(code, model=model, optimizer=optimizer)
+    assert isinstance(model.rnn, nn.GRU)
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    assert {id(p) for p in model.parameters()} <= held
+
+
+def test_masks_and_labels_of_a_loss():
+    mask = torch.tensor([[True, False], [False, True]])
+    outputs, targets = torch.randn(2, 2, 2)
+
+    def loss(outputs, targets):
+        return ((outputs - targets).square() * mask).sum()
+
+    turned = repaired(code_for("loss-mask-inverted"), loss=loss)["loss"]
+    close(turned(outputs, targets), ((outputs - targets).square() * ~mask).sum())
+    says = "Mirrored a linear fit explains 90% of them, and 2% as given."
+    maps = torch.randn(2, 1, 4, 4)
+    mirrored = repaired(code_for("targets-flipped", says))["loss"]
+    close(mirrored(maps, maps.flip(-1)), torch.tensor(0.0))
+    model = nn.Sequential(nn.Embedding(3, 3))
+    tokens = torch.tensor([[0, 1, 2, 0, 1]])
+    loss = lambda scores, labels: ENTROPY(scores[:, :3].mT, labels)  # noqa: E731
+    once = repaired(code_for("labels-shifted-twice"), model=model, loss=loss)["loss"]
+    close(once(model(tokens), tokens[:, 2:]), loss(model(tokens), tokens[:, 1:4]))
+
+
 def learner(rate):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))

@@ -250,3 +250,75 @@ def _smaller_term(survey: Survey, finding: Finding) -> str | None:
         "def loss(*args, **kwargs):\n"
         "    return sum_of_terms(*args, **kwargs) / 100\n"
     )
+
+
+@remedy("loss", "Leave padding out of the loss", "padding-in-loss")
+def _without_padding(survey: Survey, finding: Finding) -> str | None:
+    rows = survey.find("check", rule=finding.rule)
+    label = re.search(r"ignore_index=([0-9]+)", rows[0]["repair"] if rows else "")
+    if label is None:
+        return None
+    return _changed(
+        survey,
+        f"ignore_index={label[1]}",
+        "name == 'cross_entropy'",
+        f"kwargs = {{**kwargs, 'ignore_index': {label[1]}}}",
+    )
+
+
+@remedy("loss", "Invert the mask of the loss", "loss-mask-inverted")
+def _mask_turned(survey: Survey, finding: Finding) -> str | None:
+    """Invert what is 0 or 1 everywhere where the loss multiplies by it or selects."""
+    code = _changed(
+        survey,
+        "~mask, or 1 - mask",
+        "name in ('mul', '__mul__', '__rmul__', 'masked_select', '__getitem__')",
+        "def turned(part):",
+        "    if not torch.is_tensor(part) or part.requires_grad or part.ndim < 2:",
+        "        return part",
+        "    mask = bool(((part == 0) | (part == 1)).all())",
+        "    return part.logical_not().to(part.dtype) if mask else part",
+        "args = (*map(turned, args[:2]), *args[2:])",
+    )
+    return code.replace("calls.inside(model)\n", "") if "loss" in code else None
+
+
+@remedy("loss", "Turn the targets as the inputs", "targets-flipped")
+def _turned_back(survey: Survey, finding: Finding) -> str | None:
+    ways = {
+        "Mirrored": "flip(-1)",
+        "Upside down": "flip(-2)",
+        "Transposed": "transpose(-1, -2)",
+        "Turned": "rot90(1, (-2, -1))",
+    }
+    way = [call for word, call in ways.items() if f"{word} " in finding.says]
+    if not way:
+        return None
+    return _changed(
+        survey,
+        "apply flips to images and targets alike",
+        "(name.endswith('_loss') or 'entropy' in name) and args[1].ndim > 2",
+        f"args = (args[0], args[1].{way[0]}, *args[2:])",
+    )
+
+
+@remedy("loss", "Shift the labels once", "labels-shifted-twice")
+def _shifted_once(survey: Survey, finding: Finding) -> str | None:
+    """Compare with the token that follows, read from the inputs of the model."""
+    code = _changed(
+        survey,
+        "shift labels in the data or in the model, not in both",
+        "name == 'cross_entropy' and tokens and not args[1].is_floating_point()",
+        "length = args[1].numel() // len(tokens[0])",
+        "none = torch.full_like(tokens[0], -100)",
+        "labels = torch.cat([tokens[0][:, 1:], none], 1)[:, :length]",
+        "args = (args[0], labels.reshape(args[1].shape), *args[2:])",
+    )
+    return (
+        f"{code}"
+        "tokens = []\n"
+        "def keep(module, args, kwargs):\n"
+        "    given = [t for t in (*args, *kwargs.values()) if torch.is_tensor(t)]\n"
+        "    tokens[:] = [t for t in given if t.ndim == 2]\n"
+        "model.register_forward_pre_hook(keep, with_kwargs=True)\n"
+    )

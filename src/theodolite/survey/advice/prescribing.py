@@ -7,7 +7,7 @@ from theodolite.core import Row
 from ..checks.check import WRITTEN
 from ..records.finding import Advice, Finding
 from ..records.whole_survey import Survey
-from . import calls, losses, repairs, settings, surgeries, weights  # noqa: F401
+from . import calls, forward, losses, repairs, settings, surgeries, weights  # noqa
 from .remedy import REMEDIES
 
 # Code written by this process; no other code may be run.

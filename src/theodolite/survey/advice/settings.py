@@ -56,7 +56,7 @@ for _factor, _words in (0.1, "a tenth"), (0.01, "a hundredth"):
     )(partial(times, _factor))
 
 
-@remedy("rate", "Use a much larger learning rate", "nothing-moves")
+@remedy("rate", "Use a much larger learning rate", "nothing-moves", "rate-too-small")
 def _larger(survey: Survey, finding: Finding) -> str | None:
     best = re.search(r"([0-9]+) times the rate", finding.says)
     return times(float(best[1]) if best else 10.0, survey, finding)

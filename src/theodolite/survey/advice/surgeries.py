@@ -79,6 +79,7 @@ def _moved(survey: Survey, finding: Finding) -> str | None:
     "Normalise groups of channels instead of the batch",
     "batch-norm-of-one",
     "batch-norm-of-few",
+    "evaluation-fails",
 )
 def _in_groups(survey: Survey, finding: Finding) -> str | None:
     if not any(n.startswith("batch") for b in survey.blocks for n in b.norms):

@@ -159,7 +159,12 @@ def _drawn_again(survey: Survey, finding: Finding) -> str | None:
     )
 
 
-@remedy("initialisation", "Start recurrent weights orthogonal", "grows-over-steps")
+@remedy(
+    "initialisation",
+    "Start recurrent weights orthogonal",
+    "grows-over-steps",
+    "gradient-lost-in-time",
+)
 def _orthogonal(survey: Survey, finding: Finding) -> str | None:
     """Start recurrent weights orthogonal, one block for each gate."""
     return (

@@ -1,0 +1,166 @@
+"""Repairs of what a forward pass does with positions, states and values of inputs.
+
+As everywhere, the best repair is a changed line of the user's own code, and the code
+does the same from outside.
+"""
+
+import re
+
+from ..records.finding import Finding
+from ..records.whole_survey import Survey
+from .remedy import RUN, enlisted, remedy
+
+_REPLACER = """\
+# Better: {better}. The same:
+import torch
+from theodolite.survey import CallReplacer
+class Replaced(CallReplacer):
+    def begin(self):
+        self.tables = {{}}
+    def on_function(self, function, args, kwargs):
+        name = function.__name__
+{lines}
+        return function(*args, **kwargs)
+Replaced().inside(model)
+"""
+
+
+def _replacing(better: str, *lines: str) -> str:
+    indented = "\n".join(f"        {line}" for line in lines)
+    return _REPLACER.format(better=better, lines=indented)
+
+
+@remedy("surgery", "Keep the weights: draw none in forward()", "forward-draws-weights")
+def _weights_kept(survey: Survey, finding: Finding) -> str | None:
+    return _replacing(
+        "initialise weights once, in __init__",
+        "drawn = name.endswith('_') and not name.endswith('__')",
+        "if drawn and args and isinstance(args[0], torch.nn.Parameter):",
+        "    return args[0]",
+    )
+
+
+@remedy("surgery", "Use the inputs as they are, without a cast", "inputs-truncated")
+def _not_cast(survey: Survey, finding: Finding) -> str | None:
+    return _replacing(
+        "do not cast the inputs",
+        "if name in ('long', 'int', 'byte', 'to', 'type', 'trunc'):",
+        "    made = function(*args, **kwargs)",
+        "    cast = args[0].is_floating_point() and not made.is_floating_point()",
+        "    return args[0] if cast or name == 'trunc' else made",
+    )
+
+
+@remedy("surgery", "Add positions along the axis of time", "place-in-batch-matters")
+def _along_time(survey: Survey, finding: Finding) -> str | None:
+    """Take rows of a table for the steps of a sequence, not for the samples."""
+    return _replacing(
+        "x + table[: x.shape[1]]",
+        "if name == '__getitem__' and not args[0].requires_grad or isinstance(",
+        "    args[0] if args else None, torch.nn.Parameter",
+        ") and name == '__getitem__':",
+        "    made = function(*args, **kwargs)",
+        "    self.tables[id(made)] = made, args[0]",
+        "    return made",
+        "if name in ('add', '__add__', '__radd__', '__iadd__', 'add_'):",
+        "    for x, part in (args[:2], args[1::-1]):",
+        "        table = self.tables.get(id(part), (None, None))[1]",
+        "        if table is not None and x.ndim == 3 and len(part) == len(x):",
+        "            rows = table.reshape(-1, x.shape[-1])",
+        "            if len(rows) >= x.shape[1]:",
+        "                return x + rows[: x.shape[1]]",
+    )
+
+
+@remedy("surgery", "Use ReLU between layers", "softmax-between-layers")
+def _rectified(survey: Survey, finding: Finding) -> str | None:
+    return _replacing(
+        "nn.ReLU() in place of the softmax",
+        f"if name == 'softmax' and args[0].shape[1:] == ({int(finding.value)},):",
+        "    return args[0].relu()",
+    )
+
+
+@remedy("surgery", "Start each batch from a new state", "state-kept-between-batches")
+def _new_state(survey: Survey, finding: Finding) -> str | None:
+    """Set what a pass changes in plain attributes back before each pass."""
+    return (
+        "import torch\n"
+        "# Better: set the hidden state to None in forward(). The same:\n"
+        "before = [(m, dict(vars(m))) for m in model.modules()]\n"
+        f"{RUN}"
+        "kept = []\n"
+        "for module, values in before:\n"
+        "    for name, value in vars(module).items():\n"
+        "        if not name.startswith('_') and value is not values.get(name):\n"
+        "            setattr(module, name, values.get(name))\n"
+        "            kept.append((module, name, values.get(name)))\n"
+        "def renew(model, args):\n"
+        "    for module, name, value in kept:\n"
+        "        setattr(module, name, value)\n"
+        "model.register_forward_pre_hook(renew)\n"
+    )
+
+
+@remedy("surgery", "Replace missing values by the mean", "missing-as-numbers")
+def _filled_in(survey: Survey, finding: Finding) -> str | None:
+    """Replace a number that stands for a missing one by the mean of its column."""
+    found = re.findall(r"(-?[0-9.e+]+) in column ([0-9]+)", finding.says)
+    if not found:
+        return None
+    pairs = [(int(column), float(value)) for value, column in found]
+    return (
+        "# Better: fill missing values when the data are read. The same:\n"
+        "table = inputs[0] if isinstance(inputs, tuple) else inputs\n"
+        "def filled(module, args):\n"
+        "    x = args[0].clone()\n"
+        f"    for column, value in {pairs!r}:\n"
+        "        known = table[:, column][table[:, column] != value]\n"
+        "        x[:, column] = x[:, column].masked_fill(\n"
+        "            x[:, column] == value, known.mean().item()\n"
+        "        )\n"
+        "    return (x, *args[1:])\n"
+        "model.register_forward_pre_hook(filled)\n"
+    )
+
+
+@remedy("surgery", "Use the step of the last real token", "last-step-is-padding")
+def _last_real(survey: Survey, finding: Finding) -> str | None:
+    """Hand the output of the last real token on to the steps of padding."""
+    return (
+        "import torch\n"
+        "# Better: nn.utils.rnn.pack_padded_sequence(...). The same:\n"
+        "given = inputs[0] if isinstance(inputs, tuple) else inputs\n"
+        "padding, lengths = given[:, -1].mode().values, []\n"
+        "def measure(module, args):\n"
+        "    ends = (args[0] == padding).flip(1).long().cumprod(1).sum(1)\n"
+        "    lengths[:] = [(args[0].shape[1] - ends).clamp(min=1)]\n"
+        "def held(layer, args, outputs):\n"
+        "    out = outputs[0] if layer.batch_first else outputs[0].transpose(0, 1)\n"
+        "    last = out[torch.arange(len(out)), lengths[0] - 1]\n"
+        "    steps = torch.arange(out.shape[1], device=out.device)\n"
+        "    late = (steps[None] >= lengths[0][:, None])[..., None]\n"
+        "    out = torch.where(late, last[:, None], out)\n"
+        "    out = out if layer.batch_first else out.transpose(0, 1)\n"
+        "    pair = isinstance(outputs[1], tuple)\n"
+        "    state = last[None].expand_as(outputs[1][0] if pair else outputs[1])\n"
+        "    return out, (state, *outputs[1][1:]) if pair else state\n"
+        "model.register_forward_pre_hook(measure)\n"
+        f"model.get_submodule({finding.where[0]!r}).register_forward_hook(held)\n"
+    )
+
+
+@remedy("surgery", "Use a GRU in place of the plain layer", "gradient-lost-in-time")
+def _gated(survey: Survey, finding: Finding) -> str | None:
+    return (
+        "import torch\n"
+        f"for path in {list(finding.where)!r}:\n"
+        "    old = model.get_submodule(path)\n"
+        "    if type(old) is torch.nn.RNN:\n"
+        "        new = torch.nn.GRU(\n"
+        "            old.input_size, old.hidden_size, old.num_layers, old.bias,\n"
+        "            old.batch_first, old.dropout, old.bidirectional,\n"
+        "        )\n"
+        "        model.set_submodule(path, new.to(old.weight_hh_l0))\n"
+        f"{enlisted(survey)}"
+    )

@@ -216,10 +216,13 @@ class Quantised(nn.Module):
     def __init__(self):
         super().__init__()
         self.before, self.codes = nn.Linear(4, 2), nn.Embedding(8, 2)
+        self.after = nn.Linear(2, 3)
 
     def forward(self, x):
         z = self.before(x)
-        return self.codes(torch.cdist(z, self.codes.weight).argmin(1))
+        code = self.codes(torch.cdist(z, self.codes.weight).argmin(1))
+        self.penalty = (code - z.detach()).square().sum()
+        return self.after(code.reshape(-1, 2))
 
 
 def test_the_gradient_passes_a_choice():
@@ -229,6 +232,9 @@ def test_the_gradient_passes_a_choice():
     close(model(x), wanted)
     model(x).square().sum().backward()
     assert model.before.weight.grad.abs().sum() > 0
+    assert model.codes.weight.grad is None
+    model(x)
+    model.penalty.backward()
     assert model.codes.weight.grad.abs().sum() > 0
 
 

@@ -333,26 +333,31 @@ for name, module in model.named_modules():
         module.register_forward_hook(calls.left)
 calls.inside(model)
 """
-# The gradient of what is picked goes to what it was picked for, as well.
+# Layers get what is picked with the gradient of what it was picked for; other calls,
+# such as the losses of codes, get it as it is.
 _COPIED = """\
-# Better: z + (code - z).detach() in place of the code. The same:
+# Better: give the decoder z + (code - z).detach(). The same:
 import torch
 from theodolite.survey import CallReplacer
 class Copied(CallReplacer):
     def begin(self):
-        self.given, self.chosen = [], False
+        self.given, self.chosen, self.pairs = [], False, {}
     def on_function(self, function, args, kwargs):
-        made, name = function(*args, **kwargs), function.__name__
+        name = function.__name__
+        code, z = self.pairs.get(id(args[0]) if args else None, (None, None))
+        if code is not None and name.startswith(("conv", "linear")):
+            return function(z + (code - z).detach(), *args[1:], **kwargs)
+        made = function(*args, **kwargs)
+        if code is not None and name in ("view", "reshape", "permute", "transpose"):
+            self.pairs[id(made)] = made, function(z, *args[1:], **kwargs)
         self.chosen |= name in ("argmin", "argmax", "min", "max")
         if name in ("cdist", "matmul", "__matmul__", "mm", "sub", "__sub__", "pow"):
             self.given += [args[0]] * (not self.chosen and args[0].requires_grad)
         reads = ("embedding", "__getitem__", "index_select", "matmul")
-        if self.chosen and name in reads:
-            same = [z for z in self.given if torch.is_tensor(made)
-                    and z.numel() == made.numel() and z.shape[-1] == made.shape[-1]]
-            if same:
-                z, self.chosen = same[0].reshape(made.shape), False
-                return made + z - z.detach()
+        if self.chosen and name in reads and torch.is_tensor(made):
+            for z in self.given:
+                if z.numel() == made.numel() and z.shape[-1] == made.shape[-1]:
+                    self.pairs[id(made)] = made, z.reshape(made.shape)
         return made
 Copied().inside(model)
 """

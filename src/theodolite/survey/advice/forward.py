@@ -1,4 +1,4 @@
-"""Repairs of what a forward pass does with positions, states and values of inputs.
+"""Repairs of states, missing values and steps of sequences, by hooks.
 
 As everywhere, the best repair is a changed line of the user's own code, and the code
 does the same from outside.
@@ -9,76 +9,6 @@ import re
 from ..records.finding import Finding
 from ..records.whole_survey import Survey
 from .remedy import RUN, enlisted, remedy
-
-_REPLACER = """\
-# Better: {better}. The same:
-import torch
-from theodolite.survey import CallReplacer
-class Replaced(CallReplacer):
-    def begin(self):
-        self.tables = {{}}
-    def on_function(self, function, args, kwargs):
-        name = function.__name__
-{lines}
-        return function(*args, **kwargs)
-Replaced().inside(model)
-"""
-
-
-def _replacing(better: str, *lines: str) -> str:
-    indented = "\n".join(f"        {line}" for line in lines)
-    return _REPLACER.format(better=better, lines=indented)
-
-
-@remedy("surgery", "Keep the weights: draw none in forward()", "forward-draws-weights")
-def _weights_kept(survey: Survey, finding: Finding) -> str | None:
-    return _replacing(
-        "initialise weights once, in __init__",
-        "drawn = name.endswith('_') and not name.endswith('__')",
-        "if drawn and args and isinstance(args[0], torch.nn.Parameter):",
-        "    return args[0]",
-    )
-
-
-@remedy("surgery", "Use the inputs as they are, without a cast", "inputs-truncated")
-def _not_cast(survey: Survey, finding: Finding) -> str | None:
-    return _replacing(
-        "do not cast the inputs",
-        "if name in ('long', 'int', 'byte', 'to', 'type', 'trunc'):",
-        "    made = function(*args, **kwargs)",
-        "    cast = args[0].is_floating_point() and not made.is_floating_point()",
-        "    return args[0] if cast or name == 'trunc' else made",
-    )
-
-
-@remedy("surgery", "Add positions along the axis of time", "place-in-batch-matters")
-def _along_time(survey: Survey, finding: Finding) -> str | None:
-    """Take rows of a table for the steps of a sequence, not for the samples."""
-    return _replacing(
-        "x + table[: x.shape[1]]",
-        "if name == '__getitem__' and not args[0].requires_grad or isinstance(",
-        "    args[0] if args else None, torch.nn.Parameter",
-        ") and name == '__getitem__':",
-        "    made = function(*args, **kwargs)",
-        "    self.tables[id(made)] = made, args[0]",
-        "    return made",
-        "if name in ('add', '__add__', '__radd__', '__iadd__', 'add_'):",
-        "    for x, part in (args[:2], args[1::-1]):",
-        "        table = self.tables.get(id(part), (None, None))[1]",
-        "        if table is not None and x.ndim == 3 and len(part) == len(x):",
-        "            rows = table.reshape(-1, x.shape[-1])",
-        "            if len(rows) >= x.shape[1]:",
-        "                return x + rows[: x.shape[1]]",
-    )
-
-
-@remedy("surgery", "Use ReLU between layers", "softmax-between-layers")
-def _rectified(survey: Survey, finding: Finding) -> str | None:
-    return _replacing(
-        "nn.ReLU() in place of the softmax",
-        f"if name == 'softmax' and args[0].shape[1:] == ({int(finding.value)},):",
-        "    return args[0].relu()",
-    )
 
 
 @remedy("surgery", "Start each batch from a new state", "state-kept-between-batches")

@@ -7,7 +7,16 @@ from theodolite.core import Row
 from ..checks.check import WRITTEN
 from ..records.finding import Advice, Finding
 from ..records.whole_survey import Survey
-from . import calls, forward, losses, repairs, settings, surgeries, weights  # noqa
+from . import (  # noqa: F401
+    calls,
+    forward,
+    gradients,
+    losses,
+    repairs,
+    settings,
+    surgeries,
+    weights,
+)
 from .remedy import REMEDIES
 
 # Code written by this process; no other code may be run.

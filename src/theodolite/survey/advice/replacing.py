@@ -1,11 +1,50 @@
 """Replace calls of torch wherever a model, a loss or a training step makes them."""
 
 import functools
+import textwrap
 from typing import Any
 
 from torch import nn
 
 from theodolite.instruments import Listener
+
+_CODE = """\
+# Better: {better}. The same:
+import torch
+from torch.utils._pytree import tree_map
+from theodolite.survey import CallReplacer
+class Replaced(CallReplacer):
+{begin}    def on_function(self, function, args, kwargs):
+        name = function.__name__
+{body}        return function(*args, **kwargs)
+calls = Replaced()
+calls.inside(model)
+"""
+
+
+def replacing(better: str, body: str, begin: str = "") -> str:
+    """Return code that replaces calls of torch in a model.
+
+    Args:
+        better: What a person would change, in one line of code or words.
+        body: Lines of ``on_function``, given ``name``; else the call is made as it is.
+        begin: The line of ``begin``, and then other methods.
+    """
+    if begin:
+        begin = textwrap.indent(f"def begin(self):\n    {begin}\n", "    ")
+    body = textwrap.indent(body, " " * 8)
+    return _CODE.format(better=better, body=body, begin=begin)
+
+
+def replacing_one(better: str, names: tuple[str, ...], wrong: str, right: str) -> str:
+    """Return code that replaces the results ``made`` of some functions where wrong."""
+    return replacing(
+        better,
+        f"made = function(*args, **kwargs)\n"
+        f"if name in {names!r} and {wrong}:\n"
+        f"    return {right}\n"
+        "return made\n",
+    )
 
 
 class CallReplacer(Listener):

@@ -10,7 +10,7 @@ from math import prod
 
 from ..records.finding import Finding
 from ..records.whole_survey import Survey
-from .remedy import remedy
+from .remedy import remedy, within
 from .replacing import replacing, replacing_one
 
 _SOFTMAX = ("softmax", "log_softmax")
@@ -175,7 +175,7 @@ def _rectified(survey: Survey, finding: Finding) -> str | None:
 @remedy("surgery", "Remove the first of the two", "squashed-twice")
 def _squashed_once(survey: Survey, finding: Finding) -> str | None:
     """Give the second what the first was given."""
-    return replacing(
+    code = replacing(
         "remove one of the two",
         """\
 if name in ("softmax", "sigmoid", "log_softmax"):
@@ -186,6 +186,7 @@ if name in ("softmax", "sigmoid", "log_softmax"):
 """,
         "self.shares = []",
     )
+    return code + within(survey)
 
 
 @remedy("surgery", "Use the inputs as they are, without a cast", "inputs-truncated")

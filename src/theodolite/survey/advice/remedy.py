@@ -85,10 +85,9 @@ def enlisted(survey: Survey) -> str:
 
 
 def within(survey: Survey) -> str:
-    """Return code that lets ``calls`` act in the model, and in a loss and step."""
+    """Return code that lets ``calls`` act in a loss and a step as well."""
     given = [n for n in ("loss", "step") if n in survey.settings.get("given", ())]
-    lines = [f"{name} = calls.inside({name})\n" for name in given]
-    return "".join(["calls.inside(model)\n", *lines])
+    return "".join(f"{name} = calls.inside({name})\n" for name in given)
 
 
 def trained(survey: Survey, within: Sequence[str] | None = None) -> list[str]:

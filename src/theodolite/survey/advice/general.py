@@ -76,7 +76,9 @@ def _less_dropout(survey: Survey, finding: Finding) -> str | None:
     )
 
 
-def general_advice(survey: Survey, subject: Any) -> Sequence[Advice]:
+def general_advice(
+    survey: Survey, subject: Any, others: Sequence[Advice] = ()
+) -> Sequence[Advice]:
     """Return general changes, and repairs of notes, that clearly help, the best first.
 
     All are tried for a few steps, and the best of them for more.
@@ -84,6 +86,7 @@ def general_advice(survey: Survey, subject: Any) -> Sequence[Advice]:
     Args:
         survey: The survey.
         subject: As :func:`theodolite.survey.try_advice` takes it.
+        others: Advice to be tried with them.
     """
     any_fault = Finding(
         rule=ANY,
@@ -95,7 +98,7 @@ def general_advice(survey: Survey, subject: Any) -> Sequence[Advice]:
         where=tuple(trained(survey)),
     )
     notes = [each for each in survey.findings if each.severity == "note"]
-    every = advise(survey, [*notes, any_fault])
+    every = (*others, *advise(survey, [*notes, any_fault]))
     effort = TIMES * survey.effort
     first = try_advice(every, subject, seeds=TWO, steps=FIRST_STEPS, effort=effort)
     gains = [(a.trial.difference, a) for a in first if a.trial and a.trial.n_seeds]

@@ -67,7 +67,9 @@ def tried_out(
         answered = any(_answers(each, survey) for each in tried)
         by_heart = any(each.rule == "targets-unrelated" for each in survey.findings)
         rest = answered or by_heart  # what learns by heart lowers the loss
-        general = () if rest else general_advice(survey, patient)
+        helped = [a for a in tried if a.trial and a.trial.helped == "yes"]
+        general = () if rest else general_advice(survey, patient, helped)
+        tried = tuple(a for a in tried if a.code not in {g.code for g in general})
     except (TheodoliteError, *FOREIGN) as failed:
         said = f"trials of advice: {error_text(failed)}"
         return replace(survey, advice=advice, unsupported=(*survey.unsupported, said))
@@ -90,13 +92,17 @@ def _does_well(survey: Survey) -> bool:
 
 
 def _answers(advice: Advice, survey: Survey) -> bool:
-    """Return whether advice helped, or repairs a cause, which a trial may not show."""
+    """Return whether advice helped, or repairs a cause, which a trial may not show.
+
+    What helped against a symptom by a rule of thumb is compared with other changes.
+    """
     if withheld(advice) or not runs(advice):
         return False
     if advice.trial is None:
         return untried(advice)
-    ranks = [kind_rank(f) for f in survey.findings if f.rule == advice.rule]
-    return advice.trial.helped == "yes" or min(ranks) < 2
+    found = [f for f in survey.findings if f.rule == advice.rule]
+    rank, thumb = kind_rank(found[0]), found[0].confidence == "rule of thumb"
+    return rank < 2 or (advice.trial.helped == "yes" and not (rank > 2 and thumb))
 
 
 class _Search:

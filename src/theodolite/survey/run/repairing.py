@@ -84,10 +84,9 @@ def tried_out(
 
 def _does_well(survey: Survey) -> bool:
     """Return whether trial steps lower the loss below that of a guess."""
-    after = [r for r in survey.find("trial_loss", factor=1.0) if r["step"]]
-    chance = survey.number("loss_at_chance")
-    known = chance and after and None not in (after[0]["value"], chance["value"])
-    high = known and after[0]["value"] > chance["value"]
+    after = [r["value"] for r in survey.find("trial_loss", factor=1.0) if r["step"]]
+    chance = [r["value"] for r in survey.find("loss_at_chance")]
+    high = any(a > c for a, c in zip(after, chance, strict=False) if a and c)
     return bool(survey.find("learns")) and not high
 
 

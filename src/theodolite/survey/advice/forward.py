@@ -8,7 +8,7 @@ import re
 
 from ..records.finding import Finding
 from ..records.whole_survey import Survey
-from .remedy import RUN, enlisted, remedy
+from .remedy import RUN, remedy
 
 
 @remedy("surgery", "Start each batch from a new state", "state-kept-between-batches")
@@ -77,20 +77,4 @@ def _last_real(survey: Survey, finding: Finding) -> str | None:
         "    return out, (state, *outputs[1][1:]) if pair else state\n"
         "model.register_forward_pre_hook(measure)\n"
         f"model.get_submodule({finding.where[0]!r}).register_forward_hook(held)\n"
-    )
-
-
-@remedy("surgery", "Use a GRU in place of the plain layer", "gradient-lost-in-time")
-def _gated(survey: Survey, finding: Finding) -> str | None:
-    return (
-        "import torch\n"
-        f"for path in {list(finding.where)!r}:\n"
-        "    old = model.get_submodule(path)\n"
-        "    if type(old) is torch.nn.RNN:\n"
-        "        new = torch.nn.GRU(\n"
-        "            old.input_size, old.hidden_size, old.num_layers, old.bias,\n"
-        "            old.batch_first, old.dropout, old.bidirectional,\n"
-        "        )\n"
-        "        model.set_submodule(path, new.to(old.weight_hh_l0))\n"
-        f"{enlisted(survey)}"
     )

@@ -131,23 +131,6 @@ def _cleared_after(survey: Survey, finding: Finding) -> str | None:
     )
 
 
-@remedy("rate", "Clip at a length of 1, not lower", "gradients-shrunk")
-def _longer(survey: Survey, finding: Finding) -> str | None:
-    shrunk = re.search(r"length ([0-9.e+-]+) it gets ([0-9.e+-]+)\.$", finding.says)
-    if shrunk is None or not float(shrunk[2]):
-        return None
-    factor = min(float(shrunk[1]), 1.0) / float(shrunk[2])
-    return (
-        "# Better: change what shrinks the gradient in your step. The same:\n"
-        "def longer(optimizer, args, kwargs):\n"
-        "    for group in optimizer.param_groups:\n"
-        '        for parameter in group["params"]:\n'
-        "            if parameter.grad is not None:\n"
-        f"                parameter.grad.mul_({factor:g})\n"
-        "optimizer.register_step_pre_hook(longer)\n"
-    )
-
-
 @remedy(
     "rate",
     "Step the schedule once per epoch, or over more steps",
@@ -172,6 +155,7 @@ def _rate_kept(survey: Survey, finding: Finding) -> str | None:
     "step-without-gradient",
     "no-update",
     "gradients-not-unscaled",
+    "gradients-shrunk",
     "optimizer-made-again",
     "step-ignores-batch",
     "step-in-eval-mode",

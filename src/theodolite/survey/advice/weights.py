@@ -117,16 +117,7 @@ def _finite_again(survey: Survey, finding: Finding) -> str | None:
 
 @remedy("initialisation", "Set the biases of these layers to zero", "dead-units")
 def _biases_zero(survey: Survey, finding: Finding) -> str | None:
-    return _zero_biases(trained(survey, finding.where))
-
-
-@remedy("initialisation", "Set all biases to zero", "dead-units")
-def _all_biases_zero(survey: Survey, finding: Finding) -> str | None:
-    return _zero_biases(trained(survey))
-
-
-def _zero_biases(paths: list[str]) -> str | None:
-    if not paths:
+    if not (paths := trained(survey, finding.where)):
         return None
     return (
         "import torch\n"

@@ -451,3 +451,35 @@ def test_general_changes_run_without_an_optimizer_and_leave_what_is_frozen():
     for each in changes:
         exec(each.code, {"model": model, "inputs": clouds(32)[0][0]})
     assert torch.equal(model[0].weight, frozen)
+
+
+def test_two_networks_with_their_own_step_get_no_general_changes():
+    """The generator's loss alone would say that any change of its rate helps."""
+    torch.manual_seed(0)
+    made, judge = nn.Linear(4, 2), nn.Sequential(nn.Linear(2, 8), nn.ReLU())
+    judge.append(nn.Linear(8, 1))
+    of_made = torch.optim.Adam(made.parameters(), lr=1e-3)
+    of_judge = torch.optim.Adam(judge.parameters(), lr=1e-3)
+    batches = [torch.randn(32, 4) for _ in range(4)]
+    bce = functional.binary_cross_entropy_with_logits
+
+    def loss(model, batch):
+        scores = judge(model(batch))
+        return bce(scores, torch.ones_like(scores))
+
+    def step(batch):
+        of_judge.zero_grad()
+        scores = judge(made(batch).detach()), judge(batch[:, :2])
+        targets = torch.zeros_like(scores[0]), torch.ones_like(scores[1])
+        bce(torch.cat(scores), torch.cat(targets)).backward()
+        of_judge.step()
+        of_made.zero_grad()
+        loss(made, batch).backward()
+        of_made.step()
+
+    before = [p.clone() for p in judge.parameters()]
+    result = survey(
+        made, batches, loss=loss, optimizer=of_made, step=step, progress=False
+    )
+    assert all(each.rule != ANY for each in result.advice)
+    assert all(map(torch.equal, before, judge.parameters()))

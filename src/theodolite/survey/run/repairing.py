@@ -53,10 +53,7 @@ def tried_out(
     is known to help, changes that suit any training are tried.
     """
     advice = advise(survey, alarming(survey))
-    own_step = "step" in survey.settings.get(
-        "given", ()
-    )  # of which copies know nothing
-    if not alarming(survey) and (own_step or _does_well(survey)):
+    if not alarming(survey) and _does_well(survey):
         return survey
     patient = SimpleNamespace(**vars(subject), optimizer=optimizer)
     try:
@@ -69,7 +66,8 @@ def tried_out(
         tried = try_advice(advice, patient, effort=survey.effort / 2)
         answered = any(_answers(each, survey) for each in tried)
         by_heart = any(each.rule == "targets-unrelated" for each in survey.findings)
-        rest = answered or by_heart  # what learns by heart lowers the loss
+        # Learning by heart lowers the loss, and a copy is not trained by a step.
+        rest = answered or by_heart or "step" in survey.settings.get("given", ())
         helped = [a for a in tried if a.trial and a.trial.helped == "yes"]
         general = () if rest else general_advice(survey, patient, helped)
         tried = tuple(a for a in tried if a.code not in {g.code for g in general})

@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from theodolite.certificates.bends import weighed
 from theodolite.certificates.enclosure import prepare
-from theodolite.certificates.search import exactly
 from theodolite.instruments import HalfSquareLoss, Problem
 
 FEATURES, CLASSES = 6, 3
@@ -145,43 +145,46 @@ def direction(ready, kind, seed=0):
     return drawn
 
 
-def _at(series, t):
-    total = series.first
-    for power, one in enumerate(series.terms[1:], 1):
-        total = total if one is None else total + one.scaled(t**power)
-    return total
-
-
-def outside(given, length, kind="gradient", seed=0, points=9):
-    """Return what leaves its enclosure on a segment: the loss, by way, and layers.
+def outside(given, length, kind="gradient", seed=0, points=9, start=0.0):
+    """Return what leaves its bounds between two points: the loss, by way, and layers.
 
     The loss is a function of one number there; its highest and lowest points are
     searched on a grid, which is then refined around the largest excess.
     """
     ready = prepare(given)
     along = direction(ready, kind, seed)
-    start = ready.enclose(exactly(along), 0.0)[0]
-    loss, layers = ready.enclose(exactly(along), length)
-    ways = {"loss": loss, "bends": loss.by_bends(start.terms[1])}
+    loss, layers = ready.enclose(along, start, start + length, exact=seed % 2 == 1)
+    below, above, slip = weighed(loss)
+    below, above = max(below, -1e300), min(above, 1e300)
+    layers = {"loss": loss, **layers}
 
-    def excesses(t):
-        value, outputs = ready.run(along, t)
-        for name, series in (ways | layers).items():
+    def excesses(s):
+        value, outputs = ready.run(along, start + s * length)
+        share = 4 * s * (1 - s)
+        for name, tube in layers.items():
             truth = torch.as_tensor(outputs.get(name, value), dtype=torch.float64)
-            lower, upper = _at(series, t).ends()
-            gap = torch.maximum(lower - truth, truth - upper).max()
-            yield name, float(gap) - 1e-11 * (1 + float(truth.abs().max()))
+            away = truth - ((1 - s) * tube.a + s * tube.b)
+            slack = 1e-11 * (1 + float(truth.abs().max()))
+            gap, rad = (
+                share * min(tube.gap, 1e300),
+                share * tube.radius.clamp(max=1e300),
+            )
+            yield name, float(away.norm()) - gap - tube.slip - slack
+            entries = away.abs() - rad - tube.slip - slack
+            yield f"entries of {name}", float(entries.max())
+            if name == "loss":
+                gap = max(share * below - float(away), float(away) - share * above)
+                yield "bends", gap - slip - slack
 
-    grid = [length * k / points for k in range(points + 1)]
     found = {}
-    for t in grid:
-        for name, gap in excesses(t):
+    for s in (k / points for k in range(points + 1)):
+        for name, gap in excesses(s):
             if name not in found or gap > found[name][0]:
-                found[name] = gap, t
-    t, step = found["bends"][1], length / points
+                found[name] = gap, s
+    s, step = found["bends"][1], 1 / points
     for _ in range(6):
         step /= 2
-        near = [min(max(t + side * step, 0.0), length) for side in (-1, 1)]
-        t = max([t, *near], key=lambda at: dict(excesses(at))["bends"])
-    found["bends"] = max(found["bends"], (dict(excesses(t))["bends"], t))
-    return {name for name, (gap, _) in found.items() if gap > 0}
+        near = [min(max(s + side * step, 0.0), 1.0) for side in (-1, 1)]
+        s = max([s, *near], key=lambda at: dict(excesses(at))["bends"])
+    found["bends"] = max(found["bends"], (dict(excesses(s))["bends"], s))
+    return {name for name, (gap, _) in found.items() if not gap <= 0}

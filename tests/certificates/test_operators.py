@@ -1,13 +1,15 @@
 """A wrong bound of each operator that has a rule is caught."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
-from theodolite.certificates.intervals import Interval
+from theodolite.certificates import bends
 from theodolite.certificates.operators import Operators
-from theodolite.certificates.series import Series, late_rise
+from theodolite.certificates.tubes import Tube
 from theodolite.instruments import HalfSquareLoss, Problem
 
 from .networks import CLASSES, FEATURES, outside
@@ -163,59 +165,57 @@ def around(name):
     return Problem(model, (x, y), loss=HalfSquareLoss(), norm_mode="as_is")
 
 
-def damaged(result, term):
-    """Return a result whose slope, or half its curvature, is a tenth too small."""
-    if not isinstance(result, Series):
-        return type(result)(one and damaged(one, term) for one in result)
-    terms = list(result.terms)
-    terms[term] = terms[term] and terms[term].scaled(0.9)
-    bend = list(result.bend)
-    bend[term - 1] = bend[term - 1] and bend[term - 1].scaled(0.9)
-    return Series(tuple(terms), result.length, result.links, tuple(bend))
+def damaged(result, kind):
+    """Return a result whose bounds, or whose value at the second knot, are wrong."""
+    if not isinstance(result, Tube):
+        return type(result)(one and damaged(one, kind) for one in result)
+    if kind == "value":
+        return replace(result, b=result.b * 1.001)
+    rad = None if result.rad is None else result.rad * 0.01
+    return replace(result, gap=result.gap * 0.01, rad=rad, weighted=None)
 
 
 def test_each_operator_with_a_rule_has_a_case():
-    like = Series((Interval(torch.zeros(1)), None, None), 0.0)
-    assert set(CASES) == Operators(like).names
+    assert set(CASES) == Operators().names
 
 
 @pytest.mark.parametrize("name", ["view", "_unsafe_view", "_reshape_alias"])
 def test_shapes_change_whatever_the_order_in_memory_is(name):
     first = torch.arange(24.0, dtype=torch.float64).reshape(1, 2, 3, 4)
-    slope = first.to(memory_format=torch.channels_last)
-    u = Series((Interval(first), Interval(slope), None), 1.0)
+    u = Tube(first, first.to(memory_format=torch.channels_last))
     given = ([2, 12], [12, 1]) if name == "_reshape_alias" else ([2, 12],)
     operator = getattr(torch.ops.aten, name).default
-    series = Operators(u)(operator, name, (u, *given), {})
-    assert torch.equal(series.terms[0].mid, series.terms[1].mid)
+    result = Operators()(operator, name, (u, *given), {})
+    assert torch.equal(result.a, result.b)
 
 
+@pytest.mark.parametrize("kind", ["gap", "value"])
 @pytest.mark.parametrize("name", CASES)
-def test_a_wrong_rule_is_caught(name, monkeypatch):
+def test_a_wrong_rule_is_caught(name, kind, monkeypatch):
     given = around(name)
-    assert not outside(given, 1e-3, "random", points=3)
     right = Operators.__call__
-    for term in (1, 2):
 
-        def wrong(self, operator, called, args, kwargs, term=term):
-            result = right(self, operator, called, args, kwargs)
-            return damaged(result, term) if called == name else result
+    def wrong(self, operator, called, args, kwargs):
+        result = right(self, operator, called, args, kwargs)
+        return damaged(result, kind) if called == name else result
 
-        monkeypatch.setattr(Operators, "__call__", wrong)
-        assert outside(given, 1e-3, "random", points=3), term
+    assert not outside(given, 0.1, "random", points=4)
+    monkeypatch.setattr(Operators, "__call__", wrong)
+    assert outside(given, 0.1, "random", points=4)
 
 
 @pytest.mark.parametrize("name", [*KINKS.split(), "max_pool2d_with_indices"])
 def test_a_kink_that_is_left_out_is_caught(name, monkeypatch):
-    given = around(name)
+    given, kinked = around(name), bends.kinked
 
     def caught():
-        return any(outside(given, length, "random", 1) for length in (0.1, 0.5))
+        lengths = (0.1, 0.5)
+        return any(
+            outside(given, one, "random", at) for one in lengths for at in (1, 2)
+        )
 
     assert not caught()
-    for place in ("series", "pools"):
-        monkeypatch.setattr(
-            f"theodolite.certificates.{place}.late_rise",
-            lambda *given: 0.0 * late_rise(*given),
-        )
+    monkeypatch.setattr(
+        bends, "kinked", lambda form, u, own, *rest: kinked(form, u, 0 * own, *rest)
+    )
     assert caught()

@@ -9,11 +9,12 @@ On all of parameter space or in a ball, from the layers alone, for chains of kno
 
 Along a segment, from the activations that the data has, for any model:
 
-- ``intervals``: arithmetic with outward rounding; ``series``: intervals of value, slope
-  and curvature along a segment.
-- ``functions``, ``softmax``, ``pools``: nonlinear operators; ``operators``: all.
-- ``enclosure``: carries series along with a model that runs.
-- ``guaranteed``: :func:`guaranteed_step`; start reading there.
+- ``tubes``: distances of tensors from the chord between two points, and rules for how
+  linear, bilinear, smooth and kinked maps change them; start reading there.
+- ``norms``: norms of linear maps; ``functions``, ``normalising``: smooth maps.
+- ``operators``: which rule is that of which operator of torch.
+- ``enclosure``: carries tubes along with a model that runs.
+- ``search``: goes along the segment; ``guaranteed``: :func:`guaranteed_step`.
 - ``descent``: an optimizer of such steps.
 """
 

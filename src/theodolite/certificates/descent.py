@@ -12,7 +12,6 @@ from theodolite.instruments import Batch, Problem, measuring, preserve
 
 from .enclosure import Prepared, prepare
 from .guaranteed import GuaranteedStep, guaranteed_step
-from .intervals import ROUNDOFF, Interval
 from .search import certain_fall
 
 # How often a step is halved if rounded weights do not lower the loss for certain.
@@ -23,14 +22,14 @@ class CertifiedDescent(torch.optim.Optimizer):
     """Gradient descent that never raises the loss of the batch it steps on.
 
     Each step is the ``best_step`` of :func:`guaranteed_step`. The new weights are
-    rounded to the type of the parameters, so the way there is enclosed once more; the
+    rounded to the type of the parameters, so the loss there is bounded once more; the
     parameters stay as they are where the loss is not certain to fall. That is
     the loss in exact arithmetic; the one that torch computes has its rounding. Buffers,
     such as running statistics, stay as they are.
 
     Args:
         problem: A model and a loss; its batches are not read.
-        evaluations: How often a step encloses the loss, as in
+        evaluations: How many stretches a step bounds, as in
             :func:`guaranteed_step`.
 
     Example:
@@ -45,7 +44,7 @@ class CertifiedDescent(torch.optim.Optimizer):
         True
     """
 
-    def __init__(self, problem: Problem, *, evaluations: int = 3) -> None:
+    def __init__(self, problem: Problem, *, evaluations: int = 6) -> None:
         self._problem, self._evaluations = problem, evaluations
         chosen = {id(one) for one in problem.parameters().values()}
         parameters: Iterable[Any] = [
@@ -96,9 +95,7 @@ def _lowered(
         values, change = [], []
         for one, at, by in zip(own, ready.parameters, gradient, strict=True):
             value = (at.detach() - step * by).to(one)
-            moved = value.double().cpu() - at.detach()
-            # The difference of two numbers is rounded once, if at all.
-            change.append(Interval(moved, 2 * ROUNDOFF * moved.abs()))
+            change.append(value.double().cpu() - at.detach())
             values.append(value)
         fall = certain_fall(ready, change)
         if fall > 0:

@@ -1,12 +1,12 @@
 """Enclose the loss of a model along a segment of its parameters.
 
 The model runs once on its batch, in float64. Beside each tensor that depends on the
-parameters a series is kept, which each operator carries on: any model whose operators
+parameters a tube is kept, which each operator carries on: any model whose operators
 are known, whatever its modules.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -25,10 +25,9 @@ from theodolite.instruments import (
     read_batches,
 )
 
-from .intervals import Interval
-from .norms import Kernels
+from .norms import Kernels, euclidean
 from .operators import MOVES, Operators
-from .series import Series
+from .tubes import ROUNDOFF, Tube
 
 # One tensor per parameter.
 Parts = list[Tensor]
@@ -42,34 +41,36 @@ _OUTWARD = frozenset("numpy tolist __array__ __dlpack__ data_ptr".split())
 
 
 class Enclosing(Listener):
-    """Carries series along with the operators that run inside.
+    """Carries tube along with the operators that run inside.
 
     Args:
-        series: Series of parameters, with the tensors that hold their values.
+        tubes: Tubes of parameters, with the tensors that hold their values.
         paths: Names of modules by their identity.
         kernels: Norms of kernels that are known.
+        exact: Whether products round less, at three times the cost.
 
     Attributes:
-        layers: Series of the outputs of the layers that ran, by name.
+        layers: Tube of the outputs of the layers that ran, by name.
     """
 
     def __init__(
         self,
-        series: list[tuple[Tensor, Series]],
+        tubes: list[tuple[Tensor, Tube]],
         paths: Mapping[int, str],
         kernels: Kernels,
+        exact: bool = False,
     ) -> None:
-        # A series, or why there is none; tensors are kept, so that no identity repeats.
-        self._series: dict[int, tuple[Tensor, Series | str]] = {}
+        # A tube, or why there is none; tensors are kept, so that no identity repeats.
+        self._tubes: dict[int, tuple[Tensor, Tube | str]] = {}
         self._memory: set[int] = set()
         self._paths = paths
-        self._operators = Operators(series[0][1], kernels)
-        self.layers: dict[str, Series] = {}
-        for tensor, one in series:
+        self._operators = Operators(kernels, exact)
+        self.layers: dict[str, Tube] = {}
+        for tensor, one in tubes:
             self._keep(tensor, one)
 
-    def of(self, tensor: Tensor) -> Series | None:
-        """Return the series of a tensor, None if it does not move."""
+    def of(self, tensor: Tensor) -> Tube | None:
+        """Return the tube of a tensor, None if it does not move."""
         known = self._held(tensor)
         if isinstance(known, str):
             raise MeasurementError(
@@ -78,14 +79,14 @@ class Enclosing(Listener):
             )
         return known
 
-    def _held(self, tensor: Tensor) -> Series | str | None:
-        known = self._series.get(id(tensor), (tensor, None))[1]
+    def _held(self, tensor: Tensor) -> Tube | str | None:
+        known = self._tubes.get(id(tensor), (tensor, None))[1]
         if known is None and tensor.numel() and _memory(tensor) in self._memory:
             return "memory of the parameters or their results through another tensor"
         return known
 
-    def _keep(self, tensor: Tensor, series: Series | str) -> None:
-        self._series[id(tensor)] = (tensor, series)
+    def _keep(self, tensor: Tensor, tube: Tube | str) -> None:
+        self._tubes[id(tensor)] = (tensor, tube)
         self._memory.add(_memory(tensor))
 
     def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:
@@ -99,15 +100,15 @@ class Enclosing(Listener):
         """Nothing to do; ``running`` names layers."""
 
     def on_leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        """Keep the series of a layer's output."""
+        """Keep the tube of a layer's output."""
         path = self._paths.get(id(module), "")
         if isinstance(output, Tensor) and path and not list(module.children()):
-            series = self.of(output)
-            if series is not None:
-                self.layers[path] = series
+            tube = self.of(output)
+            if tube is not None:
+                self.layers[path] = tube
 
     def on_operator(self, operator: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operator, and carry the series of its arguments on."""
+        """Run an operator, and carry the tube of its arguments on."""
         name = str(operator).split(".")[1]
         name = name if name.startswith("__") else name.rstrip("_")
         if torch.Tag.nondeterministic_seeded in operator.tags:
@@ -153,8 +154,8 @@ class Enclosing(Listener):
 
     def _carried(self, operator: Any, name: str, args: Any, kwargs: Any) -> Any:
         def replaced(leaf: Any) -> Any:
-            series = self.of(leaf) if isinstance(leaf, Tensor) else None
-            return leaf if series is None else series
+            tube = self.of(leaf) if isinstance(leaf, Tensor) else None
+            return leaf if tube is None else tube
 
         if operator.namespace != "aten":
             raise KeyError(f"the operator {operator}")
@@ -174,16 +175,16 @@ class Enclosing(Listener):
             if isinstance(tensor, Tensor) and one is None:
                 self._keep(tensor, f"a second result of {name}")
             elif isinstance(tensor, Tensor):
-                if (tensor.shape, tensor.dtype) != (one.first.mid.shape, torch.float64):
+                if (tensor.shape, tensor.dtype) != (one.a.shape, torch.float64):
                     raise KeyError(f"a result of type {tensor.dtype}")
                 self._keep(tensor, one)
 
     def _note_writes(self, written: list[Tensor]) -> None:
-        """Forget series of tensors that share the memory written to."""
+        """Forget tube of tensors that share the memory written to."""
         places = {_memory(one) for one in written} & self._memory
-        for key, (tensor, _) in list(self._series.items()) if places else ():
+        for key, (tensor, _) in list(self._tubes.items()) if places else ():
             if _memory(tensor) in places:
-                self._series[key] = tensor, _WRITTEN
+                self._tubes[key] = tensor, _WRITTEN
 
     def _where(self) -> str:
         for module in reversed(self.running):
@@ -236,6 +237,7 @@ class Prepared:
     names: tuple[str, ...]
     paths: dict[int, str] = field(default_factory=dict)
     kernels: Kernels = field(default_factory=dict)
+    anchors: Parts = field(default_factory=list)
 
     @property
     def parameters(self) -> Parts:
@@ -281,16 +283,26 @@ class Prepared:
         ]
 
     def enclose(
-        self, direction: Sequence[Interval], length: float
-    ) -> tuple[Series, dict[str, Series]]:
-        """Return series of the loss and of each layer's output, along a direction."""
-        series = []
-        for one, move in zip(self.parameters, direction, strict=True):
-            series.append((one, Series((Interval(one.detach()), move, None), length)))
-        enclosing = Enclosing(series, self.paths, self.kernels)
-        # Attention by plain products, whose operators are known.
-        with sdpa_kernel(SDPBackend.MATH), torch.no_grad(), enclosing:
-            loss = self.loss(self.model, self.batch)
+        self, along: Parts, start: float, stop: float, exact: bool = False
+    ) -> tuple[Tube, dict[str, Tube]]:
+        """Return tubes of the loss and of each layer's output, between two points."""
+        if not self.anchors:
+            self.anchors.extend(one.detach().clone() for one in self.parameters)
+        tubes = []
+        with self.moved(along, start):
+            for one, by, anchor in zip(
+                self.parameters, along, self.anchors, strict=True
+            ):
+                a, b = one.detach().clone(), anchor + stop * by
+                size = euclidean(anchor) + 4 * abs(stop) * euclidean(by)
+                moves = bool((by != 0).any())
+                slip = 1.01 * ROUNDOFF * size if moves else 0.0
+                b = b if moves and stop != start else a
+                tubes.append((one, Tube(a, b, 0.0, slip, None, anchor)))
+            enclosing = Enclosing(tubes, self.paths, self.kernels, exact)
+            # Attention by plain products, whose operators are known.
+            with sdpa_kernel(SDPBackend.MATH), torch.no_grad(), enclosing:
+                loss = self.loss(self.model, self.batch)
         bounds = enclosing.of(loss)
         if bounds is None:
             raise MeasurementError(

@@ -1,175 +1,132 @@
-r"""Enclosures of elementwise functions with their slope and half their curvature.
-
-Each function returns intervals that hold $\phi$, $\phi'$ and $\frac12\phi''$ at all
-points of an interval. Curvatures are cut off at the bounds of ``theory``, which hold
-everywhere.
-"""
+"""Functions of each entry, and softmax: slopes, curvatures and rounding."""
 
 import math
 from collections.abc import Callable
 from functools import partial
 
 import torch
-from torch import Tensor
+from torch.nn import functional
 
 from theodolite.theory import nonlinearity_bounds
 
-from .intervals import ELEMENTARY, Interval, apply_monotone, between
-from .series import Function, Series, Triple
+from .bends import curved, rectified
+from .norms import euclidean
+from .tubes import ELEMENTARY, Form, Tube, constant, gamma
+
+# Names of smooth operators whose slope and curvature are bounded everywhere.
+BOUNDED: dict[str, tuple[str, Form]] = {
+    "tanh": ("tanh", torch.tanh),
+    "sigmoid": ("sigmoid", torch.sigmoid),
+    "silu": ("silu", functional.silu),
+    "gelu": ("gelu", functional.gelu),
+    "elu": ("elu", functional.elu),
+    # Above a threshold torch takes the identity, which differs by e^-threshold.
+    "softplus": ("softplus", lambda x: functional.softplus(x, threshold=40.0)),
+    "log_sigmoid_forward": ("log_sigmoid", functional.logsigmoid),
+}
+# Others, with their first and second derivatives, both of which are largest in size at
+# the least argument, which is positive, or, for exp, at the largest.
+LOCAL: dict[str, tuple[Form, Form, Form]] = {
+    "exp": (torch.exp, torch.exp, torch.exp),
+    "log": (torch.log, torch.reciprocal, lambda x: x**-2),
+    "sqrt": (torch.sqrt, lambda x: x**-0.5 / 2, lambda x: x**-1.5 / 4),
+    "rsqrt": (torch.rsqrt, lambda x: x**-1.5 / 2, lambda x: x**-2.5 * 3 / 4),
+    "reciprocal": (torch.reciprocal, lambda x: x**-2, lambda x: 2 * x**-3),
+}
 
 
-def power(exponent: float, x: Interval) -> Triple:
-    """Return those of a real power; nothing is known where x may be zero or below."""
-    lower, upper = x.ends()
-    unknown = torch.where(lower > 0, 0.0, torch.inf)
-
-    def monotone(at: float, factor: float) -> Interval:
-        ends = [end.clamp(min=1e-300) ** at for end in (lower, upper)]
-        least = torch.minimum(*ends) * (1 - 1e-13)
-        most = torch.maximum(*ends) * (1 + 1e-13)
-        value = between(least, most).scaled(factor)
-        return Interval(value.mid, value.radius + unknown)
-
-    p = exponent
-    return monotone(p, 1.0), monotone(p - 1, p), monotone(p - 2, p * (p - 1) / 2)
-
-
-def exponential(x: Interval) -> Triple:
-    """Return those of exp."""
-    value = apply_monotone(torch.exp, x)
-    return value, value, value.scaled(0.5)
+def smooth(u: Tube, name: str) -> Tube:
+    """Return the tube of a smooth function of each entry."""
+    if name in BOUNDED:
+        known, form = BOUNDED[name]
+        bounds = nonlinearity_bounds(known)
+        ones = torch.full([1] * u.a.ndim, 1 + ELEMENTARY).to(u.a)
+        slope, second = ones * bounds.slope, ones * bounds.curvature
+    else:
+        form, first, other = LOCAL[name]
+        lower, upper = u.ends()
+        if name != "exp":
+            upper = torch.where(lower > 0, lower, torch.nan)
+        slope, second = (
+            (derivative(upper) * (1 + 1e-12)).nan_to_num(nan=math.inf, posinf=math.inf)
+            for derivative in (first, other)
+        )
+    rounding = max(ELEMENTARY * (euclidean(form(x)) + euclidean(x)) for x in (u.a, u.b))
+    return curved(form, u, slope, second, rounding)
 
 
-def logarithm(x: Interval) -> Triple:
-    """Return those of log."""
-    value = apply_monotone(lambda end: end.clamp(min=1e-300).log(), x)
-    slope, curvature, _ = power(-1.0, x)  # infinite where x may not be positive
-    unknown = torch.where(x.ends()[0] > 0, 0.0, torch.inf)
-    value = Interval(value.mid, value.radius + unknown)
-    return value, slope, curvature.scaled(0.5)
+def log_sum_exp(u: Tube, dim: int) -> Tube:
+    r"""Return the tube of $\log\sum_i e^{u_i}$.
+
+    Its derivative p is of norm one at most, and the second derivative
+    $\mathrm{diag}(p) - pp^\top$ of norm $\max(p)$ or ½.
+    """
+    shift = 2 * (u.change.abs().amax(dim, keepdim=True) + u.reach)
+    top = u.a.softmax(dim).amax(dim, keepdim=True) * shift.exp() * (1 + 1e-9)
+    one = torch.ones_like(top)
+    rounding = max(
+        (ELEMENTARY + gamma(u.a.shape[dim]))
+        * (
+            euclidean(x.amax(dim))
+            + math.sqrt(one.numel()) * (1 + math.log(u.a.shape[dim]))
+        )
+        for x in (u.a, u.b)
+    )
+    form = partial(torch.logsumexp, dim=dim, keepdim=True)
+    second = torch.minimum(top, one / 2)
+    spread = partial(torch.amax, dim=dim, keepdim=True)
+    return curved(form, u, one, second, rounding, (dim,), True, spread)
 
 
-def tanh(x: Interval) -> Triple:
-    """Return those of tanh, y' = 1 − y²."""
-    y = apply_monotone(torch.tanh, x)
-    slope = _one(x) + (y * y).scaled(-1.0)
-    return y, slope, _cut((y * slope).scaled(-1.0), "tanh")
+def log_softmax(u: Tube, dim: int) -> Tube:
+    """Return the tube of log-softmax."""
+    return u - log_sum_exp(u, dim)
 
 
-def sigmoid(x: Interval) -> Triple:
-    """Return those of 1 / (1 + exp(−x)), y' = y(1 − y)."""
-    y = apply_monotone(torch.sigmoid, x)
-    slope = y * (_one(x) + y.scaled(-1.0))
-    return y, slope, _cut(slope * (_one(x).scaled(0.5) + y.scaled(-1.0)), "sigmoid")
+def softmax(u: Tube, dim: int) -> Tube:
+    r"""Return the tube of softmax p.
+
+    Its derivative is of norm ½ at most. $\langle c, D^2p[a, a]\rangle$ is the third
+    moment $E(a - \bar a)^2(c - \bar c)$ under p, less
+    than the variance of a, $\|a\|^2/2$ at most, times the range $\sqrt2\|c\|$ of c.
+    """
+    one = torch.ones_like(u.a.amax(dim, keepdim=True))
+    rounding = math.sqrt(one.numel()) * (8 * ELEMENTARY + gamma(u.a.shape[dim]))
+    rounding *= 1 + float(max(x.abs().max() for x in (u.a, u.b)))
+    form = partial(torch.softmax, dim=dim)
+    return curved(form, u, one / 2, one * 0.70711, rounding, (dim,))
 
 
-def softplus(x: Interval) -> Triple:
-    """Return those of log(1 + exp(x))."""
-    slope, curvature, _ = sigmoid(x)
-    value = apply_monotone(lambda z: z.clamp(min=0) + (-z.abs()).exp().log1p(), x)
-    return value, slope, _cut(curvature.scaled(0.5), "softplus")
-
-
-def gelu(x: Interval) -> Triple:
-    """Return those of x Φ(x)."""
-    lower, upper = (end.abs() for end in x.ends())
-    nearest = torch.where(x.mid.abs() <= x.radius, 0.0, torch.minimum(lower, upper))
-    far = between(nearest, torch.maximum(lower, upper))
-    density = apply_monotone(torch.exp, (far * far).scaled(-0.5))
-    density = density.scaled(1 / math.sqrt(2 * math.pi))
-    mass = apply_monotone(torch.special.ndtr, x)
-    # Far to the left its relative error grows; its absolute one does not.
-    mass = Interval(mass.mid, mass.radius + ELEMENTARY)
-    half = density * (_one(x) + (far * far).scaled(-0.5))
-    return x * mass, mass + x * density, _cut(half, "gelu")
-
-
-def silu(x: Interval) -> Triple:
-    """Return those of x / (1 + exp(−x))."""
-    y, slope, half = sigmoid(x)
-    return x * y, y + x * slope, _cut(slope + x * half, "silu")
-
-
-def elu(x: Interval) -> Triple:
-    """Return those of ELU: its curvature is exp(x) below zero and 0 above."""
-    low = apply_monotone(torch.exp, Interval(*_clamped(x)))
-    lower, upper = x.ends()
-    below = between(torch.zeros_like(upper), torch.where(upper > 0, 1.0, low.size()))
-    half = below.moved(lambda part: torch.where(lower >= 0, 0.0, part))
-    value = apply_monotone(torch.nn.functional.elu, x)
-    # Near zero the relative error may be larger.
-    value = Interval(value.mid, value.radius + ELEMENTARY)
-    return value, low, half.scaled(0.5)
-
-
-def _clamped(x: Interval) -> tuple[Tensor, Tensor]:
-    lower, upper = (end.clamp(max=0) for end in x.ends())
-    return _parts(between(lower, upper))
-
-
-def _parts(x: Interval) -> tuple[Tensor, Tensor]:
-    return x.mid, x.radius
-
-
-def _one(x: Interval) -> Interval:
-    return Interval(torch.ones_like(x.mid))
-
-
-def _cut(half: Interval, name: str) -> Interval:
-    """Return half a curvature, cut off at the bound that holds everywhere."""
-    bound = 0.5 * nonlinearity_bounds(name).curvature * (1 + ELEMENTARY)
-    lower, upper = half.ends()
-    # Where an end is no number, the bound is.
-    lower = torch.fmax(lower, torch.full_like(lower, -bound)).clamp(max=bound)
-    upper = torch.fmin(upper, torch.full_like(upper, bound)).clamp(min=-bound)
-    return between(lower, upper)
-
-
-reciprocal: Function = partial(power, -1.0)
-rsqrt: Function = partial(power, -0.5)
-sqrt: Function = partial(power, 0.5)
-
-
-def gelu_by_tanh(u: Series) -> Series:
-    """Return the series of GELU in its approximation by tanh."""
+def gelu_by_tanh(u: Tube) -> Tube:
+    """Return the tube of GELU in its approximation by tanh."""
     inner = (u + (u * u * u).scaled(0.044715)).scaled(math.sqrt(2 / math.pi))
-    return u.scaled(0.5) * (inner.apply(tanh) + _constant(u, 1.0))
+    return u.scaled(0.5) * (smooth(inner, "tanh") + _like(u, 1.0))
 
 
-def leaky(u: Series, slope: float) -> Series:
-    """Return the series of a rectifier with a slope below zero."""
-    return u.rectified().scaled(1.0 - slope) + u.scaled(slope)
+def leaky(u: Tube, slope: float) -> Tube:
+    """Return the tube of a rectifier with a slope below zero."""
+    return rectified(u).scaled(1.0 - slope) + u.scaled(slope)
 
 
-def clamped(u: Series, least: float | None, most: float | None) -> Series:
-    """Return the series of values cut off at bounds."""
+def clamped(u: Tube, least: float | None, most: float | None) -> Tube:
+    """Return the tube of values cut off at bounds."""
     for bound, sign in ((least, 1.0), (most, -1.0)):
         if bound is not None:
-            edge = _constant(u, bound)
-            u = (u - edge).scaled(sign).rectified().scaled(sign) + edge
+            edge = _like(u, bound)
+            u = rectified((u - edge).scaled(sign)).scaled(sign) + edge
     return u
 
 
-def _sixth(u: Series) -> Series:
-    return clamped(u + _constant(u, 3.0), 0.0, 6.0).scaled(1 / 6)
+def _sixth(u: Tube) -> Tube:
+    return clamped(u + _like(u, 3.0), 0.0, 6.0).scaled(1 / 6)
 
 
-def _constant(u: Series, value: float) -> Series:
-    return u.constant(torch.full_like(u.first.mid, value))
+def _like(u: Tube, value: float) -> Tube:
+    return constant(torch.full_like(u.a, value))
 
 
-SMOOTH: dict[str, Function] = {
-    "tanh": tanh,
-    "sigmoid": sigmoid,
-    "silu": silu,
-    "exp": exponential,
-    "log": logarithm,
-    "sqrt": sqrt,
-    "rsqrt": rsqrt,
-    "reciprocal": reciprocal,
-}
-BY_SERIES: dict[str, Callable[..., Series]] = {
-    "relu": lambda u: u.rectified(),
+BY_TUBES: dict[str, Callable[..., Tube]] = {
+    "relu": rectified,
     "leaky_relu": lambda u, slope=0.01: leaky(u, slope),
     "abs": lambda u: leaky(u, -1.0),
     "hardtanh": lambda u, least=-1.0, most=1.0: clamped(u, least, most),
@@ -177,6 +134,8 @@ BY_SERIES: dict[str, Callable[..., Series]] = {
     "clamp_min": lambda u, least: clamped(u, least, None),
     "hardswish": lambda u: u * _sixth(u),
     "hardsigmoid": _sixth,
-    "log_sigmoid_forward": lambda u: u.scaled(-1.0).apply(softplus).scaled(-1.0),
     "neg": lambda u: u.scaled(-1.0),
+    "_softmax": lambda u, dim, half: softmax(u, dim),
+    "_safe_softmax": lambda u, dim: softmax(u, dim),
+    "_log_softmax": lambda u, dim, half: log_softmax(u, dim),
 }

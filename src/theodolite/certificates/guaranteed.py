@@ -1,7 +1,7 @@
 """The largest step along a line for which a decrease of the loss is guaranteed."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -28,11 +28,7 @@ from theodolite.instruments import (
 )
 
 from .enclosure import Parts, Prepared, prepare
-from .search import Search, exactly, reach_of, upper
-from .series import Series
-
-# Points of the segment at which the loss and the layers are looked at.
-_POINTS = 8
+from .search import Search
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,9 +42,9 @@ class GuaranteedStep(Reading):
         step: Each step above 0 and up to this one lowers the loss.
         best_step: The one of them with the largest guaranteed decrease.
         decrease: That decrease: the loss falls by at least so much. All are 0
-            where the loss does not fall at first, or, with status ROUNDING, where the
-            network is so deep that rounding alone, bounded layer by layer, hides that.
-        slope: Upper bound of the derivative of the loss along the direction, at 0.
+            where the loss does not fall at first, or, with status ROUNDING, where no
+            step was found, as in networks so deep that rounding hides the fall.
+        slope: Derivative of the loss along the direction, at 0.
         loss: The loss at these weights.
         loss_error: Its rounding.
         sharpness: Largest eigenvalue of the Hessian, NaN if not measured.
@@ -62,11 +58,12 @@ class GuaranteedStep(Reading):
         bend_found: The largest distance from the tangent at some points of it, a lower
             bound of the truth.
         looseness: ``bend_bound`` over ``bend_found``.
-        layer_bounds: Bound of the norm of each layer's output minus its tangent.
-        layers_found: The largest norm at these points.
+        layer_bounds: Bound of how far each layer's output is from its chord, as a norm,
+            on the longest stretch of the segment that was bounded at once.
+        layers_found: That distance in the middle.
         layer_looseness: The one over the other; NaN for layers that are straight.
         names: The layers' names in the model.
-        evaluations: How often the loss was enclosed.
+        evaluations: How many stretches were bounded.
     """
 
     step: Scalar
@@ -108,23 +105,23 @@ def guaranteed_step(
     problem: Problem,
     *,
     direction: Tensor | None = None,
-    evaluations: int = 3,
+    evaluations: int = 6,
     measure: bool = True,
 ) -> GuaranteedStep:
     r"""Return the largest step for which a decrease of the loss is guaranteed.
 
-    Along the segment the loss of the batch is enclosed by $\ell + s t + \kappa t^2$
-    with intervals for s and $\kappa$, by Taylor's theorem in interval arithmetic,
-    operator by operator, starting at the activations that the data has. Rectifiers and
-    max pools whose kink the segment may reach widen s; others are straight.
+    The loss is computed at some points of the segment. Between two of them it is close
+    to its chord, and how close is bounded operator by operator, starting at the
+    activations that the data has there; see ``tubes``. Only rectifiers and max pools
+    whose kink is within reach are not straight.
 
     Args:
         problem: A model, one batch and a loss; not changed. Parameters that its
             ``params`` leave out stay where they are.
         direction: All entries of the parameters that move, one after the other, in the
             model's order; the negative gradient by default.
-        evaluations: How often the loss is enclosed: once at the weights, then on
-            segments, at some 20 gradients each.
+        evaluations: How many stretches are bounded, one after the other, at some 7
+            gradients each. More of them give a longer step.
         measure: Whether to measure the sharpness, and how loose the bounds are.
 
     Raises:
@@ -141,33 +138,33 @@ def guaranteed_step(
         (True, True, True)
     """
     watch = Stopwatch()
-    if evaluations < 2:
-        raise MeasurementError(f"evaluations is {evaluations}: pass at least 2")
+    if evaluations < 1:
+        raise MeasurementError(f"evaluations is {evaluations}: pass at least 1")
     ready = prepare(problem)
     with preserve(ready.model):
-        along = _parts(ready, direction)
-        search = Search(ready, along)
+        along, slope = _parts(ready, direction), None
+        if direction is None:
+            slope = -sum(float(part.square().sum()) for part in along)
+        search = Search(ready, along, slope)
         search.run(evaluations)
-        start, best = search.start, search.best
         search.check()
-        loose = _Looseness(ready, along, start, best) if measure and best else None
-    slope = upper(start, 1)
+        loose = _Looseness(ready, along, search) if measure and search.step else None
     sharpness = error = stable = math.nan
     if measure:
         top = extreme_eigenvalues(problem, ends="largest", tol=1e-3, max_matvecs=60)
         sharpness, error = float(top.eigenvalues[0]), float(top.errors[0])
         square = sum(float(part.square().sum()) for part in along)
-        if sharpness > 0 and square and slope < 0:
-            stable = -2 * slope / (sharpness * square)
-    step = search.step
-    best_step, decrease = search.decrease()
+        if sharpness > 0 and square and search.slope < 0:
+            stable = -2 * search.slope / (sharpness * square)
+    step, (best_step, decrease) = search.step, search.best
+    known = step > 0 or not search.slope < 0
     return GuaranteedStep(
         step=step,
         best_step=best_step,
         decrease=decrease,
-        slope=slope,
+        slope=search.slope,
         loss=search.loss,
-        loss_error=search.error(),
+        loss_error=search.error,
         sharpness=sharpness,
         sharpness_error=error,
         stable_step=stable,
@@ -180,11 +177,11 @@ def guaranteed_step(
         layer_looseness=loose.layer_looseness if loose else np.empty(0),
         names=loose.names if loose else (),
         evaluations=search.count,
-        status=Status.EXACT if search.known else Status.ROUNDING,
+        status=Status.EXACT if known else Status.ROUNDING,
         norm_mode=problem.mode,
         norm_layers=norm_layers_as_is(problem.model, problem.mode),
         cost=watch.read(passes=search.count),
-        method="interval Taylor series along the segment",
+        method="distances from chords between points of the segment",
     )
 
 
@@ -208,62 +205,28 @@ def _parts(ready: Prepared, direction: Tensor | None) -> Parts:
 class _Looseness:
     """How far bounds on the segment are above what is found there."""
 
-    def __init__(
-        self,
-        ready: Prepared,
-        along: Parts,
-        start: Series,
-        best: tuple[Series, dict[str, Series]],
-    ) -> None:
-        loss, layers = best
-        # The slopes that intervals of kinks are around.
-        _, straight = ready.enclose(exactly(along), 0.0)
-        length = min(loss.length, reach_of(loss))
-        tangent = float(start.terms[1].mid) if start.terms[1] else 0.0
-        ends = [[float(e) for e in one.ends()] if one else [0.0] * 2
-                for one in loss.terms[1:]]  # fmt: skip
-        self.bound = max(
-            sign * (length * (ends[0][side] - tangent) + length**2 * ends[1][side])
-            for side, sign in enumerate((-1, 1))
-        )
-        self.found, steps = 0.0, np.linspace(0, length, _POINTS + 1)[1:]
-        at_zero = ready.run(along, 0.0)[0]
-        found = dict.fromkeys(layers, 0.0)
-        for t in steps:
-            value, outputs = ready.run(along, float(t))
-            self.found = max(self.found, abs(value - at_zero - tangent * float(t)))
-            for name in layers:
-                line = _line(straight[name], t)
-                gap = float((outputs[name] - line).norm())
-                found[name] = max(found[name], gap)
+    def __init__(self, ready: Prepared, along: Parts, search: Search) -> None:
+        slope, path = search.slope, search.path
+        # Of the last stretch all is counted, of which a part may be certain.
+        self.bound = max(one.bend(slope) for one in path)
+        self.found = max(abs(one.ends[1] - slope * one.stop) for one in path)
+        longest, layers = search.longest or (path[0], {})
+        middle = (longest.start + longest.stop) / 2
+        outputs = ready.run(along, middle)[1]
         self.names = tuple(layers)
-        self.layer_bounds = np.array(
-            [_gap(layers[name], straight[name], length) for name in layers]
+        tubes = layers.values()
+        self.layer_bounds = np.array([one.gap for one in tubes])
+        self.layers_found = np.array(
+            [
+                float((outputs[name] - (one.a + one.b) / 2).norm())
+                for name, one in layers.items()
+            ]
         )
-        self.layers_found = np.array([found[name] for name in layers])
-        small = 1e-9 * np.array(
-            [float(one.first.mid.norm()) for one in layers.values()]
-        )
-        bent = self.layers_found > small
+        rounding = [one.slip + 1e-15 * float(one.a.norm()) for one in tubes]
+        bent = self.layers_found > 100 * np.array(rounding)
         self.layer_looseness = np.where(
             bent, self.layer_bounds / np.where(bent, self.layers_found, 1.0), np.nan
         )
-
-
-def _line(series: Series, t: float) -> Tensor:
-    slope = series.terms[1]
-    return series.first.mid + (0.0 if slope is None else float(t) * slope.mid)
-
-
-def _gap(series: Series, straight: Series, length: float) -> float:
-    """Return a bound of the norm of a tensor minus its tangent, on the segment."""
-    line = replace(straight, terms=(*straight.terms[:2], None), length=length)
-    away = series - line
-    total = torch.zeros_like(series.first.mid)
-    for power, term in enumerate(away.terms):
-        if term is not None:
-            total = total + length**power * term.size()
-    return float(total.norm()) * (1 + 1e-12)
 
 
 def _over(bound: float, found: float) -> float:

@@ -57,9 +57,27 @@ class Norms:
         squares = fixed.square().expand(full).sum_to_size(free)
         return math.sqrt(float(squares.max())) * UP
 
+    def passes(self, weights: Tensor, shape: torch.Size, result: torch.Size) -> bool:
+        """Return whether weights of results are those of the first argument."""
+        del weights
+        return shape == result
+
+    def weighted(self, fixed: Tensor, weights: Tensor) -> Tensor | None:
+        """Return the second argument if results are multiplied by weights, if known."""
+
 
 class Matrices(Norms):
     """Norms of the product of matrices."""
+
+    def passes(self, weights: Tensor, shape: torch.Size, result: torch.Size) -> bool:
+        """Return whether weights are those of rows."""
+        return len(shape) == 2 == len(result) and weights.shape[-1] == 1
+
+    def weighted(self, fixed: Tensor, weights: Tensor) -> Tensor | None:
+        """Return the second matrix, if weights are those of its columns."""
+        if fixed.ndim == 2 and weights.numel() == weights.shape[-1] == fixed.shape[-1]:
+            return fixed * weights.reshape(-1)
+        return None
 
     def fixing(self, place: int, fixed: Tensor, free: torch.Size) -> float:
         """Return the largest singular value, of as many as share the free one."""
@@ -77,12 +95,15 @@ class Convolutions(Norms):
     Attributes:
         kernel: Sides of the kernel.
         groups: Number of groups.
-        known: Norms of kernels that are held, which are kept.
+        stride: Strides, none where the kernel is dilated.
+        transposed: Whether channels of the result are those of the kernel's second
+            dimension.
     """
 
     kernel: tuple[int, ...]
     groups: int
-    known: Kernels
+    stride: tuple[int, ...] = ()
+    transposed: bool = False
 
     @property
     def cross(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -94,11 +115,20 @@ class Convolutions(Norms):
         del free
         if place == 0:
             return self.cross * euclidean(fixed)
-        key = fixed.data_ptr(), fixed.shape, fixed.stride()
-        if key not in self.known:
-            # The tensor is kept, so that no other one takes its memory.
-            self.known[key] = fixed, self._norm(fixed)
-        return self.known[key][1]
+        return self._norm(fixed)
+
+    def passes(self, weights: Tensor, shape: torch.Size, result: torch.Size) -> bool:
+        """Return whether weights are those of samples."""
+        return len(shape) == len(result) == weights.ndim and (
+            weights.numel() == weights.shape[0]
+        )
+
+    def weighted(self, fixed: Tensor, weights: Tensor) -> Tensor | None:
+        """Return the kernel, if weights are those of channels."""
+        count = weights.numel()
+        if self.transposed or weights.ndim < 2 or count != weights.shape[1]:
+            return None
+        return fixed * weights.reshape(-1, *[1] * (fixed.ndim - 1))
 
     def _norm(self, kernel: Tensor) -> float:
         r"""Return a bound of the largest singular value of the transformed kernel.
@@ -107,14 +137,22 @@ class Convolutions(Norms):
         by each direction, for trigonometric polynomials of degree d.
         """
         parts = kernel.unflatten(0, (self.groups, -1))
+        for at, step in enumerate(self.stride):
+            # Each place of the result meets every step-th one of the image: these are
+            # channels of a convolution without stride.
+            sides = parts.shape[3 + at :]
+            wide = [0] * (2 * len(sides) - 1) + [-sides[0] % step]
+            parts = torch.nn.functional.pad(parts, wide)
+            parts = parts.unflatten(3 + at, (-1, step)).movedim(4 + at, 2).flatten(2, 3)
         if max(parts.shape[1:3]) > _CHANNELS:
-            return self.cross * root_of_gram(parts.flatten(2)) * UP
-        sizes = [3 * side if side > 1 else 1 for side in self.kernel]
+            places = math.sqrt(math.prod(parts.shape[3:]))
+            return places * root_of_gram(parts.flatten(2)) * UP
+        sizes = [4 * side if side > 1 else 1 for side in parts.shape[3:]]
         dims = tuple(range(3, parts.ndim))
-        turned = torch.fft.fftn(parts, s=sizes, dim=dims)
+        turned = torch.fft.rfftn(parts, s=sizes, dim=dims)
         slack = math.prod(
             math.cos(math.pi * (side - 1) / 2 / size)
-            for side, size in zip(self.kernel, sizes, strict=True)
+            for side, size in zip(parts.shape[3:], sizes, strict=True)
         )
         return root_of_gram(turned.flatten(3).movedim(3, 0)) / slack * UP
 
@@ -122,17 +160,18 @@ class Convolutions(Norms):
 def root_of_gram(matrices: Tensor) -> float:
     r"""Return a bound of the largest singular value of any matrix M of a batch.
 
-    It is $\|(MM^*)^{16}\|_F^{1/32}$.
+    It is $\|(MM^*)^{64}\|_F^{1/128}$.
     """
     size = float(matrices.abs().max())
     if not 0 < size < math.inf:
         return 0.0 if size == 0 else math.inf
     wide = matrices.shape[-1] > matrices.shape[-2]
     m = (matrices if wide else matrices.mT.conj()) / size
-    gram = m @ m.mT.conj() / math.prod(m.shape[-2:])
-    scale = size * math.sqrt(math.prod(m.shape[-2:]))
-    for _ in range(4):
-        gram = gram @ gram
-    norms = torch.linalg.vector_norm(gram.flatten(-2), dim=-1)
-    # Rounding is relative to the norm of the whole, 1e-15 of one at most.
-    return scale * (float(norms.max()) + 1e-290) ** (1 / 32) * UP
+    gram, log = m @ m.mT.conj(), 0.0
+    for power in range(7):
+        norm = torch.linalg.vector_norm(gram, dim=(-2, -1), keepdim=True) + 1e-200
+        log, gram = 2 * log + norm.log() if power else norm.log(), gram / norm
+        if power < 6:
+            gram = gram @ gram
+    # Rounding is relative to the norm of the whole, 1e-13 of one at most.
+    return size * math.exp(float(torch.as_tensor(log).max()) / 128) * UP

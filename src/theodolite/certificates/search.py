@@ -1,165 +1,194 @@
 """Search for the longest segment on which the loss is certain to fall."""
 
 import math
-
-import torch
+from dataclasses import dataclass
 
 from theodolite.core import MeasurementError
 
+from .bends import weighed
 from .enclosure import Parts, Prepared
-from .intervals import ROUNDOFF, Interval
-from .series import Series
+from .tubes import Tube
+
+# A stretch is as long as its bend may use up this part of the decrease so far.
+_SHARE = 0.25
 
 
-def exactly(direction: Parts) -> list[Interval]:
-    """Return a direction as intervals without radius."""
-    return [Interval(one) for one in direction]
+@dataclass(frozen=True)
+class Stretch:
+    """Bounds between two points of the segment, of the loss less that at its start.
+
+    At a share s of the way they are the chord of ``ends``, plus 4s(1 − s) times
+    ``below`` or ``above``, each with an error of ``slip``.
+    """
+
+    start: float
+    stop: float
+    ends: tuple[float, float]
+    below: float
+    above: float
+    slip: float
+
+    def falls(self) -> float:
+        """Return up to where the loss is certain to be below that at the start."""
+        first, last = (end + self.slip for end in self.ends)
+        bend = 4 * self.above * (1 + 1e-12)
+        if not (bend < math.inf and self.slip < math.inf):
+            return self.start
+        if self.start == 0:
+            # Both ends have the slip of the start, and all but s times this cancels.
+            return self.stop if last + bend < 0 else 0.0
+        if not first < 0:
+            return self.start
+        if max(first, last) + bend / 4 < 0:
+            return self.stop
+        # The least root of first + (last − first + bend) s − bend s².
+        slope = last - first + bend
+        root = slope**2 + 4 * bend * first
+        reach = 1.0
+        if root >= 0 and slope > 0:
+            reach = min(-2 * first / (slope + math.sqrt(root)), 1.0)
+        return self.start + max(reach - 1e-12, 0.0) * (self.stop - self.start)
+
+    def bend(self, slope: float) -> float:
+        """Return how far the loss may be from a line of a slope through its start."""
+        times = self.start, self.stop
+        lines = [end - slope * t for end, t in zip(self.ends, times, strict=True)]
+        far = 0.0
+        for sign, bend in ((1, self.above), (-1, -self.below)):
+            first, last = (sign * line for line in lines)
+            # The chord plus 4s(1 − s) bend is largest there.
+            s = (last - first) / (8 * bend) + 0.5 if bend > 0 else 1.0
+            s = min(max(s, 0.0), 1.0)
+            most = max(last, (1 - s) * first + s * last + 4 * s * (1 - s) * bend)
+            far = max(far, most + self.slip)
+        return far
 
 
-def certain_fall(ready: Prepared, change: list[Interval]) -> float:
+def _turns(points: list[tuple[float, float]]) -> tuple[float, ...]:
+    """Return where a parabola through points is least, and nearly zero again."""
+    if len(points) < 3:
+        return ()
+    (x, y), *rest = points
+    first, second = ((v - y) / (u - x) for u, v in rest)
+    bend = (second - first) / (rest[1][0] - rest[0][0])
+    if not bend > 0:
+        return ()
+    slope = first - bend * (rest[0][0] - x)
+    least = -slope / (2 * bend)
+    root = least**2 - y / bend
+    return x + least, x + least + 0.999 * math.sqrt(max(root, 0.0))
+
+
+def certain_fall(ready: Prepared, change: Parts) -> float:
     """Return by how much a change of the parameters lowers the loss at least."""
-    tangent = ready.enclose(change, 0.0)[0].terms[1]
-    loss = ready.enclose(change, 1.0)[0].by_bends(tangent)
-    slope, bend = upper(loss, 1), upper(loss, 2)
-    fall = -(slope + bend) - 1e-15 * (abs(slope) + abs(bend))
+    loss, _ = ready.enclose(change, 0.0, 1.0)
+    fall = float(loss.a) - float(loss.b) - 2.0000001 * weighed(loss)[2]
     return fall if fall > 0 else 0.0
 
 
-def upper(loss: Series, place: int) -> float:
-    """Return an upper bound of a coefficient of a loss."""
-    term = loss.terms[place]
-    if term is None:
-        return 0.0
-    upper = float(term.ends()[1])
-    return math.inf if math.isnan(upper) else upper
-
-
 class Search:
-    """Looks for the longest segment on which the loss is certain to fall."""
+    """Goes along the line from one point to the next, as far as the loss is lower.
 
-    def __init__(self, ready: Prepared, along: Parts) -> None:
+    Attributes:
+        loss: The loss at the start.
+        slope: Its derivative, by differences where it is not given.
+        step: Up to there the loss is certain to be lower.
+        best: The point with the largest certain decrease, and that decrease.
+        path: The stretches that are certain, and the last one, of which a part is.
+        longest: The longest of them, with tubes of the outputs of layers.
+        count: How many were tried.
+        error: Rounding of the loss at the start.
+    """
+
+    def __init__(
+        self, ready: Prepared, along: Parts, slope: float | None = None
+    ) -> None:
         self._ready, self._along = ready, along
-        self.count, self.step = 1, 0.0
         self.loss = ready.run(along, 0.0)[0]
         if not math.isfinite(self.loss):
             raise MeasurementError(
                 "the loss is not finite: check the batch and the weights"
             )
-        self.start = ready.enclose(exactly(along), 0.0)[0]
-        self.best: tuple[Series, dict[str, Series]] | None = None
-        self._tried: list[Series] = []
-
-    @property
-    def known(self) -> bool:
-        """Whether rounding leaves the sign of the slope."""
-        slope = self.start.terms[1]
-        lower, upper = (
-            slope.ends()
-            if slope
-            else (torch.zeros(1, device="cpu"), torch.zeros(1, device="cpu"))
-        )
-        return bool((lower > 0) | (upper < 0))
-
-    def error(self) -> float:
-        """Return the largest distance of the loss as computed from the exact one."""
-        first = self.start.first
-        error = float((first.mid - self.loss).abs() + first.radius) * (1 + 1e-15)
-        return math.inf if math.isnan(error) else error
+        # The scale of the weights over that of the direction.
+        sizes = [sum(float(x.detach().square().sum()) for x in one)
+                 for one in (ready.parameters, along)]  # fmt: skip
+        t = 1e-4 * math.sqrt((sizes[0] + 1e-12) / (sizes[1] or 1.0))
+        back, ahead = (ready.run(along, sign * t)[0] for sign in (-1, 1))
+        self.slope = (ahead - back) / (2 * t) if slope is None else slope
+        self._curvature = (ahead + back - 2 * self.loss) / t**2
+        self.count, self.step, self.error = 0, 0.0, math.inf
+        self.best = 0.0, 0.0
+        self.path: list[Stretch] = []
+        self.longest: tuple[Stretch, dict[str, Tube]] | None = None
 
     def run(self, evaluations: int) -> None:
-        """Try segments; each is kept up to where its bound returns to the start."""
-        slope, bend = upper(self.start, 1), self._curvature() / 2
-        if not slope < 0:
+        """Try one stretch after the other; each begins where the last one ended."""
+        if not self.slope < 0:
+            self._measured(self._ready.enclose(self._along, 0.0, 0.0)[0], 0.0, 0.0)
             return
-        # How much radii grow over the layers, seen by what became of rounding; the
-        # first guess follows it with constants fitted to some networks.
-        tangent = self.start.terms[1]
-        width = float(tangent.radius) if tangent else 0.0
-        growth = max(width / -slope / ROUNDOFF, 1.0)
-        share = min(0.3, max(8 * growth**-0.35, 4e-4))
-        length = -slope / abs(bend) * share if bend else share
-        failed = math.inf
+        length = 1.0
+        if self._curvature:
+            length = -self.slope / abs(self._curvature) / 8
+        t, exact, top = 0.0, False, 0.0
+        points = [(0.0, 0.0)]
         while self.count < evaluations and 0 < length < math.inf:
-            loss, layers = self._ready.enclose(exactly(self._along), length)
-            loss = loss.by_bends(self.start.terms[1])
+            loss, layers = self._ready.enclose(self._along, t, t + length, exact)
             self.count += 1
-            reach = reach_of(loss)
-            if reach > 0:
-                self._tried.append(loss)
+            stretch = self._measured(loss, t, t + length)
+            exact = exact or stretch.slip > 1e-4 * abs(stretch.ends[1])
+            reach = stretch.falls()
+            whole = reach == stretch.stop
             if reach > self.step:
-                self.step, self.best = reach, (loss, layers)
-            longer = min(_longest(slope, bend, length, upper(loss, 2)), 30 * length)
-            if reach < length:
-                failed, longer = length, max(longer, length / 10)
+                self.step = reach
+                self.path = [*(one for one in self.path if one.stop <= t), stretch]
+                if whole and length > top:
+                    self.longest, top = (stretch, layers), length
+            if whole and stretch.ends[1] + stretch.slip < -self.best[1]:
+                self.best = stretch.stop, -stretch.ends[1] - stretch.slip
+            fall = -min(stretch.ends) - 2 * stretch.slip
+            used = 4 * stretch.above / fall if fall > 0 else math.inf
+            factor = 3.0
+            if 0 < used < math.inf:
+                # Bends grow faster where they are already far too large.
+                power = 0.4 / (1 + max(math.log10(used), 0.0) / 8)
+                factor = (_SHARE / used) ** power
+            points = [*points[-2:], (stretch.stop, stretch.ends[1])]
+            if whole:
+                t = stretch.stop
+                length *= min(max(factor, 0.5), 3.0)
             else:
-                longer = max(longer, 1.5 * length)
-            if not self.step < longer < failed:
-                longer = math.sqrt(max(self.step, failed / 100) * failed)
-            if not 1.001 * self.step < longer:
-                break
-            length = longer
+                length *= min(factor, 0.5) if used < math.inf else 0.1
+            for turn in _turns(points):
+                if t * 1.02 < turn < t + length:
+                    length = turn - t
+                    break
 
-    def _curvature(self) -> float:
-        """Return the second derivative of the loss there, about."""
-        parts = self._ready.parameters
-        sizes = [sum(float(x.detach().square().sum()) for x in one)
-                 for one in (parts, self._along)]  # fmt: skip
-        t = 1e-5 * math.sqrt((sizes[0] + 1e-12) / (sizes[1] or 1.0))
-        before = self._ready.gradient()
-        with self._ready.moved(self._along, t):
-            after = self._ready.gradient()
-        pairs = zip(after, before, self._along, strict=True)
-        return sum(float(((x - y) * z).sum()) for x, y, z in pairs) / t
+    def _measured(self, loss: Tube, start: float, stop: float) -> Stretch:
+        below, above, slip = weighed(loss)
+        if start == 0:
+            self._first, self.error = float(loss.a), slip * (1 + 1e-12)
+        first, last = (float(one) - self._first for one in (loss.a, loss.b))
+        slip = (slip + self.error) * (1 + 1e-12) + 1e-15 * abs(self._first)
+        if math.isnan(below + above + slip + last):
+            below, above, slip = -math.inf, math.inf, math.inf
+        return Stretch(start, stop, (first, last), below, above, slip)
 
     def check(self) -> None:
-        """Refuse a model whose loss at the end of a segment is not in its enclosure."""
-        if self.best is None:
-            return
-        loss, start = self.best[0], self._ready.run(self._along, 0.0)[0]
+        """Refuse a model whose loss on the segment is not within its bounds."""
+        start = self._ready.run(self._along, 0.0)[0]
         certain = start == self.loss
-        for t in (self.step, self.step / 16):
-            move = float(self._ready.run(self._along, t)[0]) - start
-            bounds = [term.ends() for term in loss.terms[1:] if term]
-            lower, upper = (
-                sum(t**k * float(ends[side]) for k, ends in enumerate(bounds, 1))
-                for side in (0, 1)
-            )
-            # Both losses are computed with rounding, which bounds do not show.
-            slack = 1e-9 * (1 + abs(start)) + 2 * self.error()
-            certain = certain and not (move < lower - slack or move > upper + slack)
+        for one in {self.path[0], self.path[-1]} if self.path else ():
+            for s in (0.5, 1.0):
+                t = one.start + s * (one.stop - one.start)
+                move = self._ready.run(self._along, t)[0] - start
+                chord = (1 - s) * one.ends[0] + s * one.ends[1]
+                bends = [4 * s * (1 - s) * bend for bend in (one.below, one.above)]
+                # The loss as computed has its rounding, too.
+                slack = 1e-9 * (1 + abs(start)) + 2 * one.slip
+                low, high = chord + bends[0] - slack, chord + bends[1] + slack
+                certain = certain and low <= move <= high
         if not certain:
             raise MeasurementError(
                 "the loss leaves its bounds, so the model computes something outside "
                 "torch or changes from run to run: compute with torch alone"
             )
-
-    def decrease(self) -> tuple[float, float]:
-        """Return the step with the largest guaranteed decrease, and that decrease."""
-        best = 0.0, 0.0
-        for loss in self._tried:
-            slope, bend = upper(loss, 1), upper(loss, 2)
-            t = min(reach_of(loss), -slope / (2 * bend) if bend > 0 else math.inf)
-            # What is rounded here is less than this part of the smaller term.
-            fall = -(slope * t + max(bend, 0.0) * t * t) * (1 - 1e-14)
-            fall -= 1e-15 * (abs(slope) * t + abs(bend) * t * t)
-            if fall > best[1]:
-                best = t, fall
-        return best
-
-
-def reach_of(loss: Series) -> float:
-    """Return the step up to which the upper bound stays below the start."""
-    slope, bend = upper(loss, 1), upper(loss, 2)
-    if not slope < 0 or bend == math.inf:
-        return 0.0
-    root = -slope / bend * (1 - 1e-14) if bend > 0 else math.inf
-    return min(loss.length, root)
-
-
-def _longest(slope: float, start: float, length: float, bend: float) -> float:
-    """Return where a bend that grows with the length brings the loss back."""
-    growth = (bend - start) / length
-    if not 0 < growth < math.inf:
-        return length * (30 if growth <= 0 else 1 / 30)
-    root = math.sqrt(start**2 - 4 * growth * slope)
-    return 0.9 * (root - start) / (2 * growth)

@@ -87,7 +87,7 @@ NETWORKS = {
     "gelu_tanh": lambda: chain(nn.GELU(approximate="tanh")),
     "silu": lambda: chain(nn.SiLU()),
     "elu": lambda: chain(nn.ELU()),
-    "softplus": lambda: chain(nn.Softplus()),
+    "softplus": lambda: chain(nn.Softplus(threshold=40)),
     "log_sigmoid": lambda: chain(nn.LogSigmoid()),
     "hardswish": lambda: chain(nn.Hardswish()),
     "relu": lambda: chain(nn.ReLU(inplace=True), nn.Linear(8, 8), nn.ReLU()),

@@ -44,7 +44,7 @@ class CertifiedDescent(torch.optim.Optimizer):
         True
     """
 
-    def __init__(self, problem: Problem, *, evaluations: int = 6) -> None:
+    def __init__(self, problem: Problem, *, evaluations: int = 5) -> None:
         self._problem, self._evaluations = problem, evaluations
         chosen = {id(one) for one in problem.parameters().values()}
         parameters: Iterable[Any] = [

@@ -105,7 +105,7 @@ def guaranteed_step(
     problem: Problem,
     *,
     direction: Tensor | None = None,
-    evaluations: int = 6,
+    evaluations: int = 5,
     measure: bool = True,
 ) -> GuaranteedStep:
     r"""Return the largest step for which a decrease of the loss is guaranteed.

@@ -1,4 +1,4 @@
-"""What operators of torch do to series, by the operator's name."""
+"""What operators of torch do to tubes, by the operator's name."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -173,9 +173,8 @@ class Operators:
         kernel = _pair(kernel)
         stride = _pair(stride) if stride else kernel
         divisor = rest[3] if len(rest) > 3 and rest[3] else math.prod(kernel)
-        if len(rest) > 1 and rest[1]:
-            raise KeyError("a mean pool with ceil_mode")
-        if len(rest) > 2 and not rest[2]:
+        # Windows at edges may have less entries than that.
+        if (len(rest) > 1 and rest[1]) or (len(rest) > 2 and not rest[2]):
             divisor = 1
         norm = _overlap(kernel, stride) * math.sqrt(math.prod(kernel)) / divisor
         return u.summed(
@@ -217,26 +216,16 @@ class Operators:
                 for i in range(kernel[0]) for j in range(kernel[1])
             ])  # fmt: skip
 
-        return largest(
-            linear(
-                windows,
-                (u,),
-                (_overlap(kernel, stride),),
-                sizes=lambda x: windows(x, 0.0),
-            )
-        ), None
+        gains = (_overlap(kernel, stride),)
+        parts = linear(windows, (u,), gains, sizes=lambda x: windows(x, 0.0))
+        return largest(parts), None
 
     def _joined(self, join: Any, parts: Sequence[Any], dim: int) -> Tube:
         tubes = [self.tube(one) for one in parts]
         result = linear(lambda *given: join(given, dim), tubes, [1.0] * len(tubes))
-        errors = {
-            name: min(
-                getattr(result, name),
-                math.hypot(*(getattr(one, name) for one in tubes)) * UP,
-            )
-            for name in ("gap", "slip")
-        }
-        return replace(result, **errors)
+        gap = math.hypot(*(one.gap for one in tubes)) * UP
+        slip = math.hypot(*(one.slip for one in tubes)) * UP
+        return replace(result, gap=min(gap, result.gap), slip=slip)
 
     def _filled(self, u: Tube, mask: Tensor, value: Any) -> Tube:
         filled = torch.where(mask, float(value), torch.zeros_like(u.a))

@@ -10,7 +10,7 @@ from .enclosure import Parts, Prepared
 from .tubes import Tube
 
 # A stretch is as long as its bend may use up this part of the decrease so far.
-_SHARE = 0.25
+_SHARE = 0.15
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,8 @@ class Search:
             return
         length = 1.0
         if self._curvature:
-            length = -self.slope / abs(self._curvature) / 8
-        t, exact, top = 0.0, False, 0.0
+            length = -self.slope / abs(self._curvature) / 64
+        t, exact, top, most = 0.0, False, 0.0, 8.0
         points = [(0.0, 0.0)]
         while self.count < evaluations and 0 < length < math.inf:
             loss, layers = self._ready.enclose(self._along, t, t + length, exact)
@@ -147,16 +147,17 @@ class Search:
                 self.best = stretch.stop, -stretch.ends[1] - stretch.slip
             fall = -min(stretch.ends) - 2 * stretch.slip
             used = 4 * stretch.above / fall if fall > 0 else math.inf
-            factor = 3.0
+            factor = 8.0
             if 0 < used < math.inf:
                 # Bends grow faster where they are already far too large.
                 power = 0.4 / (1 + max(math.log10(used), 0.0) / 8)
-                factor = (_SHARE / used) ** power
+                factor = ((_SHARE if whole or t else 0.3) / used) ** power
             points = [*points[-2:], (stretch.stop, stretch.ends[1])]
             if whole:
                 t = stretch.stop
-                length *= min(max(factor, 0.5), 3.0)
+                length *= min(max(factor, 0.5), most)
             else:
+                most = 1.7  # beside a stretch that was too long
                 length *= min(factor, 0.5) if used < math.inf else 0.1
             for turn in _turns(points):
                 if t * 1.02 < turn < t + length:

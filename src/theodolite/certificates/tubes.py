@@ -229,11 +229,12 @@ def made(
         for own, name in ((bend, "gap"), (rounding, "slip"))
     )
     node = Node(form, tuple(inputs), tuple(gains), rounding, bend, weigh)
-    gap = gap * UP
+    # What is no number, as infinity times zero, is not known.
+    gap, slip = (one * UP if one < math.inf else math.inf for one in (gap, slip))
     if rad is not None:
-        rad = (rad * UP).clamp(max=gap)
+        rad = (rad * UP).nan_to_num(math.inf, math.inf).clamp(max=gap)
         gap = min(gap, euclidean(rad))
-    return Tube(*knots, gap, slip * UP, node, rad=rad)
+    return Tube(*knots, gap, slip, node, rad=rad)
 
 
 def grown(gain: float | Tensor, tube: Tube, name: str) -> float:

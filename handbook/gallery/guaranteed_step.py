@@ -8,16 +8,15 @@ $2/\lambda_{max}$, at which a parabola of the measured sharpness would begin to 
 
 ## How it is computed
 
-The model runs once per segment that is tried, and intervals of value, slope and half
-the curvature along the segment are carried from operator to operator. The loss is its
-tangent plus what each operator adds to its linear part, weighted by derivatives at the
-present weights.
+The model runs at points of the segment. Between two of them the loss is its chord plus
+what each operator bends, weighted by derivatives of the loss. Bends are bounded from
+the activations that the data has there.
 
 ## When it lies
 
 - It holds for one batch, and for the loss in exact arithmetic.
-- It is far below $2/\lambda_{max}$ in deep networks with norms, where intervals grow
-  from layer to layer: `layer_looseness` says where.
+- It is far below $2/\lambda_{max}$ in deep networks with norms, where bounds grow from
+  layer to layer: `layer_looseness` says where. More `evaluations` give a longer step.
 - Directly before the kink of a rectifier the step may end there.
 """
 

@@ -29,7 +29,7 @@ from . import (
     wiring,
 )
 from .check import CHECKS, WRITTEN, Check, Sign
-from .seen import Seen
+from .seen import LEARNS, Seen
 from .trial_steps import STEPS, loss_of, undone
 
 # Checks in the order in which causes are named: the files in this order.
@@ -61,7 +61,8 @@ class FirstAid(Measure):
 
     ``trial_gain`` is the share of the loss that a trial removed, at each rate as a
     multiple of the one in use; ``trial_loss`` is the loss on its first batches before
-    and after it; ``learns`` is there if the network learns in its trials.
+    and after it; ``learns`` is there if the network learns in its trials, and
+    ``learns_later`` if it does so in a hundred steps only.
     ``loss_at_chance`` is the loss of equal chances for all classes, or of the best
     answer that ignores the inputs.
     """
@@ -143,6 +144,8 @@ def _trials(seen: Seen) -> Iterator[Found]:
                 yield number("trial_loss", loss, 0.0, **of)
     if seen.learns:
         yield number("learns", 1.0, 0.0)
+    elif seen.below_chance(seen.longer) > 2 * LEARNS:
+        yield number("learns_later", 1.0, 0.0)
     if (chance := seen.guess) is not None:
         classes = seen.classes
         chance = chance if classes is None else math.log(classes[0].shape[1])

@@ -14,6 +14,8 @@ from .seen import SQUARES, Seen
 ONE_CLASS, SMOOTHED, LARGE, TINY, SORTED = 0.98, 0.5, 100.0, 1e-3, 0.75
 # Logarithm of a ratio of class weights, and correlation with counts: our choice.
 UNEQUAL, ALIKE = 1.0, 0.8
+# Share of the rows in which an ignored label stands among others: our choice.
+INSIDE = 0.3
 _SIGNED = ("soft_margin_loss", "hinge_embedding_loss", "cosine_embedding_loss")
 _SIGNED += ("margin_ranking_loss",)
 
@@ -203,16 +205,38 @@ def class_ignored(seen: Seen) -> Sign | None:
     call, target = seen.loss_call, seen.target
     if seen.loss_name not in ("cross_entropy", "nll_loss") or call is None:
         return None
-    if target is None or target.is_floating_point() or target.ndim != 1:
+    if target is None or target.is_floating_point() or target.ndim not in (1, 2):
         return None
     ignored, weight = call.kwargs.get("ignore_index", -100), call.kwargs.get("weight")
     gone = {int(ignored)} if int(ignored) >= 0 else set()
+    if target.ndim == 2 and not _stands_inside(seen, target, int(ignored)):
+        gone = set[int]()
     if isinstance(weight, Tensor):
         gone |= set((weight == 0).nonzero().flatten().tolist())
     gone &= set(target.unique().tolist())
     if not gone:
         return None
     return Sign(len(gone), detail=f"Here: class {min(gone)}.")
+
+
+def _stands_inside(seen: Seen, target: Tensor, label: int) -> bool:
+    """Return whether a label stands between others, at words of many kinds.
+
+    Padding stands at one end of a row, and always at the same word. Where the classes
+    are the words themselves, the label marks those that are not masked.
+    """
+    words = [t for t in seen.inputs if t.shape == target.shape]
+    tables = [c.given(1, "weight") for c in seen.trace.named("embedding")]
+    kinds = seen.judged[0].shape[1] if seen.judged else 0
+    if any(len(table) == kinds for table in tables):
+        return False
+    real = (target != label).long()
+    between = (real.cumsum(1) > 0) & (real.flip(1).cumsum(1).flip(1) > 0)
+    inside = float(((real == 0) & between).any(1).double().mean())
+    before = float((real[:, 0] == 0).double().mean())
+    return max(inside, before) > INSIDE and all(
+        len(t[real == 0].unique()) > 1 for t in words
+    )
 
 
 @check(

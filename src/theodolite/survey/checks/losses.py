@@ -5,7 +5,7 @@ import math
 from torch import Tensor
 
 from .check import Sign, check
-from .seen import LOSSES, RESHAPING, Seen
+from .seen import LOSSES, RESHAPING, SQUARES, Seen
 from .trace import Call
 
 # Price of one nat of the prior over the most that a reconstruction can gain: our
@@ -43,6 +43,69 @@ def not_log_probabilities(seen: Seen) -> Sign | None:
     if off < 1e-3:
         return None
     return Sign(off, 1e-3, repair="# loss = nn.CrossEntropyLoss()\n")
+
+
+@check(
+    "exponential-twice",
+    "sick",
+    "The loss takes the exponential of outputs that are exponentials already",
+    source="poisson_nll_loss reads logarithms of rates, unless log_input=False",
+    repaired_by="Pass log_input=False, or return the logarithm of the rate",
+)
+def exponential_twice(seen: Seen) -> Sign | None:
+    """The network returns a rate, and the loss takes it for the logarithm of one."""
+    call, last = seen.loss_call, seen.output_call
+    if call is None or last is None or seen.loss_name != "poisson_nll_loss":
+        return None
+    if last.name not in ("exp", "softplus", "relu") or not call.given(
+        2, "log_input", True
+    ):
+        return None
+    return Sign(1.0, detail=f"The last function is {last.name}().")
+
+
+@check(
+    "squashed-twice",
+    "sick",
+    "A softmax or sigmoid acts on what is a probability already",
+    source="a sigmoid of numbers in [0, 1] lies in [0.5, 0.73]",
+    repaired_by="Remove one of the two",
+    kind="surgery",
+)
+def squashed_twice(seen: Seen) -> Sign | None:
+    """Two such functions follow each other without a layer between them, so that the
+    second can give neither 0 nor 1, and gradients are small.
+    """
+    for call in seen.trace.named("softmax", "sigmoid", "log_softmax"):
+        first = seen.through(call.sources[0]) if call.sources else None
+        if first is None or first.name not in ("softmax", "sigmoid"):
+            continue
+        if "weight" in seen.trace.origins(first):
+            detail = f"Here {first.name}() is followed by {call.name}()."
+            return Sign(2.0, 1.0, where=call.module, detail=detail)
+    return None
+
+
+@check(
+    "loss-arguments-swapped",
+    "sick",
+    "The loss is given the targets in place of the outputs",
+    source="losses of torch take (outputs, targets), and these are not symmetric",
+    repaired_by="Exchange the arguments: loss(outputs, targets)",
+    about="labels",
+)
+def loss_arguments_swapped(seen: Seen) -> Sign | None:
+    """The first argument depends on the targets alone, and the second on the weights."""
+    for call in seen.trace.named(*LOSSES):
+        if len(call.inputs) < 2 or call.name in SQUARES:
+            continue
+        kinds = [
+            seen.trace.kinds(t, s)
+            for t, s in zip(call.inputs[:2], call.sources[:2], strict=True)
+        ]
+        if kinds[0] == {"target"} and "weight" in kinds[1]:
+            return Sign(1.0, detail=f"Here it is {call.name}().")
+    return None
 
 
 @check(

@@ -10,7 +10,9 @@ from .seen import Seen
 _BatchNorm = nn.modules.batchnorm._BatchNorm
 _NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._InstanceNorm)
 # An eps that hardly any recipe goes beyond: our choice.
-EPSILON = 1e-2
+EPSILON = 5e-3
+# Momenta of running statistics: our choice.
+SLOWEST, FASTEST = 2e-3, 0.9
 # Values behind a statistic, and distances of statistics in deviations: our choice.
 FEW, FAR = 5, 3.0
 _FUNCTIONS = "layer_norm group_norm batch_norm instance_norm rms_norm normalize".split()
@@ -28,7 +30,8 @@ _POOLS = ("mean", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool2d")
 )
 def odd_norm_setting(seen: Seen) -> Sign | None:
     """With a large eps the norm divides by eps in place of the spread of its inputs.
-    With momentum 0 running statistics never change, with 1 they are those of the last
+    The momentum is the weight of the newest batch, one minus that of Keras: near 0
+    running statistics stay those of a new layer, near 1 they are those of the last
     batch, so that evaluation differs from training.
     """
     odd: dict[str, str] = {}
@@ -39,7 +42,7 @@ def odd_norm_setting(seen: Seen) -> Sign | None:
             odd[name] = f"eps {module.eps:g}"
         momentum = getattr(module, "momentum", None)
         tracked = getattr(module, "running_mean", None) is not None and module.training
-        if tracked and momentum is not None and not 1e-3 <= momentum <= 0.9:
+        if tracked and momentum is not None and not SLOWEST <= momentum <= FASTEST:
             odd[name] = f"momentum {momentum:g}"
     if not odd:
         return None
@@ -74,12 +77,10 @@ def batch_norm_of_few(seen: Seen) -> Sign | None:
     if not few:
         return None
     least = min(few.values())
+    detail = f"Here they are over {least} values."
+    severity = "note" if least > 2 and seen.learns else None
     return Sign(
-        float(least),
-        float(FEW),
-        above=False,
-        where=few,
-        detail=f"Here they are over {least} values.",
+        least, FEW, above=False, where=few, detail=detail, severity=severity
     )
 
 

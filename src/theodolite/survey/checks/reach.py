@@ -344,3 +344,57 @@ def sampled_without_gradient(seen: Seen) -> Sign | None:
         if not scored and _in_layers(seen.trace.after(call)):
             return Sign(1.0, where=call.module)
     return None
+
+
+@check(
+    "choice-without-gradient",
+    "warning",
+    "A choice by argmin or argmax cuts the gradient between two parts of the network",
+    source="van den Oord et al. (2017), section 3.2: the gradient is copied past it",
+    repaired_by="Copy the gradient: z + (code - z).detach()",
+)
+def choice_without_gradient(seen: Seen) -> Sign | None:
+    """Layers that follow read what an index picks, and no other way leads from them back
+    to the layers before the choice, which get no gradient from what the outputs miss.
+    """
+    output = seen.output_call
+    names = ("argmin", "argmax", "multinomial", "min", "max")
+    for call in seen.trace.named(*names) if output is not None else ():
+        index = call.outputs[-1]
+        if call.after_model or index.is_floating_point() or index.ndim == 0:
+            continue
+        if not {"input", "weight"} <= seen.trace.origins(call):
+            continue
+        before = _ancestors(seen, call, any_way=True)
+        before = {n for n in before if {"input", "weight"} <= _origins(seen, n)}
+        later = [c.index for c in seen.trace.after(call)]
+        read = [seen.trace.calls[n] for n in later]
+        layered = any("weight" in _leaves(seen, c) and c.name != "embedding"
+                      for c in read if not c.after_model)  # fmt: skip
+        trained = any(t.requires_grad for n in before for t in seen.trace.calls[n].outputs)
+        if output.index in later and layered and trained:  # pyright: ignore
+            if not before & _ancestors(seen, output, any_way=False):  # pyright: ignore
+                return Sign(1.0, where=call.module, detail=f"Here it is {call.name}().")
+    return None
+
+
+def _leaves(seen: Seen, call: Call) -> set[str]:
+    """Return the kinds of the arguments of a call that no other call computed."""
+    pairs = zip(call.inputs, call.sources, strict=True)
+    return {kind for t, s in pairs if s < 0 for kind in seen.trace.kinds(t, s)}
+
+
+def _origins(seen: Seen, index: int) -> set[str]:
+    return seen.trace.origins(seen.trace.calls[index])
+
+
+def _ancestors(seen: Seen, call: Call, *, any_way: bool) -> set[int]:
+    """Return the calls that a call depends on, on any way or with a gradient."""
+    found, waiting = set[int](), [call.index]
+    while waiting:
+        each = seen.trace.calls[waiting.pop()]
+        for tensor, source in zip(each.inputs, each.sources, strict=True):
+            if source >= 0 and source not in found and (any_way or tensor.requires_grad):
+                found.add(source)
+                waiting.append(source)
+    return found

@@ -35,7 +35,7 @@ def targets_unrelated(seen: Seen) -> Sign | None:
     inputs and targets were put into different orders.
     """
     pairs = _pairs(seen)
-    if pairs is None or seen.guess is None:
+    if pairs is None or not seen.guess:
         return None
     rows, kinds = pairs
     if _excess(rows, kinds) > CLEAR or _linear_excess(rows, kinds) > CLEAR:
@@ -54,10 +54,10 @@ def targets_unrelated(seen: Seen) -> Sign | None:
         if course.error:
             return None
         by_heart = min(by_heart, sum(course.losses[-half:]) / half)
-        gain = max(gain, 1 - course.after / seen.guess)
+        gain = max(gain, (seen.guess - course.after) / abs(seen.guess))
         if gain > 0.02:
             return None
-    if by_heart > BY_HEART * seen.guess:
+    if by_heart > seen.guess - (1 - BY_HEART) * abs(seen.guess):
         return None
     detail = f"It lowers the loss to {by_heart:.3g} on one half, and the other gains 0."
     return Sign(gain, 0.02, above=False, detail=detail)

@@ -10,11 +10,20 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from theodolite.instruments import Batch, Loss, preserve, reseed, samples_in, tensors_in
+from theodolite.instruments import (
+    Batch,
+    Loss,
+    preserve,
+    reseed,
+    run_model,
+    samples_in,
+    tensors_in,
+)
 
 from ..measures.context import targets_in
+from .chance import best_constant
 from .trace import Call, Trace
-from .trial_steps import FACTORS, REPEATS, Course, Trainer, loss_of
+from .trial_steps import FACTORS, JUDGED, REPEATS, Course, Trainer, loss_of
 
 # Losses of torch by name, and whether they take scores, not probabilities.
 _OF_SCORES = (
@@ -38,6 +47,9 @@ LAYERS = frozenset("linear conv1d conv2d conv3d lstm gru rnn_tanh matmul addmm".
 SQUARES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 # A network learns if trial steps remove this share of its loss: our choice.
 LEARNS = 0.05
+# Updates of a longer trial, and the share of the loss of a guess that it removes at
+# least unless it leads nowhere: our choice.
+LONG, STUCK = 100, 0.02
 
 
 @dataclass(kw_only=True, eq=False)
@@ -94,6 +106,17 @@ class Seen:
     def trace(self) -> Trace:
         """One pass of the first batch and its loss."""
         return self._pass[0]
+
+    @cached_property
+    def evaluation(self) -> Trace:
+        """One pass of the model on the first batch in eval mode, without the loss."""
+        trace = Trace(self.model, self.inputs, self.targets)
+        with preserve(self.model), torch.no_grad():
+            self.model.eval()
+            reseed(self.seed)
+            with trace:
+                run_model(self.model, self.batch)
+        return trace
 
     @property
     def gradients(self) -> dict[str, Tensor | None]:
@@ -153,16 +176,17 @@ class Seen:
     def output_call(self) -> Call | None:
         """The call that computed what the loss reads, except for reshaping."""
         if self.loss_call is not None and self.loss_call.inputs:
-            return self._computed(self.loss_call.sources[0])
+            return self.through(self.loss_call.sources[0])
         outputs = [t for t in self.trace.returned() if t.requires_grad]
         made = self.trace.made_by(outputs[0]) if outputs else None
-        return None if made is None else self._computed(made.index)
+        return None if made is None else self.through(made.index)
 
     def before(self, call: Call, skipped: frozenset[str] = PASSING) -> Call | None:
         """Return the call before this one, except for dropout and activations."""
-        return self._computed(call.sources[0] if call.sources else -1, skipped)
+        return self.through(call.sources[0] if call.sources else -1, skipped)
 
-    def _computed(self, index: int, skipped: frozenset[str] = RESHAPING) -> Call | None:
+    def through(self, index: int, skipped: frozenset[str] = RESHAPING) -> Call | None:
+        """Return the call at an index, or the one before it that is not skipped."""
         while index >= 0 and self.trace.calls[index].name in skipped:
             index = self.trace.calls[index].sources[0]
         return self.trace.calls[index] if index >= 0 else None
@@ -266,25 +290,32 @@ class Seen:
 
     @cached_property
     def guess(self) -> float | None:
-        """Loss of the best answer that ignores the inputs, if the loss is known."""
-        call, judged = self.loss_call, self.judged
-        if call is None or judged is None or call.kwargs.get("reduction") != "mean":
-            return None
-        if abs(float(call.outputs[0].detach()) - self.value) > 1e-3 * abs(self.value):
-            return None
-        outputs, targets = judged
-        if self.classes is not None and not call.kwargs.get("label_smoothing"):
-            shares = self.classes[1].unique(return_counts=True)[1].double()
-            shares = shares / shares.sum()
-            unweighted = call.kwargs.get("weight") is None
-            return -float((shares * shares.log()).sum()) if unweighted else None
-        if "binary" in call.name and call.kwargs.get("weight") is None:
-            if call.kwargs.get("pos_weight") is None and outputs.shape == targets.shape:
-                p = targets.double().mean(0 if targets.ndim == 2 else None)
-                return float(-(p.xlogy(p) + (1 - p).xlogy(1 - p)).mean())
-        if call.name == "mse_loss" and outputs.shape == targets.shape:
-            return float((targets.double() - targets.double().mean(0)).square().mean())
-        return None
+        """Loss of the best answer to the first batch that ignores the inputs."""
+        return best_constant(self.trace.outputs, self.batches[:1], self.loss)
+
+    @cached_property
+    def chance(self) -> float | None:
+        """The same for the batches on which trials are judged."""
+        judged = self.batches[:JUDGED]
+        return best_constant(self.trace.outputs, judged, self.loss)
+
+    def below_chance(self, course: Course) -> float:
+        """Return how far a trial came below that loss, as a share of it."""
+        if self.chance is None or course.error:
+            return math.nan
+        return (self.chance - course.after) / max(abs(self.chance), 1e-12)
+
+    @cached_property
+    def longer(self) -> Course:
+        """Trial steps at the rate in use, and many more unless they lead somewhere."""
+        if self.below_chance(self.course) > LEARNS:
+            return self.course
+        return self.trainer.run(1.0, steps=LONG)
+
+    @cached_property
+    def stuck(self) -> bool:
+        """Whether many steps lead no lower than an answer that ignores the inputs."""
+        return self.below_chance(self.longer) < STUCK
 
     @property
     def learns(self) -> bool:

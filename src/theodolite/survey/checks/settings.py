@@ -11,7 +11,7 @@ from .seen import Seen
 _BatchNorm = nn.modules.batchnorm._BatchNorm
 _DROPOUTS = nn.modules.dropout._DropoutNd
 # Levels of settings that hardly any recipe goes beyond: our choice.
-DROPPED, EPSILON, MOMENTUM, DECAYED = 0.8, 1e-2, 0.98, 1.0
+DROPPED, EPSILON, MOMENTUM, DECAYED = 0.8, 5e-3, 0.98, 1.0
 
 
 @check(
@@ -107,6 +107,32 @@ def dropout_on_outputs(seen: Seen) -> Sign | None:
     p = float(call.given(1, "p", 0.5))
     repair = f"model.get_submodule({call.module!r}).p = 0.0\n" if call.module else ""
     return Sign(p, where=call.module, repair=repair) if p else None
+
+
+@check(
+    "dropout-in-evaluation",
+    "warning",
+    "Dropout stays on in eval mode",
+    source="a pass in eval mode; functional.dropout has training=True by default",
+    repaired_by="Pass training=self.training to the function",
+    kind="mode",
+)
+def dropout_in_evaluation(seen: Seen) -> Sign | None:
+    """Dropout is called as a function that does not know the mode of the model, so that
+    predictions in eval mode are random. Use nn.Dropout, or training=self.training.
+    """
+    where = dict[str, float]()
+    for call in seen.evaluation.calls:
+        if call.name.endswith("dropout") or call.name.startswith("dropout"):
+            on, p = call.given(2, "training", True), call.given(1, "p", 0.5)
+            where |= {call.module: float(p)} if on and p else {}
+        elif call.name == "scaled_dot_product_attention":
+            p = float(call.given(4, "dropout_p", 0.0) or 0.0)
+            where |= {call.module: p} if p else {}
+    if not where:
+        return None
+    most = max(where.values())
+    return Sign(most, where=where, detail=f"Here p is {most:g}.")
 
 
 @check(

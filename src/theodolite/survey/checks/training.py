@@ -5,10 +5,12 @@ from functools import partial
 
 from .check import Sign, check
 from .reach import warming
-from .seen import Seen
+from .seen import LONG, STUCK, Seen
 
 # Shares that count as falling, as moving and as slow: our choice.
 FALLEN, MOVED, SLOW = 0.003, 1e-4, 5e-3
+# Share of the loss of a guess that a smaller rate removes clearly: our choice.
+CLEAR = 0.15
 # Multiples of a rate at which nothing moves that are tried: our choice.
 LARGER = (10, 100, 1000, 10000)
 _TRIED = "ten steps, undone afterwards, at the rate in use, a tenth and ten times of it"
@@ -23,20 +25,27 @@ of_trials = partial(check, source=_TRIED, confidence="measured")
     kind="rate",
 )
 def rate_too_large(seen: Seen) -> Sign | None:
-    """At the rate in use the loss rises in the trial steps, and at a tenth of it the
-    loss falls.
+    """At the rate in use the loss rises in the trial steps, or stays where an answer
+    that ignores the inputs is, and at a tenth of it or less the loss falls.
     """
-    if seen.optimizer is None or not seen.diverges:
+    if seen.optimizer is None or not (seen.diverges or seen.stuck):
         return None
-    groups, less = seen.optimizer.param_groups, seen.courses[0.1]
+    course, less = seen.course, seen.courses[0.1]
+    if not seen.diverges:
+        course = seen.longer
+        tried = [seen.trainer.run(factor, steps=LONG) for factor in (0.1, 0.01)]
+        less = max(tried, key=seen.below_chance)
+        if not seen.below_chance(less) > CLEAR:
+            return None
+    groups = seen.optimizer.param_groups
     rates = [float(g.get(key) or 0) for g in groups for key in ("lr", "initial_lr")]
     rate = max(rates, default=0.0)
     detail = (
-        f"At {rate:g} the loss goes from {seen.course.before:.3g} to "
-        f"{seen.course.after:.3g}, at {rate / 10:g} to {less.after:.3g}."
+        f"At {rate:g} the loss goes from {course.before:.3g} to "
+        f"{course.after:.3g}, at {less.factor * rate:g} to {less.after:.3g}."
     )
-    ratio = seen.course.after / max(abs(seen.course.before), 1e-12)
-    return Sign(ratio, 1.0, detail=detail)
+    ratio = course.after / max(abs(course.before), 1e-12)
+    return Sign(ratio, min(1.0, 0.9 * ratio), detail=detail)
 
 
 @of_trials(
@@ -110,6 +119,28 @@ def loss_does_not_fall(seen: Seen) -> Sign | None:
         above=False,
         detail=f"The best trial lowers it by {max(best, 0):.2%}.",
     )
+
+
+@of_trials(
+    "stays-at-chance",
+    "warning",
+    "The network does no better than an answer that ignores its inputs",
+    source="a hundred steps at three rates, compared with the best constant outputs",
+)
+def stays_at_chance(seen: Seen) -> Sign | None:
+    """The outputs were replaced by learned constants, the same for every sample, and
+    the loss of the network is not below theirs, at any rate tried. Either something
+    keeps it from learning, or the targets do not follow from the inputs.
+    """
+    if not seen.data_known or not seen.stuck:
+        return None
+    others = [seen.trainer.run(factor, steps=LONG) for factor in (0.1, 10.0)]
+    best = max(map(seen.below_chance, (seen.longer, *others)))
+    if not best < 2 * STUCK:
+        return None
+    detail = f"Constant outputs reach {seen.chance:.3g}, the network "
+    detail += f"{min(c.after for c in (seen.longer, *others)):.3g}."
+    return Sign(best, 2 * STUCK, above=False, detail=detail)
 
 
 @of_trials(

@@ -52,9 +52,7 @@ class _Place:
         self.index, self.length = index, length
 
 
-def best_constant(
-    outputs: Any, batches: Sequence[Batch], loss: Loss
-) -> float | None:
+def best_constant(outputs: Any, batches: Sequence[Batch], loss: Loss) -> float | None:
     """Return the least loss of outputs that are the same for every sample.
 
     Args:

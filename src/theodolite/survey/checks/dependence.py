@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from theodolite.instruments import preserve, reseed, run_model
+from theodolite.instruments import preserve, reseed, run_model, tensors_in
 
 from ..measures.context import logits_in
 from .check import Sign, check
@@ -198,20 +198,23 @@ def input_unused(seen: Seen) -> Sign | None:
     """
     batch = seen.batch
     given = batch[0] if isinstance(batch, tuple | list) and len(batch) == 2 else None
+    given = tuple(batch.values()) if isinstance(batch, dict) else given
     last, calls = seen.value_call, seen.trace.calls
     if not isinstance(given, tuple | list) or last is None:
         return None
     if seen.trace.named("numpy", "tolist", "item"):
         return None  # which hide the way
+    entered = {id(t) for path, _, args in seen.trace.entered if not path
+               for t in tensors_in(args)}  # fmt: skip
     lost: list[int] = []
     for place, tensor in enumerate(given):
-        if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
+        if not isinstance(tensor, Tensor) or tensor.ndim < 1:
             continue
-        if (
-            tensor.ndim < 2
-            or len(tensor) != seen.samples < 2
-            or not tensor.std(0).any()
-        ):
+        if len(tensor) != seen.samples or seen.samples < 2:
+            continue
+        if isinstance(batch, dict) and id(tensor) not in entered:
+            continue  # which the model is not given
+        if not bool((tensor != tensor[:1]).any()):
             continue
         readers = [c for c in calls if any(t is tensor for t in c.inputs)]
         if not any(last in (c, *seen.trace.after(c)) for c in readers):

@@ -14,11 +14,14 @@ from ..measures.context import SurveyContext
 from ..measures.contract import Found, Measure, number
 from . import (
     dependence,
+    forward,
     inputs,
     labels,
     losses,
     norms,
+    padding,
     reach,
+    readings,
     relation,
     sequences,
     settings,
@@ -29,13 +32,13 @@ from . import (
     wiring,
 )
 from .check import CHECKS, WRITTEN, Check, Sign
-from .seen import LEARNS, Seen
+from .seen import LEARNS, LONG, Seen
 from .trial_steps import STEPS, loss_of, undone
 
 # Checks in the order in which causes are named: the files in this order.
 FILES = (
-    inputs, reach, starts, settings, norms, targets, labels, losses, wiring,
-    sequences, dependence, user_step, relation, training,
+    inputs, readings, reach, starts, settings, norms, targets, labels, losses, padding,
+    forward, wiring, sequences, dependence, user_step, relation, training,
 )  # fmt: skip
 ORDER = tuple(
     each for file in FILES for each in CHECKS if each.look.__module__ == file.__name__
@@ -86,6 +89,7 @@ class FirstAid(Measure):
                 **given,
                 batches=list(islice(problem.batches, STEPS)),
                 seed=problem.seed,
+                long=int(min(LONG, max(2 * STEPS, context.effort / 4))),
                 data_known=context.labels_known,
             )
             found = list(_looked(seen, context))

@@ -36,6 +36,8 @@ def not_log_probabilities(seen: Seen) -> Sign | None:
     if seen.loss_name == "kl_div":
         # Any function of one sign may be a log-density; probabilities are none.
         off = float((outputs >= 0).double().mean()) if bool((outputs >= 0).all()) else 0
+        logs = bool(seen.loss_call and seen.loss_call.kwargs.get("log_target"))
+        off = max(off, float((seen.judged[1] < 0).double().mean()) * (not logs))
     elif seen.loss_name == "nll_loss":
         off = float((outputs.exp().sum(1) - 1).abs().max())
     else:

@@ -79,9 +79,7 @@ def batch_norm_of_few(seen: Seen) -> Sign | None:
     least = min(few.values())
     detail = f"Here they are over {least} values."
     severity = "note" if least > 2 and seen.learns else None
-    return Sign(
-        least, FEW, above=False, where=few, detail=detail, severity=severity
-    )
+    return Sign(least, FEW, above=False, where=few, detail=detail, severity=severity)
 
 
 @check(
@@ -185,6 +183,15 @@ def norm_over_wrong_axis(seen: Seen) -> Sign | None:
     a layer norm gets what a convolution made and normalises each channel by itself.
     Transpose before and after.
     """
+    for call in seen.trace.named("normalize"):
+        tensor, axis = call.inputs[0], call.given(2, "dim", 1)
+        source = seen.before(call)
+        made = source.name if source is not None else ""
+        over = axis == 0 and tensor.ndim == 2 and len(tensor) == seen.samples
+        over |= axis == 1 and tensor.ndim == 3 and made in ("linear", "layer_norm")
+        if over and "weight" in seen.trace.origins(call) and made:
+            detail = f"Here normalize() runs over axis {axis} of {tuple(tensor.shape)}."
+            return Sign(1.0, where=call.module, detail=detail)
     for call in seen.trace.named("batch_norm", "layer_norm"):
         source = seen.before(call)
         if source is None or call.inputs[0].ndim < 3:

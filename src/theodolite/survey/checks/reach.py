@@ -371,7 +371,9 @@ def choice_without_gradient(seen: Seen) -> Sign | None:
         read = [seen.trace.calls[n] for n in later]
         layered = any("weight" in _leaves(seen, c) and c.name != "embedding"
                       for c in read if not c.after_model)  # fmt: skip
-        trained = any(t.requires_grad for n in before for t in seen.trace.calls[n].outputs)
+        trained = any(
+            t.requires_grad for n in before for t in seen.trace.calls[n].outputs
+        )
         if output.index in later and layered and trained:  # pyright: ignore
             if not before & _ancestors(seen, output, any_way=False):  # pyright: ignore
                 return Sign(1.0, where=call.module, detail=f"Here it is {call.name}().")
@@ -394,7 +396,11 @@ def _ancestors(seen: Seen, call: Call, *, any_way: bool) -> set[int]:
     while waiting:
         each = seen.trace.calls[waiting.pop()]
         for tensor, source in zip(each.inputs, each.sources, strict=True):
-            if source >= 0 and source not in found and (any_way or tensor.requires_grad):
+            if (
+                source >= 0
+                and source not in found
+                and (any_way or tensor.requires_grad)
+            ):
                 found.add(source)
                 waiting.append(source)
     return found

@@ -63,6 +63,7 @@ class Seen:
         optimizer: Its optimiser, if one was given.
         step: The user's own training step, if one was given.
         seed: Seed of random numbers.
+        long: Updates of a longer trial.
         data_known: Whether inputs and targets are real, not made up.
         value: The loss of the first batch, once it is traced.
         value_call: The call that computed it.
@@ -75,6 +76,7 @@ class Seen:
     optimizer: Optimizer | None = None
     step: Callable[[Batch], Any] | None = None
     seed: int = 0
+    long: int = LONG
     data_known: bool = True
     value: float = math.nan
     value_call: Call | None = None
@@ -310,12 +312,38 @@ class Seen:
         """Trial steps at the rate in use, and many more unless they lead somewhere."""
         if self.below_chance(self.course) > LEARNS:
             return self.course
-        return self.trainer.run(1.0, steps=LONG)
+        return self.trained
+
+    @cached_property
+    def trained(self) -> Course:
+        """Many trial steps, with the loss that they lead to in eval mode.
+
+        It comes with the part of the loss that a loss of torch computes on the first
+        batch.
+        """
+
+        def look() -> tuple[float, float]:
+            later = replace(self, value=math.nan)
+            call = later.loss_call
+            part = float(call.outputs[0].detach().mean()) if call else math.nan
+            with preserve(self.model), torch.no_grad():
+                self.model.eval()
+                reseed(self.seed)
+                judged = self.batches[:JUDGED]
+                values = [float(loss_of(self.model, b, self.loss)) for b in judged]
+            return sum(values) / len(values), part
+
+        return self.trainer.run(1.0, steps=self.long, look=look)
 
     @cached_property
     def stuck(self) -> bool:
-        """Whether many steps lead no lower than an answer that ignores the inputs."""
-        return self.below_chance(self.longer) < STUCK
+        """Whether many steps lead no lower than an answer that ignores the inputs.
+
+        A loss that falls and is far above that answer still is on its way, or the
+        answer is none that the network could give.
+        """
+        below = self.below_chance(self.longer)
+        return below < STUCK and not (below < -0.1 and self.longer.gain > 0.3)
 
     @property
     def learns(self) -> bool:

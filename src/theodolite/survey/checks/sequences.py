@@ -12,7 +12,7 @@ from .seen import Seen
 from .trace import Call
 from .trial_steps import loss_of
 
-_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 # Mean of the largest attention weight from which on attention is one-hot: our choice.
 ONE_HOT = 0.95
 # Share of the rows with padding between words: our choice.
@@ -95,7 +95,7 @@ def wrong_time_step(seen: Seen) -> Sign | None:
     """The output at step 0 has seen the first element of the sequence only, or the
     index picks a sample in place of a step.
     """
-    for call in seen.trace.named(*_RECURRENT):
+    for call in seen.trace.named(*RECURRENT):
         first = bool(call.args[-1]) if isinstance(call.args[-1], bool) else True
         both = bool(call.args[-2]) if len(call.args) > 1 else False
         if call.outputs[0].ndim < 3 or call.outputs[0].shape[1 if first else 0] < 2:

@@ -9,6 +9,8 @@ from .reach import listed
 from .seen import Seen
 
 _BatchNorm = nn.modules.batchnorm._BatchNorm
+# Ratio of the rates of two groups: our choice.
+APART = 3e3
 _DROPOUTS = nn.modules.dropout._DropoutNd
 # Levels of settings that hardly any recipe goes beyond: our choice.
 DROPPED, EPSILON, MOMENTUM, DECAYED = 0.8, 5e-3, 0.98, 1.0
@@ -167,6 +169,29 @@ def odd_optimizer_setting(seen: Seen) -> Sign | None:
         detail=f"Here: {listed(said for said, _ in odd.values())}.",
         repair="for group in optimizer.param_groups:\n" + "".join(lines),
     )
+
+
+@check(
+    "rates-far-apart",
+    "warning",
+    "One group of parameters has a far smaller rate than the others",
+    source="rates of the groups of the optimiser, compared; the level is ours",
+    repaired_by="Give every group the rate of the others",
+    kind="rate",
+    confidence="rule of thumb",
+)
+def rates_far_apart(seen: Seen) -> Sign | None:
+    """Its parameters hardly move while the others learn. Layers that were trained before
+    get a tenth or a hundredth of the rate, not less.
+    """
+    groups = seen.optimizer.param_groups if seen.optimizer else []
+    rates = [max(float(g["lr"]), float(g.get("initial_lr") or 0)) for g in groups
+             if g.get("lr") is not None and g["params"]]  # fmt: skip
+    low, high = min(rates, default=0.0), max(rates, default=0.0)
+    if not 0 < low < high / APART:
+        return None
+    repair = f'for group in optimizer.param_groups:\n    group["lr"] = {high!r}\n'
+    return Sign(high / low, APART, detail=f"{low:g} beside {high:g}.", repair=repair)
 
 
 @check(

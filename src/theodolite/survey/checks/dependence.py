@@ -120,13 +120,15 @@ def samples_mixed(seen: Seen) -> Sign | None:
 
 
 def _of_one_graph(seen: Seen) -> bool:
-    """Return whether a matrix that is kept joins the samples, as edges join nodes."""
+    """Return whether a kept matrix or indices join the samples, as edges join nodes."""
     n = seen.samples
     kept = {id(t): t for t in (*seen.model.buffers(), *_attributes(seen.model))}
     read = [t for c in seen.trace.calls for t in c.inputs if id(t) in kept]
-    edges = [t for t in read if not t.is_floating_point() and t.ndim == 2]
+    sums = seen.trace.named(
+        "index_add", "scatter_add", "scatter_reduce", "index_reduce"
+    )
     return any(t.shape[-2:] == (n, n) for t in read) or any(
-        2 in t.shape and int(t.max()) == n - 1 for t in edges if t.numel()
+        len(call.outputs[0]) == n for call in sums
     )
 
 

@@ -97,7 +97,7 @@ def squashed_twice(seen: Seen) -> Sign | None:
     about="labels",
 )
 def loss_arguments_swapped(seen: Seen) -> Sign | None:
-    """The first argument depends on the targets alone, and the second on the weights."""
+    """The first argument depends on targets alone, and the second on the weights."""
     for call in seen.trace.named(*LOSSES):
         if len(call.inputs) < 2 or call.name in SQUARES:
             continue

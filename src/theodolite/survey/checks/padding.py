@@ -1,6 +1,5 @@
 """Padding and masks: what the loss and the last step of a sequence really read."""
 
-import torch
 from torch import Tensor
 
 from .check import Sign, check

@@ -354,8 +354,8 @@ def sampled_without_gradient(seen: Seen) -> Sign | None:
     repaired_by="Copy the gradient: z + (code - z).detach()",
 )
 def choice_without_gradient(seen: Seen) -> Sign | None:
-    """Layers that follow read what an index picks, and no other way leads from them back
-    to the layers before the choice, which get no gradient from what the outputs miss.
+    """Layers that follow read what an index picks, and no other way leads from them
+    back to the layers before the choice, which get no gradient from the outputs.
     """
     output = seen.output_call
     names = ("argmin", "argmax", "multinomial", "min", "max")

@@ -181,8 +181,8 @@ def odd_optimizer_setting(seen: Seen) -> Sign | None:
     confidence="rule of thumb",
 )
 def rates_far_apart(seen: Seen) -> Sign | None:
-    """Its parameters hardly move while the others learn. Layers that were trained before
-    get a tenth or a hundredth of the rate, not less.
+    """Its parameters hardly move while the others learn. Layers that were trained
+    before get a tenth or a hundredth of the rate, not less.
     """
     groups = seen.optimizer.param_groups if seen.optimizer else []
     rates = [max(float(g["lr"]), float(g.get("initial_lr") or 0)) for g in groups

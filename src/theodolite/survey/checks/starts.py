@@ -145,7 +145,8 @@ def zeros_stay_zero(seen: Seen) -> Sign | None:
             owners[owner] = None
     if not owners or seen.course.error:
         return None
-    repair = f"for path in {[*owners]!r}:\n    model.get_submodule(path).reset_parameters()\n"
+    repair = f"for path in {[*owners]!r}:\n"
+    repair += "    model.get_submodule(path).reset_parameters()\n"
     detail = f"Here: {listed(owners)}."
     return Sign(len(owners), where=owners, detail=detail, repair=repair)
 

@@ -174,7 +174,7 @@ def rate_too_small(seen: Seen) -> Sign | None:
     "warning",
     "What is learned in train mode is lost in eval mode",
     source="the loss after a hundred steps, in both modes; the levels are ours",
-    repaired_by="Make what a layer computes in eval mode fit what it computes in training",
+    repaired_by="Make layers compute the same in eval mode, up to statistics",
     kind="mode",
 )
 def evaluation_fails(seen: Seen) -> Sign | None:

@@ -298,8 +298,8 @@ def sine_wraps_around(seen: Seen) -> Sign | None:
     kind="surgery",
 )
 def edges_half_used(seen: Seen) -> Sign | None:
-    """Of two rows of indices the network reads one alone, so that each node gets its own
-    signal back in place of those of its neighbours.
+    """Of two rows of indices the network reads one alone, so that each node gets its
+    own signal back in place of those of its neighbours.
     """
     rows = dict[int, set[int]]()
     for call in seen.trace.calls:

@@ -12,7 +12,7 @@ from .trace import Call
 # choice. Above 1 the best code is none.
 PRICE = 2.0
 # Loss at the start over that of a guess: our choice.
-HIGH = 30.0
+HIGH = 10.0
 _DISTANCES = ("cdist", "norm", "vector_norm", "pairwise_distance", "dist")
 _LINEAR = RESHAPING | frozenset("mean sum gather take_along_dim index_select".split())
 
@@ -265,7 +265,7 @@ def _divergence(seen: Seen) -> float:
     "warning",
     "The loss starts far above that of a guess",
     source="Karpathy (2019), A recipe for training: verify the loss at init; ours",
-    repaired_by="Start the last layer smaller, or divide the scores less",
+    repaired_by="Start the last layer with a standard deviation of 0.02",
     kind="initialisation",
     confidence="rule of thumb",
 )
@@ -283,7 +283,15 @@ def loss_starts_high(seen: Seen) -> Sign | None:
     if not HIGH * chance < value < math.inf:
         return None
     detail = f"It is {value:.3g}, that of a guess {chance:.3g}."
-    return Sign(value / chance, HIGH, detail=detail)
+    last, repair = seen.output_call, ""
+    if last is not None and last.name == "linear" and last.module:
+        size = float(last.inputs[1].detach().double().square().mean().sqrt())
+        tied = any(c.inputs[-1] is last.inputs[1] for c in seen.trace.named("embedding"))
+        shared = ", which is the table of the embedding too," if tied else ""
+        detail += f" The weights of the last layer{shared} are of size {size:.2g}."
+        weight = f"model.get_submodule({last.module!r}).weight"
+        repair = f"import torch\ntorch.nn.init.normal_({weight}, std=0.02)\n"
+    return Sign(value / chance, HIGH, detail=detail, repair=repair)
 
 
 @check(

@@ -360,4 +360,5 @@ class Seen:
             return False
         if course.gain < -1:
             return less.gain > (0.0 if self.guess is None else course.gain / 2)
-        return less.gain > 0.1 and course.gain < 0.5 * less.gain - 0.1
+        slower = less.gain > 0.1 and course.gain < 0.5 * less.gain - 0.1
+        return slower and not self.below_chance(self.longer) > 2 * LEARNS

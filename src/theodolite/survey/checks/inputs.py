@@ -266,10 +266,8 @@ def axes_mixed_by_view(seen: Seen) -> Sign | None:
     memory order into other rows, and mixes pixels, positions or samples.
     """
     for call in seen.trace.named("view", "reshape"):
-        if (
-            not call.outputs
-            or ("weight" not in seen.trace.origins(call)
-            and (call.after_model))
+        if not call.outputs or (
+            "weight" not in seen.trace.origins(call) and (call.after_model)
         ):
             continue
         before, after = tuple(call.inputs[0].shape), tuple(call.outputs[0].shape)

@@ -286,7 +286,8 @@ def loss_starts_high(seen: Seen) -> Sign | None:
     last, repair = seen.output_call, ""
     if last is not None and last.name == "linear" and last.module:
         size = float(last.inputs[1].detach().double().square().mean().sqrt())
-        tied = any(c.inputs[-1] is last.inputs[1] for c in seen.trace.named("embedding"))
+        tables = [c.inputs[-1] for c in seen.trace.named("embedding")]
+        tied = any(table is last.inputs[1] for table in tables)
         shared = ", which is the table of the embedding too," if tied else ""
         detail += f" The weights of the last layer{shared} are of size {size:.2g}."
         weight = f"model.get_submodule({last.module!r}).weight"

@@ -361,4 +361,4 @@ class Seen:
         if course.gain < -1:
             return less.gain > (0.0 if self.guess is None else course.gain / 2)
         slower = less.gain > 0.1 and course.gain < 0.5 * less.gain - 0.1
-        return slower and not self.below_chance(self.longer) > 2 * LEARNS
+        return slower and not self.below_chance(self.trained) > 2 * LEARNS

@@ -310,8 +310,9 @@ def edges_half_used(seen: Seen) -> Sign | None:
                 continue
             index = call.given(1, "index") if call.name in ("getitem", "select") else 0
             index = index[0] if isinstance(index, tuple) and index else index
-            whole = call.name not in ("getitem", "select") or not isinstance(index, int)
-            rows.setdefault(id(tensor), set()).update({0, 1} if whole else {index % 2})
+            one = call.name in ("getitem", "select") and isinstance(index, int)
+            read = {int(index) % 2} if one else {0, 1}  # pyright: ignore
+            rows.setdefault(id(tensor), set()).update(read)
     alone = [used for used in rows.values() if len(used) == 1]
     if not alone:
         return None

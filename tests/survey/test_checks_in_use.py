@@ -264,7 +264,54 @@ def two_rates(ratio):
     return classes(model, optimizer=torch.optim.SGD(given, lr=0.1))
 
 
+def one_sided(whole):
+    wanted = (X[:, :1] > 0).float()
+
+    def loss(outputs, target):
+        good, bad = functional.logsigmoid(outputs), functional.logsigmoid(-outputs)
+        return -(target * good + (1 - target) * bad * whole).mean()
+
+    return numbers(mlp(out=1), values=wanted, loss=loss, rate=1.0)
+
+
+def sliced(most):
+    return classes(
+        Of(
+            lambda me, x: me.f(x[:, :3] if most else x),
+            f=layers(3 if most else WIDTH, 32, 3),
+        )
+    )
+
+
+def softened(hidden):
+    act = nn.Softmax(1) if hidden else nn.ReLU()
+    return classes(nn.Sequential(nn.Linear(WIDTH, 32), act, nn.Linear(32, 3)))
+
+
+def hinge(low):
+    wanted = torch.where(X[:, :1] > 0, 1.0, float(low))
+
+    def loss(outputs, target):
+        return (1 - target * outputs).clamp(min=0).mean()
+
+    return numbers(mlp(out=1), values=wanted, loss=loss, rate=0.1)
+
+
+def cooled(factor):
+    def forward(me, x):
+        one, two = (functional.normalize(t, dim=1) for t in (me.f(x), me.classes))
+        return one @ two.T / factor
+
+    parts = {"f": mlp(out=8), "classes": nn.Parameter(torch.randn(9, 8))}
+    return classes(Of(forward, **parts))
+
+
 PAIRS = {
+    "targets-without-effect": (lambda: one_sided(False), lambda: one_sided(True)),
+    "inputs-cut-off": (lambda: sliced(True), lambda: sliced(False)),
+    "softmax-between-layers": (lambda: softened(True), lambda: softened(False)),
+    "targets-want-signs": (lambda: hinge(0), lambda: hinge(-1)),
+    "cosines-as-scores": (lambda: cooled(5.0), lambda: cooled(0.1)),
     "dropout-in-evaluation": (lambda: dropped(False), lambda: dropped(True)),
     "zeros-stay-zero": (lambda: zeroed(True), lambda: zeroed(False)),
     "choice-without-gradient": (lambda: quantised(False), lambda: quantised(True)),

@@ -13,6 +13,7 @@ from theodolite.instruments import measuring, preserve
 from ..measures.context import SurveyContext
 from ..measures.contract import Found, Measure, number
 from . import (
+    cuts,
     dependence,
     forward,
     inputs,
@@ -37,7 +38,7 @@ from .trial_steps import STEPS, loss_of, undone
 
 # Checks in the order in which causes are named: the files in this order.
 FILES = (
-    inputs, readings, reach, starts, settings, norms, targets, labels, losses, padding,
+    inputs, readings, reach, cuts, starts, settings, norms, targets, labels, losses, padding,
     forward, wiring, sequences, dependence, user_step, relation, training,
 )  # fmt: skip
 ORDER = tuple(

@@ -14,8 +14,6 @@ from .seen import SQUARES, Seen
 ONE_CLASS, SMOOTHED, LARGE, TINY, SORTED = 0.98, 0.5, 100.0, 1e-3, 0.75
 # Logarithm of a ratio of class weights, and correlation with counts: our choice.
 UNEQUAL, ALIKE = 1.0, 0.8
-# Share of the rows in which an ignored label stands among others: our choice.
-INSIDE = 0.3
 _SIGNED = ("soft_margin_loss", "hinge_embedding_loss", "cosine_embedding_loss")
 _SIGNED += ("margin_ranking_loss",)
 
@@ -191,55 +189,6 @@ def labels_shifted_twice(seen: Seen) -> Sign | None:
 
 
 @check(
-    "class-ignored",
-    "sick",
-    "The loss ignores a class that occurs",
-    source="ignore_index and weight of cross_entropy",
-    repaired_by="Leave ignore_index at -100, and give every class a weight",
-    about="labels",
-)
-def class_ignored(seen: Seen) -> Sign | None:
-    """Samples of a class do not count in the loss: ignore_index is its number, or its
-    weight is 0. The network never learns it.
-    """
-    call, target = seen.loss_call, seen.target
-    if seen.loss_name not in ("cross_entropy", "nll_loss") or call is None:
-        return None
-    if target is None or target.is_floating_point() or target.ndim not in (1, 2):
-        return None
-    ignored, weight = call.kwargs.get("ignore_index", -100), call.kwargs.get("weight")
-    gone = {int(ignored)} if int(ignored) >= 0 else set()
-    if target.ndim == 2 and not _stands_inside(seen, target, int(ignored)):
-        gone = set[int]()
-    if isinstance(weight, Tensor):
-        gone |= set((weight == 0).nonzero().flatten().tolist())
-    gone &= set(target.unique().tolist())
-    if not gone:
-        return None
-    return Sign(len(gone), detail=f"Here: class {min(gone)}.")
-
-
-def _stands_inside(seen: Seen, target: Tensor, label: int) -> bool:
-    """Return whether a label stands between others, at words of many kinds.
-
-    Padding stands at one end of a row, and always at the same word. Where the classes
-    are the words themselves, the label marks those that are not masked.
-    """
-    words = [t for t in seen.inputs if t.shape == target.shape]
-    tables = [c.given(1, "weight") for c in seen.trace.named("embedding")]
-    kinds = seen.judged[0].shape[1] if seen.judged else 0
-    if any(len(table) == kinds for table in tables):
-        return False
-    real = (target != label).long()
-    between = (real.cumsum(1) > 0) & (real.flip(1).cumsum(1).flip(1) > 0)
-    inside = float(((real == 0) & between).any(1).double().mean())
-    before = float((real[:, 0] == 0).double().mean())
-    return max(inside, before) > INSIDE and all(
-        len(t[real == 0].unique()) > 1 for t in words
-    )
-
-
-@check(
     "class-weights-inverted",
     "warning",
     "The loss gives the rarest classes the smallest weights",
@@ -295,13 +244,41 @@ def targets_want_signs(seen: Seen) -> Sign | None:
     """Samples with target 0 have a constant loss, and nothing is learned from them."""
     call = seen.loss_call
     if seen.loss_name not in _SIGNED or call is None:
-        return None
+        return _hinge_of_own(seen)
     place = 1 if seen.loss_name in _SIGNED[:2] else 2
     targets = call.given(place, "target")
     if not isinstance(targets, Tensor) or not bool((targets == 0).any()):
         return None
     share = float((targets == 0).double().mean())
     return Sign(share, repair="# loss(outputs, 2 * targets - 1)\n")
+
+
+def _hinge_of_own(seen: Seen) -> Sign | None:
+    """Return the same of a margin that is written by hand: relu(1 - y * output)."""
+    target = seen.target
+    if target is None or set(target.unique().tolist()) != {0, 1}:
+        return None
+    for call in seen.trace.named("mul"):
+        if not call.after_model or len(call.inputs) != 2:
+            continue
+        kinds = [
+            seen.trace.kinds(t, s)
+            for t, s in zip(call.inputs, call.sources, strict=True)
+        ]
+        if {"target"} not in kinds or not any("weight" in kind for kind in kinds):
+            continue
+        for one in seen.trace.readers(call):
+            cut = {c.name for c in seen.trace.readers(one)}
+            if one.name in ("sub", "rsub") and cut & {"relu", "clamp", "clamp_min"}:
+                plain = [
+                    t
+                    for t, kind in zip(call.inputs, kinds, strict=True)
+                    if kind == {"target"}
+                ]
+                if bool((plain[0] == 0).any()):
+                    share = float((target == 0).double().mean())
+                    return Sign(share, repair="# 2 * targets - 1\n")
+    return None
 
 
 @check(

@@ -13,6 +13,8 @@ from .trace import Call
 PRICE = 2.0
 # Loss at the start over that of a guess: our choice.
 HIGH = 10.0
+# Factor of cosines with which a softmax is never sure: our choice.
+MILD = 2.0
 _DISTANCES = ("cdist", "norm", "vector_norm", "pairwise_distance", "dist")
 _LINEAR = RESHAPING | frozenset("mean sum gather take_along_dim index_select".split())
 
@@ -310,6 +312,15 @@ def cosines_as_scores(seen: Seen) -> Sign | None:
     """
     call, judged = seen.output_call, seen.judged
     if seen.loss_name != "cross_entropy" or call is None or judged is None:
+        return None
+    factor = 1.0
+    while call is not None and call.name in ("mul", "div"):
+        scale = _factor(call)
+        factor *= scale if call.name == "mul" else 1 / scale if scale else 1.0
+        if isinstance(call.given(1, "other"), Tensor) and scale == 1.0:
+            return None
+        call = seen.through(call.sources[0])
+    if call is None or factor > MILD:
         return None
     if call.name not in ("matmul", "mm", "linear", "einsum") or judged[0].ndim != 2:
         return None

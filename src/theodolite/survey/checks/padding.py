@@ -1,4 +1,4 @@
-"""Padding and masks: what the loss and the last step of a sequence really read."""
+"""Padding, masks and ignored labels: what the loss and the last step really read."""
 
 from torch import Tensor
 
@@ -8,6 +8,8 @@ from .sequences import RECURRENT
 
 # Share of the labels that are padding, and of the steps of a row: our choice.
 PADDED, ENDING = 0.4, 0.5
+# Share of the rows in which an ignored label stands among others: our choice.
+INSIDE = 0.3
 
 
 def _ends(tokens: Tensor) -> Tensor | None:
@@ -114,3 +116,52 @@ def loss_mask_inverted(seen: Seen) -> Sign | None:
         if len(kept) == 1 and len(left) > 2:
             return Sign(len(left), 1.0, detail=f"They are all {float(kept[0]):g}.")
     return None
+
+
+@check(
+    "class-ignored",
+    "sick",
+    "The loss ignores a class that occurs",
+    source="ignore_index and weight of cross_entropy",
+    repaired_by="Leave ignore_index at -100, and give every class a weight",
+    about="labels",
+)
+def class_ignored(seen: Seen) -> Sign | None:
+    """Samples of a class do not count in the loss: ignore_index is its number, or its
+    weight is 0. The network never learns it.
+    """
+    call, target = seen.loss_call, seen.target
+    if seen.loss_name not in ("cross_entropy", "nll_loss") or call is None:
+        return None
+    if target is None or target.is_floating_point() or target.ndim not in (1, 2):
+        return None
+    ignored, weight = call.kwargs.get("ignore_index", -100), call.kwargs.get("weight")
+    gone = {int(ignored)} if int(ignored) >= 0 else set()
+    if target.ndim == 2 and not _stands_inside(seen, target, int(ignored)):
+        gone = set[int]()
+    if isinstance(weight, Tensor):
+        gone |= set((weight == 0).nonzero().flatten().tolist())
+    gone &= set(target.unique().tolist())
+    if not gone:
+        return None
+    return Sign(len(gone), detail=f"Here: class {min(gone)}.")
+
+
+def _stands_inside(seen: Seen, target: Tensor, label: int) -> bool:
+    """Return whether a label stands between others, at words of many kinds.
+
+    Padding stands at one end of a row, and always at the same word. Where the classes
+    are the words themselves, the label marks those that are not masked.
+    """
+    words = [t for t in seen.inputs if t.shape == target.shape]
+    tables = [c.given(1, "weight") for c in seen.trace.named("embedding")]
+    kinds = seen.judged[0].shape[1] if seen.judged else 0
+    if any(len(table) == kinds for table in tables):
+        return False
+    real = (target != label).long()
+    between = (real.cumsum(1) > 0) & (real.flip(1).cumsum(1).flip(1) > 0)
+    inside = float(((real == 0) & between).any(1).double().mean())
+    before = float((real[:, 0] == 0).double().mean())
+    return max(inside, before) > INSIDE and all(
+        len(t[real == 0].unique()) > 1 for t in words
+    )

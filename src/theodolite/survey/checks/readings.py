@@ -187,6 +187,35 @@ def _smooth(rows: Tensor) -> float:
 
 
 @check(
+    "inputs-cut-off",
+    "warning",
+    "Most of the inputs have no effect on the outputs",
+    source="the derivative of the outputs by the inputs is exactly zero; level ours",
+    repaired_by="Look at which slice of the inputs the forward pass uses",
+    kind="surgery",
+    about="inputs",
+)
+def inputs_cut_off(seen: Seen) -> Sign | None:
+    """The outputs do not depend on these columns, pixels or steps for any sample of the
+    batch, although they differ between samples: a slice or an index leaves them out.
+    """
+    given = seen.inputs[0].detach() if len(seen.inputs) == 1 else None
+    if given is None or not given.is_floating_point() or given.ndim < 2:
+        return None
+    if len(given) < 16 or len(seen.reached) < 2:
+        return None
+    effect = seen.effect_of(given)
+    if effect is None or not effect.any():
+        return None
+    varies = (given != given[:1]).any(0)
+    idle = varies & (effect == 0).all(0)
+    share = float(idle.sum() / varies.sum().clamp(min=1))
+    if not share > CUT:
+        return None
+    return Sign(share, CUT, detail=f"They are {share:.0%} of the inputs.")
+
+
+@check(
     "batches-repeated",
     "warning",
     "All batches hold the same samples",

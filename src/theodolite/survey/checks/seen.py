@@ -231,6 +231,22 @@ class Seen:
         kept = flat != ignored
         return (rows[kept], flat[kept]) if len(rows) == len(flat) else None
 
+    def effect_of(self, given: Tensor) -> Tensor | None:
+        """Return the derivative of the outputs, in random directions, by the inputs."""
+        given = given.detach().clone().requires_grad_()
+        paired = isinstance(self.batch, tuple | list) and len(self.batch) == 2
+        try:
+            with preserve(self.model), torch.enable_grad():
+                reseed(self.seed)
+                made = run_model(
+                    self.model, (given, self.batch[1]) if paired else given
+                )
+                parts = [t for t in tensors_in(made) if t.requires_grad]
+                value = sum((t * torch.randn_like(t)).sum() for t in parts)
+                return torch.autograd.grad(value, given)[0]  # pyright: ignore
+        except Exception:  # of the user's own code
+            return None
+
     @cached_property
     def trainer(self) -> Trainer:
         """Runs trial steps: by the user's step where the loss is what it lowers."""
@@ -316,22 +332,27 @@ class Seen:
 
     @cached_property
     def trained(self) -> Course:
-        """Many trial steps, with the loss that they lead to in eval mode.
+        """Many trial steps, and what they lead to.
 
-        It comes with the part of the loss that a loss of torch computes on the first
-        batch.
+        That is the loss in eval mode, the part of the loss that a loss of torch
+        computes on the first batch, and the loss where samples exchange their targets.
         """
 
-        def look() -> tuple[float, float]:
-            later = replace(self, value=math.nan)
-            call = later.loss_call
-            part = float(call.outputs[0].detach().mean()) if call else math.nan
+        def judged(batches: Sequence[Batch], *, train: bool) -> float:
             with preserve(self.model), torch.no_grad():
-                self.model.eval()
+                if not train:
+                    self.model.eval()
                 reseed(self.seed)
-                judged = self.batches[:JUDGED]
-                values = [float(loss_of(self.model, b, self.loss)) for b in judged]
-            return sum(values) / len(values), part
+                values = [float(loss_of(self.model, b, self.loss)) for b in batches]
+            return sum(values) / len(values)
+
+        def look() -> tuple[float, float, float]:
+            call = replace(self, value=math.nan).loss_call
+            part = float(call.outputs[0].detach().mean()) if call else math.nan
+            first = self.batches[:JUDGED]
+            mixed = [b for b in map(_exchanged, first) if b is not None]
+            exchanged = judged(mixed, train=True) if mixed else math.nan
+            return judged(first, train=False), part, exchanged
 
         return self.trainer.run(1.0, steps=self.long, look=look)
 
@@ -362,3 +383,12 @@ class Seen:
             return less.gain > (0.0 if self.guess is None else course.gain / 2)
         slower = less.gain > 0.1 and course.gain < 0.5 * less.gain - 0.1
         return slower and not self.below_chance(self.trained) > 2 * LEARNS
+
+
+def _exchanged(batch: Batch) -> Batch | None:
+    """Return a batch in which samples have exchanged their targets, if it is a pair."""
+    targets = targets_in(batch)
+    if not isinstance(batch, tuple | list) or not isinstance(targets, Tensor):
+        return None
+    order = torch.randperm(len(targets), generator=torch.Generator().manual_seed(0))
+    return batch[0], targets[order]

@@ -131,6 +131,7 @@ def zeros_stay_zero(seen: Seen) -> Sign | None:
     each other. One such layer, at the end of a branch or of the network, is sound.
     """
     modules, owners = dict(seen.model.named_modules()), dict[str, None]()
+    every = not any(p.any() for p in seen.model.parameters() if p.ndim > 1)
     for name, p in wanted(seen).items():
         owner, _, own = name.rpartition(".")
         scale = own == "weight" and "Norm" in type(modules[owner]).__name__
@@ -140,8 +141,9 @@ def zeros_stay_zero(seen: Seen) -> Sign | None:
         if grad is None:
             continue
         still = name not in seen.reached | seen.course.reached
-        alike = p.ndim > 1 and len(p) > 2 and bool((grad == grad[:1]).all())
-        if still or (alike and not seen.is_last(modules[owner])):
+        alike = name in seen.reached and p.ndim > 1 and len(p) > 2
+        alike = alike and bool((grad == grad[:1]).all())
+        if still or ((alike or every) and not seen.is_last(modules[owner])):
             owners[owner] = None
     if not owners or seen.course.error:
         return None

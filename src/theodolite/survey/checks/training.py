@@ -3,6 +3,8 @@
 import math
 from functools import partial
 
+from torch import nn
+
 from .check import Sign, check
 from .reach import warming
 from .seen import LOSSES, STUCK, Seen
@@ -182,7 +184,7 @@ def evaluation_fails(seen: Seen) -> Sign | None:
     eval mode it is above that of an answer that ignores the inputs: running statistics
     are not those of the data, or a layer does something else in eval mode.
     """
-    kept = [b for b in seen.model.buffers() if b.is_floating_point()]
+    kept = [m for m in seen.model.modules() if _of_own(m)]
     pace = [getattr(m, "momentum", None) for m in seen.model.modules()]
     if any(isinstance(m, float) and (1 - m) ** seen.long > 0.1 for m in pace):
         return None  # statistics take longer by intention
@@ -200,6 +202,42 @@ def evaluation_fails(seen: Seen) -> Sign | None:
         f"It is {seen.trained.after:.3g} in train mode and {after:.3g} in eval mode."
     )
     return Sign(lost, 2 * LEARNED, detail=detail)
+
+
+def _of_own(module: nn.Module) -> bool:
+    """Return whether a layer that torch has not written may differ between modes."""
+    kind = type(module)
+    if kind.__module__.startswith("torch."):
+        return False
+    names = getattr(getattr(kind.forward, "__code__", None), "co_names", ())
+    held = any(b.is_floating_point() for b in module.buffers(recurse=False))
+    return held or "training" in names
+
+
+@of_trials(
+    "targets-without-effect",
+    "warning",
+    "The loss becomes low whatever the targets",
+    source="the loss after a hundred steps, and with targets exchanged between samples",
+    repaired_by="Look at which terms of the loss compare outputs with targets",
+    about="labels",
+)
+def targets_without_effect(seen: Seen) -> Sign | None:
+    """It falls far, and is as low when the samples exchange their targets, which
+    differ: an answer that is the same for all samples satisfies it. A term is missing,
+    as that of the other class, or a mask leaves out what counts.
+    """
+    last, target = seen.value_call, seen.target
+    if last is None or target is None or not target.numel() or seen.stuck:
+        return None
+    if "target" not in seen.trace.origins(last) or seen.longer is not seen.trained:
+        return None
+    if seen.trained.looked is None or not seen.trained.gain > 0.5:
+        return None
+    apart = abs(seen.trained.looked[2] - seen.trained.after) / abs(seen.trained.before)
+    if not apart < 0.01 or len(target.unique()) < 2:
+        return None
+    return Sign(apart, 0.01, above=False)
 
 
 @of_trials(

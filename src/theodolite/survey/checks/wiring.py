@@ -37,6 +37,8 @@ for path in {paths!r}:
 """
 # Size of the arguments of a sine in a hidden layer: our choice.
 TURNS = 10.0
+# Units of a softmax from which on it is no choice between a few: our choice.
+WIDE = 8
 
 
 @check(
@@ -176,6 +178,30 @@ def sigmoids_in_a_row(seen: Seen) -> Sign | None:
     detail = f"Here {most} follow each other, and the first weights get "
     detail += f"{sizes[0] / sizes[1]:.2g} of the gradient of the last."
     return Sign(most, ROW - 1, where=where, detail=detail, repair=repair)
+
+
+@check(
+    "softmax-between-layers",
+    "warning",
+    "A softmax is used as an activation between layers",
+    source="its outputs sum to one, so that each is near one over the width",
+    repaired_by="Use ReLU or GELU in hidden layers",
+    kind="surgery",
+    confidence="rule of thumb",
+)
+def softmax_between_layers(seen: Seen) -> Sign | None:
+    """A layer reads the softmax of what another made. Its units compete for a sum of
+    one, and what the next layer gets is small and nearly constant.
+    """
+    for call in seen.trace.named("softmax"):
+        before = seen.before(call, frozenset({"dropout"}))
+        readers = [c for c in seen.trace.readers(call) if c.name == "linear"]
+        wide = call.outputs[0].ndim == 2 and call.outputs[0].shape[1] >= WIDE
+        if wide and readers and before is not None and before.name == "linear":
+            if readers[0].inputs[0] is call.outputs[0]:
+                width = call.outputs[0].shape[1]
+                return Sign(width, WIDE - 1, where=call.module)
+    return None
 
 
 @check(

@@ -73,7 +73,7 @@ def sampled_without_gradient(seen: Seen) -> Sign | None:
     "warning",
     "A choice by argmin or argmax cuts the gradient between two parts of the network",
     source="van den Oord et al. (2017), section 3.2: the gradient is copied past it",
-    repaired_by="Copy the gradient: z + (code - z).detach()",
+    repaired_by="Copy the gradient: z + (code - z).detach(), or use a softmax",
 )
 def choice_without_gradient(seen: Seen) -> Sign | None:
     """Layers that follow read what an index picks, and no other way leads from them

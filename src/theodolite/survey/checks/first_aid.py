@@ -38,8 +38,8 @@ from .trial_steps import STEPS, loss_of, undone
 
 # Checks in the order in which causes are named: the files in this order.
 FILES = (
-    inputs, readings, reach, cuts, starts, settings, norms, targets, labels, losses, padding,
-    forward, wiring, sequences, dependence, user_step, relation, training,
+    inputs, readings, reach, cuts, starts, settings, norms, targets, labels, losses,
+    padding, forward, wiring, sequences, dependence, user_step, relation, training,
 )  # fmt: skip
 ORDER = tuple(
     each for file in FILES for each in CHECKS if each.look.__module__ == file.__name__

@@ -2,9 +2,8 @@
 
 import torch
 
-from theodolite.instruments import preserve, reseed, run_model
+from theodolite.instruments import preserve, reseed, run_model, tensors_in
 
-from ..measures.context import logits_in
 from .check import Sign, check
 from .reach import listed
 from .seen import Seen
@@ -59,10 +58,20 @@ def state_kept_between_batches(seen: Seen) -> Sign | None:
         outputs = list[torch.Tensor]()
         for _ in range(2):
             reseed(seen.seed)
-            outputs.append(logits_in(run_model(seen.model, seen.batch)).double())
+            made = tensors_in(run_model(seen.model, seen.batch))
+            outputs += [t.double() for t in made if t.is_floating_point() and t.ndim][
+                :1
+            ]
+    if len(outputs) != 2:
+        return None
     first, second = outputs
     if first.shape != second.shape or not bool(first.isfinite().all()):
         return None
+    if len(seen.batches) > 1 and seen.target is not None and seen.inputs:
+        following = tensors_in(seen.batches[1])[0]
+        last = seen.target[:, -1] if seen.target.ndim > 1 else None
+        if last is not None and torch.equal(last, following[:, 0]):
+            return None  # batches that continue each other
     spread = float(first.std(0).square().mean().sqrt()) if len(first) > 1 else 0.0
     moved = float((first - second).square().mean().sqrt())
     if not spread or not moved > OTHER * spread:

@@ -1,5 +1,6 @@
 """Padding, masks and ignored labels: what the loss and the last step really read."""
 
+import torch
 from torch import Tensor
 
 from .check import Sign, check
@@ -10,6 +11,11 @@ from .sequences import RECURRENT
 PADDED, ENDING = 0.4, 0.5
 # Share of the rows in which an ignored label stands among others: our choice.
 INSIDE = 0.3
+
+
+def _tokens(seen: Seen) -> list[Tensor]:
+    kinds = (torch.int64, torch.int32, torch.int16, torch.uint8)
+    return [t for t in seen.inputs if t.ndim == 2 and t.dtype in kinds]
 
 
 def _ends(tokens: Tensor) -> Tensor | None:
@@ -36,7 +42,7 @@ def padding_in_loss(seen: Seen) -> Sign | None:
     is low as soon as these are right, and hardly looks at the others.
     """
     target, classes = seen.target, seen.classes
-    tokens = [t for t in seen.inputs if t.ndim == 2 and not t.is_floating_point()]
+    tokens = _tokens(seen)
     if target is None or classes is None or target.ndim != 2 or len(tokens) != 1:
         return None
     if tokens[0].shape != target.shape or len(classes[1]) != target.numel():
@@ -68,7 +74,7 @@ def last_step_is_padding(seen: Seen) -> Sign | None:
     """Rows end with padding, and the layer reads all of it before its last state is
     used, so that what the words said has faded.
     """
-    tokens = [t for t in seen.inputs if t.ndim == 2 and not t.is_floating_point()]
+    tokens = _tokens(seen)
     ends = _ends(tokens[0]) if len(tokens) == 1 else None
     if ends is None or (seen.learns and not seen.stuck):
         return None

@@ -306,7 +306,34 @@ def cooled(factor):
     return classes(Of(forward, **parts))
 
 
+def hidden(added):
+    parts = {n: nn.Linear(4, 8) for n in ("q", "k", "v")}
+
+    def forward(me, x):
+        mask = (x[:, None, :, 0] > 0.5).float()
+        scores = me.q(x) @ me.k(x).mT / 8**0.5
+        scores = scores + mask if added else scores.masked_fill(mask == 1, -1e9)
+        return me.head((scores.softmax(-1) @ me.v(x)).relu().mean(1))
+
+    return classes(Of(forward, head=nn.Linear(8, 3), **parts), SERIES)
+
+
+def two_columns(wide):
+    wanted = torch.cat([VALUES, wide * X[:, 2:3]], 1)
+    return numbers(mlp(out=2), values=wanted, rate=0.03)
+
+
+def merged(kinds):
+    def forward(me, x):
+        return me.head(me.embedding(x % kinds).flatten(1))
+
+    parts = {"embedding": nn.Embedding(12, 8), "head": nn.Linear(72, 3)}
+    return classes(Of(forward, **parts), TOKENS, TOKENS[:, 0] % 3, rate=0.02)
+
+
 PAIRS = {
+    "mask-without-effect": (lambda: hidden(True), lambda: hidden(False)),
+    "targets-unscaled": (lambda: two_columns(80.0), lambda: two_columns(1.0)),
     "targets-without-effect": (lambda: one_sided(False), lambda: one_sided(True)),
     "inputs-cut-off": (lambda: sliced(True), lambda: sliced(False)),
     "softmax-between-layers": (lambda: softened(True), lambda: softened(False)),
@@ -357,6 +384,11 @@ def test_a_check_fires_on_the_broken_one_and_is_silent_on_the_twin(name):
     assert name in fired(broken)
     alarms = {f.rule for f in fired(twin).values() if f.severity in ("sick", "warning")}
     assert not alarms
+
+
+def test_ids_that_are_merged_are_found():
+    assert "inputs-truncated" in fired(lambda: merged(3))
+    assert not fired(lambda: merged(12))
 
 
 def test_spectral_norm_keeps_its_vectors():

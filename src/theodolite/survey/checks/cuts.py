@@ -71,19 +71,21 @@ def sampled_without_gradient(seen: Seen) -> Sign | None:
 @check(
     "choice-without-gradient",
     "warning",
-    "A choice by argmin or argmax cuts the gradient between two parts of the network",
+    "A choice or detach() cuts the gradient between two parts of the network",
     source="van den Oord et al. (2017), section 3.2: the gradient is copied past it",
     repaired_by="Copy the gradient: z + (code - z).detach(), or use a softmax",
 )
 def choice_without_gradient(seen: Seen) -> Sign | None:
-    """Layers that follow read what an index picks, and no other way leads from them
+    """Layers that follow read what an index by argmin or argmax picks, or a signal that
+    is detached, and no other way leads from them
     back to the layers before the choice, which get no gradient from the outputs.
     """
     output = seen.output_call
-    names = ("argmin", "argmax", "multinomial", "min", "max")
+    names = ("argmin", "argmax", "multinomial", "min", "max", "detach", "data")
     for call in seen.trace.named(*names) if output is not None else ():
         index = call.outputs[-1]
-        if call.after_model or index.is_floating_point() or index.ndim == 0:
+        cut = call.name in ("detach", "data")
+        if call.after_model or index.is_floating_point() != cut or index.ndim == 0:
             continue
         if not {"input", "weight"} <= seen.trace.origins(call):
             continue

@@ -14,6 +14,8 @@ from .seen import SQUARES, Seen
 ONE_CLASS, SMOOTHED, LARGE, TINY, SORTED = 0.98, 0.5, 100.0, 1e-3, 0.75
 # Logarithm of a ratio of class weights, and correlation with counts: our choice.
 UNEQUAL, ALIKE = 1.0, 0.8
+# Ratio of the widths of two columns of the targets: our choice.
+UNEVEN = 50.0
 _SIGNED = ("soft_margin_loss", "hinge_embedding_loss", "cosine_embedding_loss")
 _SIGNED += ("margin_ranking_loss",)
 
@@ -302,6 +304,15 @@ def targets_unscaled(seen: Seen) -> Sign | None:
     outputs, targets = (t.double() for t in seen.judged)
     if not bool(targets.isfinite().all()) or not targets.numel():
         return None
+    if targets.ndim == 2 and 1 < targets.shape[1] <= 64 and len(targets) > 8:
+        spread = targets.std(0)
+        least = float(spread[spread > 0].min()) if bool(spread.any()) else 1.0
+        uneven = float(spread.max()) / least
+        if uneven > UNEVEN and seen.targets and not seen.copies_inputs:
+            detail = (
+                f"One column of the targets is {uneven:.3g} times as wide as another."
+            )
+            return Sign(uneven, UNEVEN, detail=detail)
     size = float(targets.square().mean().sqrt())
     made = float(outputs.square().mean().sqrt())
     if 0 < size < TINY < made:

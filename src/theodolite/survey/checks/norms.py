@@ -200,7 +200,9 @@ def norm_over_wrong_axis(seen: Seen) -> Sign | None:
         turned = source.name in ("transpose", "permute", "T", "mT", "movedim")
         behind = seen.before(source) if turned else None
         if call.name == "batch_norm":
-            wrong = source.name == "linear" and len(shape) == 3 and shape[2] > 1
+            readers = [c for c in seen.trace.readers(call) if c.name == "linear"]
+            made = source.name in ("linear", "embedding", "lstm", "gru") or readers
+            wrong = bool(made) and len(shape) == 3 and shape[2] > 1
         else:
             over = len(call.given(1, "normalized_shape", ()))
             wrong = source.name.startswith("conv") and over < len(shape) - 1

@@ -18,16 +18,28 @@ CUT, DISTANT, MOVED = 0.5, 10.0, 0.15
 @check(
     "inputs-truncated",
     "warning",
-    "Inputs with fractions are cast to whole numbers",
-    source="the cast removes the fraction: 0.9 becomes 0",
+    "Inputs are cut to whole numbers or to fewer ids",
+    source="values before and after: 0.9 becomes 0",
     repaired_by="Use the numbers as they are, or map them to ids before",
     kind="surgery",
     about="inputs",
 )
 def inputs_truncated(seen: Seen) -> Sign | None:
-    """Most of what these inputs say is in their fractions, which a cast removes."""
-    for call in seen.trace.named("long", "int", "to", "type", "byte"):
-        given, made = call.inputs[0].detach(), call.outputs[0]
+    """Most of what these inputs say is in their fractions, which a cast removes, or in
+    ids that are merged by a clamp or a remainder.
+    """
+    merging = ("clamp", "clip", "clamp_max", "remainder", "fmod", "mod", "minimum")
+    for call in seen.trace.named("long", "int", "to", "type", "byte", *merging):
+        given, made = call.inputs[0].detach(), call.outputs[0].detach()
+        if call.name in merging:
+            kinds = len(given.unique()), len(made.unique())
+            ids = not given.is_floating_point() and kinds[1] < CUT * kinds[0] > 4
+            if ids and seen.trace.kinds(call.inputs[0], call.sources[0]) == {"input"}:
+                if not call.after_model:
+                    detail = f"Of {kinds[0]} different ids {kinds[1]} are left."
+                    share = 1 - kinds[1] / kinds[0]
+                    return Sign(share, CUT, where=call.module, detail=detail)
+            continue
         if not given.is_floating_point() or made.is_floating_point():
             continue
         if made.dtype == torch.bool or call.after_model or call.inputs[0].numel() < 8:

@@ -104,6 +104,14 @@ class Seen:
         """The targets, if they are one tensor."""
         return self.targets[0].detach() if len(self.targets) == 1 else None
 
+    @property
+    def copies_inputs(self) -> bool:
+        """Whether the targets are the inputs, as those of an autoencoder are."""
+        wanted = self.target
+        return wanted is not None and all(
+            t.shape == wanted.shape and torch.equal(t, wanted) for t in self.inputs
+        )
+
     @cached_property
     def trace(self) -> Trace:
         """One pass of the first batch and its loss."""

@@ -67,11 +67,7 @@ def no_activation(seen: Seen) -> Sign | None:
     if any(_hand_made(c) for c in calls):
         return None
     chained = [c for c in layers if _above(seen, c) & {o.index for o in layers}]
-    wanted = seen.target
-    copied = wanted is not None and all(
-        t.shape == wanted.shape and torch.equal(t, wanted) for t in seen.inputs
-    )
-    if not chained or (copied and seen.learns):  # principal components
+    if not chained or (seen.copies_inputs and seen.learns):  # principal components
         return None
     names = dict.fromkeys(c.module for c in layers)
     return Sign(

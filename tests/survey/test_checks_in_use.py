@@ -315,7 +315,8 @@ def hidden(added):
         scores = scores + mask if added else scores.masked_fill(mask == 1, -1e9)
         return me.head((scores.softmax(-1) @ me.v(x)).relu().mean(1))
 
-    return classes(Of(forward, head=nn.Linear(8, 3), **parts), SERIES)
+    labels = (SERIES[:, 0, 1] > 0).long()
+    return classes(Of(forward, head=nn.Linear(8, 3), **parts), SERIES, labels, rate=1.0)
 
 
 def two_columns(wide):

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from theodolite.instruments import preserve, reseed, run_model, tensors_in
+from theodolite.instruments import preserve, reseed, tensors_in
 
 from ..measures.context import logits_in
 from .check import Sign, check
@@ -63,19 +63,12 @@ def _change_by_last(seen: Seen, given: Tensor) -> float:
 
 def _outputs(seen: Seen, inputs: Tensor, seed: int = 0) -> Tensor | None:
     """Return outputs in eval mode for other inputs in place of the first ones."""
-    batch = seen.batch
-    if isinstance(batch, tuple | list) and isinstance(batch[0], Tensor):
-        batch = inputs, *batch[1:]
-    elif isinstance(batch, dict):
-        key = next(k for k, v in batch.items() if v is seen.inputs[0])
-        batch = {**batch, key: inputs}
-    else:
-        return None
+    _ = seen.trace
     try:
         with preserve(seen.model), torch.no_grad():
             seen.model.eval()
             reseed(seen.seed + seed)
-            return logits_in(run_model(seen.model, batch)).double()
+            return logits_in(seen.call(inputs)).double()
     except Exception:  # of the user's own code
         return None
 

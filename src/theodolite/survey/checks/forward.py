@@ -2,7 +2,7 @@
 
 import torch
 
-from theodolite.instruments import preserve, reseed, run_model, tensors_in
+from theodolite.instruments import preserve, reseed, tensors_in
 
 from .check import Sign, check
 from .reach import listed
@@ -30,7 +30,7 @@ def forward_draws_weights(seen: Seen) -> Sign | None:
         for number in range(3):
             states.append({n: p.detach().clone() for n, p in trained.items()})
             reseed(seen.seed + number)
-            run_model(seen.model, seen.batch)
+            seen.call()
     first, second, third = states
     drawn = [
         n for n in trained
@@ -58,7 +58,7 @@ def state_kept_between_batches(seen: Seen) -> Sign | None:
         outputs = list[torch.Tensor]()
         for _ in range(2):
             reseed(seen.seed)
-            made = tensors_in(run_model(seen.model, seen.batch))
+            made = tensors_in(seen.call())
             outputs += [t.double() for t in made if t.is_floating_point() and t.ndim][
                 :1
             ]

@@ -121,11 +121,12 @@ class Seen:
     def evaluation(self) -> Trace:
         """One pass of the model on the first batch in eval mode, without the loss."""
         trace = Trace(self.model, self.inputs, self.targets)
+        _ = self.trace
         with preserve(self.model), torch.no_grad():
             self.model.eval()
             reseed(self.seed)
             with trace:
-                run_model(self.model, self.batch)
+                self.call()
         return trace
 
     @property
@@ -239,16 +240,34 @@ class Seen:
         kept = flat != ignored
         return (rows[kept], flat[kept]) if len(rows) == len(flat) else None
 
+    def call(self, given: Tensor | None = None) -> Any:
+        """Run the model as the loss runs it, with a tensor in place of the first input.
+
+        Raises:
+            MeasurementError: The model does not take the batch.
+        """
+        first = self.inputs[0] if self.inputs else None
+
+        def other(part: Any) -> Any:
+            return given if given is not None and part is first else part
+
+        batch = self.batch
+        if self.trace.called is not None:
+            args, kwargs = self.trace.called
+            if given is None or any(first is t for t in tensors_in((args, kwargs))):
+                named = {key: other(part) for key, part in kwargs.items()}
+                return self.model(*map(other, args), **named)
+        if isinstance(batch, tuple | list):
+            return run_model(self.model, (other(batch[0]), *batch[1:]))
+        return run_model(self.model, {k: other(v) for k, v in batch.items()})
+
     def effect_of(self, given: Tensor) -> Tensor | None:
         """Return the derivative of the outputs, in random directions, by the inputs."""
         given = given.detach().clone().requires_grad_()
-        paired = isinstance(self.batch, tuple | list) and len(self.batch) == 2
         try:
             with preserve(self.model), torch.enable_grad():
                 reseed(self.seed)
-                made = run_model(
-                    self.model, (given, self.batch[1]) if paired else given
-                )
+                made = self.call(given)
                 parts = [t for t in tensors_in(made) if t.requires_grad]
                 value = sum((t * torch.randn_like(t)).sum() for t in parts)
                 return torch.autograd.grad(value, given)[0]  # pyright: ignore
@@ -369,10 +388,16 @@ class Seen:
         """Whether many steps lead no lower than an answer that ignores the inputs.
 
         A loss that falls and is far above that answer still is on its way, or the
-        answer is none that the network could give.
+        answer is none that the network could give. What the user's own step alone does
+        has checks of its own.
         """
         below = self.below_chance(self.longer)
-        return below < STUCK and not (below < -0.1 and self.longer.gain > 0.3)
+        if not below < STUCK or (below < -0.1 and self.longer.gain > 0.3):
+            return False
+        own = self.trainer.step is not None
+        return not (
+            own and self.below_chance(self.plain.run(1.0, steps=self.long)) > LEARNS
+        )
 
     @property
     def learns(self) -> bool:

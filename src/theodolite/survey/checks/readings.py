@@ -129,7 +129,7 @@ def targets_flipped(seen: Seen) -> Sign | None:
     given = seen.inputs[0].detach() if len(seen.inputs) == 1 else None
     if given is None or target is None or given.ndim != 4 or len(target) != len(given):
         return None
-    if target.ndim == 4 and target.shape[1] > 1:
+    if target.ndim not in (3, 4) or (target.ndim == 4 and target.shape[1] > 1):
         return None
     maps = target.reshape(len(target), *target.shape[-2:]).double()
     if maps.shape[1:] != given.shape[2:] or min(maps.shape[1:]) < 6:

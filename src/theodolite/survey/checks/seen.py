@@ -358,6 +358,11 @@ class Seen:
         return self.trained
 
     @cached_property
+    def longest(self) -> Course:
+        """The same with three times as many steps, as some networks start slowly."""
+        return self.trainer.run(1.0, steps=3 * self.long)
+
+    @cached_property
     def trained(self) -> Course:
         """Many trial steps, and what they lead to.
 

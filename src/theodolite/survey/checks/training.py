@@ -139,8 +139,7 @@ def stays_at_chance(seen: Seen) -> Sign | None:
     if not seen.data_known or not seen.stuck:
         return None
     others = [seen.trainer.run(factor, steps=seen.long) for factor in (0.1, 10.0)]
-    others += [seen.trainer.run(1.0, steps=3 * seen.long)]  # as some start slowly
-    best = max(map(seen.below_chance, (seen.longer, *others)))
+    best = max(map(seen.below_chance, (seen.longer, seen.longest, *others)))
     if not best < 2 * STUCK:
         return None
     detail = f"Constant outputs reach {seen.chance:.3g}, the network "
@@ -157,8 +156,8 @@ def stays_at_chance(seen: Seen) -> Sign | None:
     kind="rate",
 )
 def rate_too_small(seen: Seen) -> Sign | None:
-    """A hundred steps lead no lower than an answer that ignores the inputs, and at ten
-    or a hundred times the rate they do.
+    """Three hundred steps lead no lower than an answer that ignores the inputs, and a
+    hundred at ten or a hundred times the rate do.
     """
     if seen.optimizer is None or not seen.stuck or nothing_moves(seen) is not None:
         return None
@@ -166,8 +165,10 @@ def rate_too_small(seen: Seen) -> Sign | None:
     best = max(tried, key=seen.below_chance)
     if not seen.below_chance(best) > LEARNED:
         return None
+    if not seen.below_chance(seen.longest) < 2 * STUCK:
+        return None
     detail = f"At {best.factor:g} times the rate the loss is {best.after:.3g}, and "
-    detail += f"{seen.longer.after:.3g} at the rate in use."
+    detail += f"{seen.longest.after:.3g} at the rate in use."
     return Sign(seen.below_chance(best), LEARNED, detail=detail)
 
 

@@ -367,7 +367,7 @@ PAIRS = {
     ),
     "place-in-batch-matters": (lambda: placed(True), lambda: placed(False)),
     "rate-too-large": (lambda: rated(3.0), lambda: rated(3e-3)),
-    "rate-too-small": (lambda: rated(5e-5), lambda: rated(3e-3)),
+    "rate-too-small": (lambda: rated(7e-5), lambda: rated(3e-3)),
     "evaluation-fails": (lambda: in_both_modes(False), lambda: in_both_modes(True)),
     "another-term-outweighs": (lambda: penalised(10.0), lambda: penalised(1e-4)),
     "stays-at-chance": (lambda: related(False), lambda: related(True)),

@@ -24,6 +24,8 @@ def forward_draws_weights(seen: Seen) -> Sign | None:
     """Each call of the model replaces trained weights by new ones, so that what a step
     learned is lost at the next.
     """
+    if seen.trace.called is None:
+        return None  # the loss calls parts of the model
     trained = {n: p for n, p in seen.model.named_parameters() if p.requires_grad}
     states = list[dict[str, torch.Tensor]]()
     with preserve(seen.model), torch.no_grad():
@@ -53,6 +55,8 @@ def state_kept_between_batches(seen: Seen) -> Sign | None:
     """The same inputs give other outputs at the second call, with equal random numbers:
     the state of one batch, which holds other samples, is the start of the next.
     """
+    if seen.trace.called is None:
+        return None  # the loss calls parts of the model
     with preserve(seen.model), torch.no_grad():
         seen.model.eval()
         outputs = list[torch.Tensor]()
@@ -69,8 +73,8 @@ def state_kept_between_batches(seen: Seen) -> Sign | None:
         return None
     if len(seen.batches) > 1 and seen.target is not None and seen.inputs:
         following = tensors_in(seen.batches[1])[0]
-        last = seen.target[:, -1] if seen.target.ndim > 1 else None
-        if last is not None and torch.equal(last, following[:, 0]):
+        both = min(seen.target.ndim, following.ndim) > 1
+        if both and torch.equal(seen.target[:, -1], following[:, 0]):
             return None  # batches that continue each other
     spread = float(first.std(0).square().mean().sqrt()) if len(first) > 1 else 0.0
     moved = float((first - second).square().mean().sqrt())

@@ -146,6 +146,8 @@ def place_in_batch_matters(seen: Seen) -> Sign | None:
     given = seen.inputs[0].detach() if len(seen.inputs) == 1 else None
     if given is None or len(given) < 4 or given.ndim < 2 or _of_one_graph(seen):
         return None
+    if len(tensors_in(seen.trace.called or ())) != 1:
+        return None  # other inputs belong to these samples
     first, second = (_outputs(seen, t) for t in (given, given.roll(1, 0)))
     if first is None or second is None or len(first) != len(given):
         return None

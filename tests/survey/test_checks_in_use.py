@@ -387,6 +387,43 @@ def test_a_check_fires_on_the_broken_one_and_is_silent_on_the_twin(name):
     assert not alarms
 
 
+def repeated_dropout(p):
+    parts = [nn.Linear(WIDTH, 32)]
+    for _ in range(5):
+        parts += [nn.ReLU(), nn.Dropout(p), nn.Linear(32, 32)]
+    return classes(nn.Sequential(*parts, nn.ReLU(), nn.Linear(32, 3)), rate=0.3)
+
+
+def within(high):
+    return numbers(Of(lambda me, x: me.f(x).clamp(-9, high), f=mlp(out=1)))
+
+
+def several_labels(end):
+    wanted = (X[:, :3] > 0).float()
+    return numbers(mlp(end, out=3), values=wanted, loss=nn.BCELoss(), rate=0.3)
+
+
+@pytest.mark.parametrize(
+    ("name", "broken", "twin"),
+    [
+        (
+            "dropout-too-strong",
+            lambda: repeated_dropout(0.5),
+            lambda: repeated_dropout(0.1),
+        ),
+        ("targets-out-of-reach", lambda: within(0.0), lambda: within(9.0)),
+        (
+            "targets-out-of-reach",
+            lambda: several_labels(nn.Softmax(1)),
+            lambda: several_labels(nn.Sigmoid()),
+        ),
+    ],
+)
+def test_another_way_to_make_a_mistake_is_found_too(name, broken, twin):
+    assert name in fired(broken)
+    assert name not in fired(twin)
+
+
 def test_ids_that_are_merged_are_found():
     assert "inputs-truncated" in fired(lambda: merged(3))
     assert not fired(lambda: merged(12))

@@ -26,6 +26,8 @@ model.register_forward_hook(
 )
 """
 _BatchNorm = nn.modules.batchnorm._BatchNorm
+# Share that several dropouts in a row remove: our choice.
+COMPOUND = 0.94
 # Ratio of the rates of two groups: our choice.
 APART = 3e3
 _DROPOUTS = nn.modules.dropout._DropoutNd
@@ -98,10 +100,29 @@ def dropout_too_strong(seen: Seen) -> Sign | None:
         if call.given(2, "training", True) and p >= DROPPED and not strong:
             strong, repair = {call.module: p}, ""
     if not strong:
-        return None
+        return _dropped_again(seen)
     most = max(strong.values())
     detail = f"Here p is {most:g}."
     return Sign(most, DROPPED, where=strong, detail=detail, repair=repair)
+
+
+def _dropped_again(seen: Seen) -> Sign | None:
+    """Return the same of several dropouts one after the other, on the best way."""
+    kept, where = dict[int, float](), list[str]()
+    for call in seen.trace.calls:
+        if call.name == "dropout" and call.given(2, "training", True):
+            where += [call.module]
+        p = float(call.given(1, "p", 0.5)) if call.module in where[-1:] else 0.0
+        p = p if call.name == "dropout" else 0.0
+        best = max((kept[s] for s in call.sources if s >= 0), default=1.0)
+        kept[call.index] = best * (1 - p)
+    last = seen.output_call
+    share = 1 - kept[last.index] if last is not None else 0.0
+    if share < COMPOUND or len(where) < 2:
+        return None
+    detail = f"Here {len(where)} dropouts follow each other and keep {1 - share:.0%}."
+    repair = f"for path in {where!r}:\n    model.get_submodule(path).p = 0.1\n"
+    return Sign(share, COMPOUND, where=where, detail=detail, repair=repair)
 
 
 @check(

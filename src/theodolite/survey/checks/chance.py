@@ -1,19 +1,23 @@
 """The loss of the best answer that ignores the inputs."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.utils._pytree import tree_leaves, tree_map
 
 from theodolite.instruments import Batch, Loss
 
 from .trial_steps import loss_of
 
-# Numbers that are fitted at most, and evaluations of the loss: our choice.
-_LARGEST, _EVALUATIONS = 2**18, 60
+# Numbers that are fitted at most, evaluations of the loss, and how far below zero it
+# may get relative to its start: our choice.
+_LARGEST, _EVALUATIONS, _DEEP = 2**18, 60, 1e3
 
 
 class _Constant(nn.Module):
@@ -30,8 +34,9 @@ class _Constant(nn.Module):
         part = part.detach()
         if not part.ndim or not part.is_floating_point():
             return part
-        self.learned.append(nn.Parameter(part.mean(0, keepdim=True)))
-        return _Place(len(self.learned) - 1, len(part))
+        squash, start = _squashed(part)
+        self.learned.append(nn.Parameter(start.mean(0, keepdim=True)))
+        return _Place(len(self.learned) - 1, len(part), squash)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the learned outputs for as many samples as are given."""
@@ -41,15 +46,37 @@ class _Constant(nn.Module):
         def spread(part: Any) -> Any:
             if not isinstance(part, _Place):
                 return part
-            one = self.learned[part.index]
+            one = part.squash(self.learned[part.index])
             return one.expand(length or part.length, *one.shape[1:])
 
         return tree_map(spread, self._outputs)
 
 
+@dataclass(frozen=True, eq=False)
 class _Place:
-    def __init__(self, index: int, length: int) -> None:
-        self.index, self.length = index, length
+    """Where outputs were: the learned ones of an index, for so many samples."""
+
+    index: int
+    length: int
+    squash: Callable[[Tensor], Tensor]
+
+
+def _squashed(made: Tensor) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """Return what keeps constants within the range of outputs, and where they start."""
+    for axis in (1, -1) if made.ndim > 1 and min(made.shape) > 1 else ():
+        if _is_one(made.exp().sum(axis)):
+            return partial(functional.log_softmax, dim=axis), made
+        if _is_one(made.sum(axis)) and bool((made >= 0).all()):
+            return partial(functional.softmax, dim=axis), made.clamp(min=1e-6).log()
+        if _is_one(made.norm(dim=axis)):
+            return partial(functional.normalize, dim=axis), made
+    if bool(((made >= 0) & (made <= 1)).all()):
+        return torch.sigmoid, made.logit(1e-4)
+    return (lambda tensor: tensor), made
+
+
+def _is_one(sums: Tensor) -> bool:
+    return bool(((sums - 1).abs() < 1e-3).all())
 
 
 def best_constant(outputs: Any, batches: Sequence[Batch], loss: Loss) -> float | None:
@@ -83,5 +110,8 @@ def best_constant(outputs: Any, batches: Sequence[Batch], loss: Loss) -> float |
         optimizer.step(closure)  # pyright: ignore
     except Exception:  # of a loss that needs more of the model
         return None
-    least = min(v for v in values if not math.isnan(v))
-    return least if math.isfinite(least) else None
+    finite = [v for v in values if math.isfinite(v)]
+    least = min(finite, default=math.inf)
+    # A loss without a lower bound has no best answer.
+    bounded = bool(finite) and least > -_DEEP * max(1.0, abs(finite[0]))
+    return least if bounded else None

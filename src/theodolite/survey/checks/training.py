@@ -235,7 +235,7 @@ def targets_without_effect(seen: Seen) -> Sign | None:
         return None
     if seen.trained.looked is None or not seen.trained.gain > 0.5:
         return None
-    if not (seen.chance or 0.0) < 0.01 * seen.trained.before:
+    if seen.chance is None or seen.chance >= 0.01 * seen.trained.before:
         return None  # a constant answer leaves something to learn
     apart = abs(seen.trained.looked[2] - seen.trained.after) / abs(seen.trained.before)
     if not apart < 0.01 or len(target.unique()) < 2:

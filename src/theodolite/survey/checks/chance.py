@@ -1,4 +1,4 @@
-"""The loss of the best answer that ignores the inputs."""
+"""The loss of the best answer that ignores the inputs, and of exchanged targets."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from theodolite.instruments import Batch, Loss
 
+from ..measures.context import targets_in
 from .trial_steps import loss_of
 
 # Numbers that are fitted at most, evaluations of the loss, and how far below zero it
@@ -115,3 +116,12 @@ def best_constant(outputs: Any, batches: Sequence[Batch], loss: Loss) -> float |
     # A loss without a lower bound has no best answer.
     bounded = bool(finite) and least > -_DEEP * max(1.0, abs(finite[0]))
     return least if bounded else None
+
+
+def exchanged(batch: Batch) -> Batch | None:
+    """Return a batch in which samples have exchanged their targets, if it is a pair."""
+    targets = targets_in(batch)
+    if not isinstance(batch, tuple | list) or not isinstance(targets, Tensor):
+        return None
+    order = torch.randperm(len(targets), generator=torch.Generator().manual_seed(0))
+    return batch[0], targets[order]

@@ -21,7 +21,7 @@ from theodolite.instruments import (
 )
 
 from ..measures.context import targets_in
-from .chance import best_constant
+from .chance import best_constant, exchanged
 from .trace import Call, Trace
 from .trial_steps import FACTORS, JUDGED, REPEATS, Course, Trainer, loss_of
 
@@ -116,18 +116,6 @@ class Seen:
     def trace(self) -> Trace:
         """One pass of the first batch and its loss."""
         return self._pass[0]
-
-    @cached_property
-    def evaluation(self) -> Trace:
-        """One pass of the model on the first batch in eval mode, without the loss."""
-        trace = Trace(self.model, self.inputs, self.targets)
-        _ = self.trace
-        with preserve(self.model), torch.no_grad():
-            self.model.eval()
-            reseed(self.seed)
-            with trace:
-                self.call()
-        return trace
 
     @property
     def gradients(self) -> dict[str, Tensor | None]:
@@ -261,19 +249,6 @@ class Seen:
             return run_model(self.model, (other(batch[0]), *batch[1:]))
         return run_model(self.model, {k: other(v) for k, v in batch.items()})
 
-    def effect_of(self, given: Tensor) -> Tensor | None:
-        """Return the derivative of the outputs, in random directions, by the inputs."""
-        given = given.detach().clone().requires_grad_()
-        try:
-            with preserve(self.model), torch.enable_grad():
-                reseed(self.seed)
-                made = self.call(given)
-                parts = [t for t in tensors_in(made) if t.requires_grad]
-                value = sum((t * torch.randn_like(t)).sum() for t in parts)
-                return torch.autograd.grad(value, given)[0]  # pyright: ignore
-        except Exception:  # of the user's own code
-            return None
-
     @cached_property
     def trainer(self) -> Trainer:
         """Runs trial steps: by the user's step where the loss is what it lowers."""
@@ -382,9 +357,9 @@ class Seen:
             call = replace(self, value=math.nan).loss_call
             part = float(call.outputs[0].detach().mean()) if call else math.nan
             first = self.batches[:JUDGED]
-            mixed = [b for b in map(_exchanged, first) if b is not None]
-            exchanged = judged(mixed, train=True) if mixed else math.nan
-            return judged(first, train=False), part, exchanged
+            mixed = [b for b in map(exchanged, first) if b is not None]
+            other = judged(mixed, train=True) if mixed else math.nan
+            return judged(first, train=False), part, other
 
         return self.trainer.run(1.0, steps=self.long, look=look)
 
@@ -421,12 +396,3 @@ class Seen:
             return less.gain > (0.0 if self.guess is None else course.gain / 2)
         slower = less.gain > 0.1 and course.gain < 0.5 * less.gain - 0.1
         return slower and not self.below_chance(self.trained) > 2 * LEARNS
-
-
-def _exchanged(batch: Batch) -> Batch | None:
-    """Return a batch in which samples have exchanged their targets, if it is a pair."""
-    targets = targets_in(batch)
-    if not isinstance(batch, tuple | list) or not isinstance(targets, Tensor):
-        return None
-    order = torch.randperm(len(targets), generator=torch.Generator().manual_seed(0))
-    return batch[0], targets[order]

@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import torch
 from torch import nn
+
+from theodolite.instruments import preserve, reseed
 
 from .check import Sign, check
 from .reach import listed
 from .seen import Seen
+from .trace import Trace
 
 # In eval mode functional dropout hands its inputs on.
 _QUIET = """\
@@ -162,7 +166,7 @@ def dropout_in_evaluation(seen: Seen) -> Sign | None:
     predictions in eval mode are random. Use nn.Dropout, or training=self.training.
     """
     where = dict[str, float]()
-    for call in seen.evaluation.calls if seen.trace.called else ():
+    for call in _evaluation(seen).calls if seen.trace.called else ():
         if call.name.endswith("dropout") or call.name.startswith("dropout"):
             on, p = call.given(2, "training", True), call.given(1, "p", 0.5)
             where |= {call.module: float(p)} if on and p else {}
@@ -173,6 +177,17 @@ def dropout_in_evaluation(seen: Seen) -> Sign | None:
         return None
     most = max(where.values())
     return Sign(most, where=where, detail=f"Here p is {most:g}.", repair=_QUIET)
+
+
+def _evaluation(seen: Seen) -> Trace:
+    """Return one pass of the model on the first batch in eval mode."""
+    trace = Trace(seen.model, seen.inputs, seen.targets)
+    with preserve(seen.model), torch.no_grad():
+        seen.model.eval()
+        reseed(seen.seed)
+        with trace:
+            seen.call()
+    return trace
 
 
 @check(

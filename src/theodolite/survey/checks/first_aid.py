@@ -33,7 +33,7 @@ from . import (
     wiring,
 )
 from .check import CHECKS, WRITTEN, Check, Sign
-from .seen import LEARNS, LONG, Seen
+from .seen import LONG, STUCK, Seen
 from .trial_steps import STEPS, loss_of, undone
 
 # Checks in the order in which causes are named: the files in this order.
@@ -149,7 +149,7 @@ def _trials(seen: Seen) -> Iterator[Found]:
                 yield number("trial_loss", loss, 0.0, **of)
     if seen.learns:
         yield number("learns", 1.0, 0.0)
-    elif seen.below_chance(seen.longer) > 2 * LEARNS:
+    elif seen.below_chance(seen.longer) > STUCK:
         yield number("learns_later", 1.0, 0.0)
     if (chance := seen.guess) is not None:
         classes = seen.classes

@@ -13,6 +13,8 @@ from .trace import Call
 PRICE = 2.0
 # Loss at the start over that of a guess: our choice.
 HIGH = 10.0
+# Spread of the outputs over that of the targets: our choice.
+WIDER = 20.0
 # Factor of cosines with which a softmax is never sure: our choice.
 MILD = 2.0
 _DISTANCES = ("cdist", "norm", "vector_norm", "pairwise_distance", "dist")
@@ -272,10 +274,16 @@ def _divergence(seen: Seen) -> float:
     confidence="rule of thumb",
 )
 def loss_starts_high(seen: Seen) -> Sign | None:
-    """The network is sure of wrong answers: its scores are far too large, so that the
-    softmax is saturated and the first updates only make the scores smaller.
+    """The network is sure of wrong answers: its outputs are far too large, so that a
+    softmax is saturated, and the first updates only make them smaller.
     """
     call, judged = seen.loss_call, seen.judged
+    if seen.loss_name in SQUARES and judged is not None and seen.data_known:
+        sizes = [float(t.double().std()) if t.numel() > 1 else 0.0 for t in judged]
+        if sizes[0] > WIDER * sizes[1] > 0 and sizes[0] > 1:
+            detail = f"The outputs have a deviation of {sizes[0]:.3g}, "
+            detail += f"the targets of {sizes[1]:.3g}."
+            return Sign(sizes[0] / sizes[1], WIDER, detail=detail)
     if seen.loss_name != "cross_entropy" or call is None or judged is None:
         return None
     if judged[0].ndim < 2 or call.kwargs.get("reduction", "mean") != "mean":

@@ -237,7 +237,7 @@ def norm_on_outputs(seen: Seen) -> Sign | None:
 
 @check(
     "norm-without-statistics",
-    "note",
+    "warning",
     "A batch norm uses the statistics of the batch in evaluation too",
     source="track_running_stats=False of torch",
     repaired_by="Use track_running_stats=True",

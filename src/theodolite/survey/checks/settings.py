@@ -211,6 +211,8 @@ def odd_optimizer_setting(seen: Seen) -> Sign | None:
             odd["betas"] = f"betas {tuple(map(float, betas))}", 0.0
         if float(group.get("eps") or 0.0) > EPSILON and "betas" in group:
             odd["eps"] = f"eps {group['eps']:g}", 1e-8
+        if float(group.get("dampening") or 0.0) > 0.9 and group.get("momentum"):
+            odd["dampening"] = f"dampening {group['dampening']:g}", 0.0
         if group.get("maximize"):
             odd["maximize"] = "maximize=True", 0.0
     if not odd:

@@ -1,10 +1,14 @@
 """Checks of forward passes, readings of data and longer trials, in pairs."""
 
+import copy
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
+from tests.survey.cases import by_hand, done, row
 from tests.survey.test_checks import (
     IMAGES,
     LABELS,
@@ -23,6 +27,10 @@ from tests.survey.test_checks import (
     numbers,
     trained,
 )
+from theodolite.survey import find
+from theodolite.survey.checks.chance import best_constant
+from theodolite.survey.checks.first_aid import ORDER
+from theodolite.survey.checks.seen import Seen
 
 COUNTS = (X[:, :1].exp() * 3).floor()
 EDGES = torch.randint(N, (2, 300), generator=torch.Generator().manual_seed(11))
@@ -429,10 +437,38 @@ def test_ids_that_are_merged_are_found():
     assert not fired(lambda: merged(12))
 
 
-def test_spectral_norm_keeps_its_vectors():
+def test_no_check_reads_weights_that_change_when_they_are_read():
     model = changed(mlp(), lambda m: nn.utils.parametrizations.spectral_norm(m[0]))
-    assert not fired(lambda: classes(model.train()))
+    before = copy.deepcopy(model.train().state_dict())
+    seen = Seen(model=model, batches=[(X, LABELS)], loss=nn.CrossEntropyLoss())
+    for each in ORDER:
+        each.look(seen)
+        torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
 
 
 def test_values_of_one_column_follow_from_others():
     assert not fired(lambda: numbers(mlp(out=1), X, VALUES, rate=0.1))
+
+
+def test_dead_units_of_a_network_that_learns_later_are_a_note():
+    units = done("units", [row("units", "dead_share", 0.9, 0.01, module="a")])
+    later = done("checks", [row("checks", "learns_later", 1.0, 0.0)])
+    for more, severity in (((), "sick"), ((later,), "note")):
+        found = find(replace(by_hand(), measured=(units, *more), findings=()))
+        assert [(f.rule, f.severity) for f in found] == [("dead-units", severity)]
+
+
+def test_the_best_constant_is_what_is_known_in_closed_form():
+    labels = torch.tensor([0, 0, 0, 1, 2, 2])
+    scores, wanted = torch.randn(6, 3), torch.randn(6, 2)
+    shares = torch.tensor([3, 1, 2]) / 6
+    entropy = -(shares * shares.log()).sum().item()
+    cross, square = nn.CrossEntropyLoss(), nn.MSELoss()
+    pair = [(scores, labels)]
+    assert best_constant(scores, pair, cross) == pytest.approx(entropy, abs=1e-5)
+    likely = scores.log_softmax(1)
+    assert best_constant(likely, pair, nn.NLLLoss()) == pytest.approx(entropy, abs=1e-5)
+    variance = wanted.var(0, unbiased=False).mean().item()
+    found = best_constant(torch.randn(6, 2), [(scores, wanted)], square)
+    assert found == pytest.approx(variance, abs=1e-6)
+    assert best_constant(scores, pair, lambda out, y: out.sum()) is None

@@ -98,23 +98,30 @@ def best_constant(outputs: Any, batches: Sequence[Batch], loss: Loss) -> float |
         model.parameters(), max_iter=_EVALUATIONS, history_size=8,
         line_search_fn="strong_wolfe",
     )  # fmt: skip
-    values = [math.inf]
+    values, slopes = [math.inf], [0.0]
 
     def closure() -> Tensor:
         optimizer.zero_grad()
         value = torch.stack([loss_of(model, b, loss) for b in batches]).mean()
         value.backward()
         values.append(float(value.detach()))
+        grads = [
+            p.grad.double().norm() for p in model.parameters() if p.grad is not None
+        ]
+        slopes.append(math.hypot(*map(float, grads)))
         return value
 
     try:
         optimizer.step(closure)  # pyright: ignore
+        closure()
     except Exception:  # of a loss that needs more of the model
         return None
     finite = [v for v in values if math.isfinite(v)]
     least = min(finite, default=math.inf)
     # A loss without a lower bound has no best answer.
     bounded = bool(finite) and least > -_DEEP * max(1.0, abs(finite[0]))
+    flat = max(1e-2 * abs(least), 0.1 * max(slopes))
+    bounded = bounded and slopes[-1] <= flat
     return least if bounded else None
 
 

@@ -315,7 +315,14 @@ class Seen:
 
     @cached_property
     def chance(self) -> float | None:
-        """The same for the batches on which trials are judged."""
+        """The same for the batches on which trials are judged.
+
+        None for a loss in which outputs are detached, as those of policies: its value
+        says little about what is learned.
+        """
+        cuts = self.trace.named("detach", "data")
+        if any(c.after_model and "weight" in self.trace.origins(c) for c in cuts):
+            return None
         judged = self.batches[:JUDGED]
         return best_constant(self.trace.outputs, judged, self.loss)
 
@@ -393,6 +400,7 @@ class Seen:
         if course.error or less.error or not math.isfinite(course.before):
             return False
         if course.gain < -1:
-            return less.gain > (0.0 if self.guess is None else course.gain / 2)
+            known = self.guess is not None and self.loss_name
+            return less.gain > (course.gain / 2 if known else 0.0)
         slower = less.gain > 0.1 and course.gain < 0.5 * less.gain - 0.1
         return slower and not self.below_chance(self.trained) > 2 * LEARNS

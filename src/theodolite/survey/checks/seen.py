@@ -315,11 +315,7 @@ class Seen:
 
     @cached_property
     def chance(self) -> float | None:
-        """The same for the batches on which trials are judged.
-
-        None for a loss in which outputs are detached, as those of policies: its value
-        says little about what is learned.
-        """
+        """The same for the judged batches; None where the loss detaches outputs."""
         cuts = self.trace.named("detach", "data")
         if any(c.after_model and "weight" in self.trace.origins(c) for c in cuts):
             return None
@@ -374,17 +370,15 @@ class Seen:
     def stuck(self) -> bool:
         """Whether many steps lead no lower than an answer that ignores the inputs.
 
-        A loss that falls and is far above that answer still is on its way, or the
-        answer is none that the network could give. What the user's own step alone does
-        has checks of its own.
+        A loss that falls and is far above that answer still is on its way. What the
+        user's own step alone does has checks of its own.
         """
         below = self.below_chance(self.longer)
         if not below < STUCK or (below < -0.1 and self.longer.gain > 0.3):
             return False
-        own = self.trainer.step is not None
-        return not (
-            own and self.below_chance(self.plain.run(1.0, steps=self.long)) > LEARNS
-        )
+        if self.trainer.step is None:
+            return True
+        return not self.below_chance(self.plain.run(1.0, steps=self.long)) > LEARNS
 
     @property
     def learns(self) -> bool:

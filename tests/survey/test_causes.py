@@ -42,7 +42,7 @@ def test_of_one_bad_bias_vector_the_cause_is_first_and_the_rest_are_its_symptoms
     before = copy.deepcopy(model.state_dict())
     listed = surveyed(model, tries=False)
     assert [f.rule for f in listed.findings].index("dead-units") == 3
-    assert len(listed.findings) == 6
+    assert len(listed.findings) == 7
     result = surveyed(model)
     (finding,) = result.findings
     assert (finding.rule, finding.where) == ("biases-shut-units", ("2",))

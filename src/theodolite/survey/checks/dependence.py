@@ -3,13 +3,14 @@
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from theodolite.instruments import preserve, reseed, run_model
+from theodolite.instruments import preserve, reseed, tensors_in
 
 from ..measures.context import logits_in
 from .check import Sign, check
 from .norms import norm_without_statistics
+from .relation import targets_unrelated
 from .seen import Seen
 
 # Correlation of the targets with the mean of a sample: our choice.
@@ -60,21 +61,14 @@ def _change_by_last(seen: Seen, given: Tensor) -> float:
     return float(changed / outputs[0].abs().max().clamp(min=1e-12))
 
 
-def _outputs(seen: Seen, inputs: Tensor) -> Tensor | None:
+def _outputs(seen: Seen, inputs: Tensor, seed: int = 0) -> Tensor | None:
     """Return outputs in eval mode for other inputs in place of the first ones."""
-    batch = seen.batch
-    if isinstance(batch, tuple | list) and isinstance(batch[0], Tensor):
-        batch = inputs, *batch[1:]
-    elif isinstance(batch, dict):
-        key = next(k for k, v in batch.items() if v is seen.inputs[0])
-        batch = {**batch, key: inputs}
-    else:
-        return None
+    _ = seen.trace
     try:
         with preserve(seen.model), torch.no_grad():
             seen.model.eval()
-            reseed(seen.seed)
-            return logits_in(run_model(seen.model, batch)).double()
+            reseed(seen.seed + seed)
+            return logits_in(seen.call(inputs)).double()
     except Exception:  # of the user's own code
         return None
 
@@ -96,8 +90,8 @@ def samples_mixed(seen: Seen) -> Sign | None:
         return None
     if len(seen.targets[0]) != len(given) or not seen.loss_name:
         return None
-    if norm_without_statistics(seen) is not None:
-        return None  # which has a check of its own
+    if norm_without_statistics(seen) is not None or _of_one_graph(seen):
+        return None  # which has a check of its own, or is meant to mix
     other = given.detach().clone()
     other[0] = given[-1] if not torch.equal(given[0], given[-1]) else given[1]
     outputs = [_outputs(seen, tensor) for tensor in (given, other)]
@@ -115,6 +109,55 @@ def samples_mixed(seen: Seen) -> Sign | None:
             if before[0] % len(given):
                 detail = f"Here {before} is viewed as {after}."
                 return Sign(value, 1e-3, where=call.module, detail=detail)
+    return Sign(value, 1e-3)
+
+
+def _of_one_graph(seen: Seen) -> bool:
+    """Return whether a kept matrix or indices join the samples, as edges join nodes."""
+    n = seen.samples
+    kept = {id(t): t for t in (*seen.model.buffers(), *_attributes(seen.model))}
+    read = [t for c in seen.trace.calls for t in c.inputs if id(t) in kept]
+    sums = seen.trace.named(
+        "index_add", "scatter_add", "scatter_reduce", "index_reduce"
+    )
+    return any(t.shape[-2:] == (n, n) for t in read) or any(
+        len(call.outputs[0]) == n for call in sums
+    )
+
+
+def _attributes(model: nn.Module) -> list[Tensor]:
+    values = [v for module in model.modules() for v in vars(module).values()]
+    return [v for v in values if isinstance(v, Tensor)]
+
+
+@check(
+    "place-in-batch-matters",
+    "sick",
+    "The output of a sample depends on its place in the batch",
+    source="outputs compared before and after the samples change places, in eval mode",
+    repaired_by="Index positions by the axis of time, not by that of samples",
+    kind="surgery",
+)
+def place_in_batch_matters(seen: Seen) -> Sign | None:
+    """The same samples in another order get other outputs: something that belongs to
+    positions or features, as a positional encoding, is added along axis 0, or the model
+    keeps something of each place.
+    """
+    given = seen.inputs[0].detach() if len(seen.inputs) == 1 else None
+    if given is None or len(given) < 4 or given.ndim < 2 or _of_one_graph(seen):
+        return None
+    if len(tensors_in(seen.trace.called or ())) != 1:
+        return None  # other inputs belong to these samples
+    first, second = (_outputs(seen, t) for t in (given, given.roll(1, 0)))
+    if first is None or second is None or len(first) != len(given):
+        return None
+    again = _outputs(seen, given, seed=1)
+    size = float(first.abs().max())
+    if again is None or first.shape != second.shape or not torch.equal(first, again):
+        return None
+    value = float((first.roll(1, 0) - second).abs().max()) / max(size, 1e-12)
+    if not value > 1e-3 or samples_mixed(seen) is not None:
+        return None
     return Sign(value, 1e-3)
 
 
@@ -152,20 +195,23 @@ def input_unused(seen: Seen) -> Sign | None:
     """
     batch = seen.batch
     given = batch[0] if isinstance(batch, tuple | list) and len(batch) == 2 else None
+    given = tuple(batch.values()) if isinstance(batch, dict) else given
     last, calls = seen.value_call, seen.trace.calls
     if not isinstance(given, tuple | list) or last is None:
         return None
     if seen.trace.named("numpy", "tolist", "item"):
         return None  # which hide the way
+    entered = {id(t) for path, _, args in seen.trace.entered if not path
+               for t in tensors_in(args)}  # fmt: skip
     lost: list[int] = []
     for place, tensor in enumerate(given):
-        if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
+        if not isinstance(tensor, Tensor) or tensor.ndim < 1:
             continue
-        if (
-            tensor.ndim < 2
-            or len(tensor) != seen.samples < 2
-            or not tensor.std(0).any()
-        ):
+        if len(tensor) != seen.samples or seen.samples < 2:
+            continue
+        if isinstance(batch, dict) and id(tensor) not in entered:
+            continue  # which the model is not given
+        if not bool((tensor != tensor[:1]).any()):
             continue
         readers = [c for c in calls if any(t is tensor for t in c.inputs)]
         if not any(last in (c, *seen.trace.after(c)) for c in readers):
@@ -211,7 +257,7 @@ def level_removed(seen: Seen) -> Sign | None:
         moved = float((outputs[0] - outputs[1]).abs().max())  # pyright: ignore
         scale = float(outputs[0].std(0).square().mean().sqrt())  # pyright: ignore
         lost = scale < 1e-3 * float(outputs[0].abs().max())  # pyright: ignore
-        if not lost and moved <= 1e-2 * scale:
+        if scale and not lost and moved <= 1e-2 * scale:
             return Sign(related, RELATED)
     return None
 
@@ -274,5 +320,7 @@ def order_ignored(seen: Seen) -> Sign | None:
     moved, spread = float((first - second).abs().max()), float(first.std())
     if not spread or not moved <= 1e-4 * spread:
         return None
-    severity = "note" if seen.learns else None  # a bag of words may be meant
+    # A bag of words may be meant.
+    bag = seen.learns and not seen.stuck and targets_unrelated(seen) is None
+    severity = "note" if bag else None
     return Sign(moved, 1e-4, above=False, severity=severity)

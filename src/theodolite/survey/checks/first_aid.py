@@ -13,12 +13,16 @@ from theodolite.instruments import measuring, preserve
 from ..measures.context import SurveyContext
 from ..measures.contract import Found, Measure, number
 from . import (
+    cuts,
     dependence,
+    forward,
     inputs,
     labels,
     losses,
     norms,
+    padding,
     reach,
+    readings,
     relation,
     sequences,
     settings,
@@ -29,13 +33,13 @@ from . import (
     wiring,
 )
 from .check import CHECKS, WRITTEN, Check, Sign
-from .seen import Seen
+from .seen import LONG, STUCK, Seen
 from .trial_steps import STEPS, loss_of, undone
 
 # Checks in the order in which causes are named: the files in this order.
 FILES = (
-    inputs, reach, starts, settings, norms, targets, labels, losses, wiring,
-    sequences, dependence, user_step, relation, training,
+    inputs, readings, reach, cuts, starts, settings, norms, targets, labels, losses,
+    padding, forward, wiring, sequences, dependence, user_step, relation, training,
 )  # fmt: skip
 ORDER = tuple(
     each for file in FILES for each in CHECKS if each.look.__module__ == file.__name__
@@ -61,7 +65,8 @@ class FirstAid(Measure):
 
     ``trial_gain`` is the share of the loss that a trial removed, at each rate as a
     multiple of the one in use; ``trial_loss`` is the loss on its first batches before
-    and after it; ``learns`` is there if the network learns in its trials.
+    and after it; ``learns`` is there if the network learns in its trials, and
+    ``learns_later`` if it does so in a hundred steps only.
     ``loss_at_chance`` is the loss of equal chances for all classes, or of the best
     answer that ignores the inputs.
     """
@@ -85,6 +90,7 @@ class FirstAid(Measure):
                 **given,
                 batches=list(islice(problem.batches, STEPS)),
                 seed=problem.seed,
+                long=int(min(LONG, max(2 * STEPS, context.effort / 4))),
                 data_known=context.labels_known,
             )
             found = list(_looked(seen, context))
@@ -143,6 +149,8 @@ def _trials(seen: Seen) -> Iterator[Found]:
                 yield number("trial_loss", loss, 0.0, **of)
     if seen.learns:
         yield number("learns", 1.0, 0.0)
+    elif seen.below_chance(seen.longer) > STUCK:
+        yield number("learns_later", 1.0, 0.0)
     if (chance := seen.guess) is not None:
         classes = seen.classes
         chance = chance if classes is None else math.log(classes[0].shape[1])

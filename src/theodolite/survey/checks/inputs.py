@@ -266,10 +266,13 @@ def axes_mixed_by_view(seen: Seen) -> Sign | None:
     memory order into other rows, and mixes pixels, positions or samples.
     """
     for call in seen.trace.named("view", "reshape"):
-        if call.after_model or not call.outputs:
+        if not call.outputs or (
+            "weight" not in seen.trace.origins(call) and (call.after_model)
+        ):
             continue
         before, after = tuple(call.inputs[0].shape), tuple(call.outputs[0].shape)
-        if _exchanged(before, after) or _heads_first(before, after):
+        heads = not call.after_model and _heads_first(before, after)
+        if _exchanged(before, after) or heads:
             detail = f"Here {before} is viewed as {after}."
             return Sign(1.0, where=call.module, detail=detail)
     return None

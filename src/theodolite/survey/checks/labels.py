@@ -14,6 +14,8 @@ from .seen import SQUARES, Seen
 ONE_CLASS, SMOOTHED, LARGE, TINY, SORTED = 0.98, 0.5, 100.0, 1e-3, 0.75
 # Logarithm of a ratio of class weights, and correlation with counts: our choice.
 UNEQUAL, ALIKE = 1.0, 0.8
+# Ratio of the widths of two columns of the targets: our choice.
+UNEVEN = 50.0
 _SIGNED = ("soft_margin_loss", "hinge_embedding_loss", "cosine_embedding_loss")
 _SIGNED += ("margin_ranking_loss",)
 
@@ -102,6 +104,8 @@ def square_loss_on_classes(seen: Seen) -> Sign | None:
         return None
     if seen.judged is None or seen.judged[0].numel() != target.numel():
         return None
+    if not torch.equal(seen.judged[1].double().flatten(), target.double().flatten()):
+        return None  # another part of the batch is compared
     kinds = len(target.unique())
     if kinds < 3 or target.dtype == torch.uint8:
         return None
@@ -189,33 +193,6 @@ def labels_shifted_twice(seen: Seen) -> Sign | None:
 
 
 @check(
-    "class-ignored",
-    "sick",
-    "The loss ignores a class that occurs",
-    source="ignore_index and weight of cross_entropy",
-    repaired_by="Leave ignore_index at -100, and give every class a weight",
-    about="labels",
-)
-def class_ignored(seen: Seen) -> Sign | None:
-    """Samples of a class do not count in the loss: ignore_index is its number, or its
-    weight is 0. The network never learns it.
-    """
-    call, target = seen.loss_call, seen.target
-    if seen.loss_name not in ("cross_entropy", "nll_loss") or call is None:
-        return None
-    if target is None or target.is_floating_point() or target.ndim != 1:
-        return None
-    ignored, weight = call.kwargs.get("ignore_index", -100), call.kwargs.get("weight")
-    gone = {int(ignored)} if int(ignored) >= 0 else set()
-    if isinstance(weight, Tensor):
-        gone |= set((weight == 0).nonzero().flatten().tolist())
-    gone &= set(target.unique().tolist())
-    if not gone:
-        return None
-    return Sign(len(gone), detail=f"Here: class {min(gone)}.")
-
-
-@check(
     "class-weights-inverted",
     "warning",
     "The loss gives the rarest classes the smallest weights",
@@ -271,13 +248,41 @@ def targets_want_signs(seen: Seen) -> Sign | None:
     """Samples with target 0 have a constant loss, and nothing is learned from them."""
     call = seen.loss_call
     if seen.loss_name not in _SIGNED or call is None:
-        return None
+        return _hinge_of_own(seen)
     place = 1 if seen.loss_name in _SIGNED[:2] else 2
     targets = call.given(place, "target")
     if not isinstance(targets, Tensor) or not bool((targets == 0).any()):
         return None
     share = float((targets == 0).double().mean())
     return Sign(share, repair="# loss(outputs, 2 * targets - 1)\n")
+
+
+def _hinge_of_own(seen: Seen) -> Sign | None:
+    """Return the same of a margin that is written by hand: relu(1 - y * output)."""
+    target = seen.target
+    if target is None or set(target.unique().tolist()) != {0, 1}:
+        return None
+    for call in seen.trace.named("mul"):
+        if not call.after_model or len(call.inputs) != 2:
+            continue
+        kinds = [
+            seen.trace.kinds(t, s)
+            for t, s in zip(call.inputs, call.sources, strict=True)
+        ]
+        if {"target"} not in kinds or not any("weight" in kind for kind in kinds):
+            continue
+        for one in seen.trace.readers(call):
+            cut = {c.name for c in seen.trace.readers(one)}
+            if one.name in ("sub", "rsub") and cut & {"relu", "clamp", "clamp_min"}:
+                plain = [
+                    t
+                    for t, kind in zip(call.inputs, kinds, strict=True)
+                    if kind == {"target"}
+                ]
+                if bool((plain[0] == 0).any()):
+                    share = float((target == 0).double().mean())
+                    return Sign(share, repair="# 2 * targets - 1\n")
+    return None
 
 
 @check(
@@ -299,6 +304,15 @@ def targets_unscaled(seen: Seen) -> Sign | None:
     outputs, targets = (t.double() for t in seen.judged)
     if not bool(targets.isfinite().all()) or not targets.numel():
         return None
+    if targets.ndim == 2 and 1 < targets.shape[1] <= 64 and len(targets) > 8:
+        spread = targets.std(0)
+        least = float(spread[spread > 0].min()) if bool(spread.any()) else 1.0
+        uneven = float(spread.max()) / least
+        if uneven > UNEVEN and seen.targets and not seen.copies_inputs:
+            detail = (
+                f"One column of the targets is {uneven:.3g} times as wide as another."
+            )
+            return Sign(uneven, UNEVEN, detail=detail)
     size = float(targets.square().mean().sqrt())
     made = float(outputs.square().mean().sqrt())
     if 0 < size < TINY < made:

@@ -5,14 +5,18 @@ import math
 from torch import Tensor
 
 from .check import Sign, check
-from .seen import LOSSES, RESHAPING, Seen
+from .seen import LOSSES, RESHAPING, SQUARES, Seen
 from .trace import Call
 
 # Price of one nat of the prior over the most that a reconstruction can gain: our
 # choice. Above 1 the best code is none.
 PRICE = 2.0
 # Loss at the start over that of a guess: our choice.
-HIGH = 30.0
+HIGH = 10.0
+# Spread of the outputs over that of the targets: our choice.
+WIDER = 20.0
+# Factor of cosines with which a softmax is never sure: our choice.
+MILD = 2.0
 _DISTANCES = ("cdist", "norm", "vector_norm", "pairwise_distance", "dist")
 _LINEAR = RESHAPING | frozenset("mean sum gather take_along_dim index_select".split())
 
@@ -36,6 +40,8 @@ def not_log_probabilities(seen: Seen) -> Sign | None:
     if seen.loss_name == "kl_div":
         # Any function of one sign may be a log-density; probabilities are none.
         off = float((outputs >= 0).double().mean()) if bool((outputs >= 0).all()) else 0
+        logs = bool(seen.loss_call and seen.loss_call.kwargs.get("log_target"))
+        off = max(off, float((seen.judged[1] < 0).double().mean()) * (not logs))
     elif seen.loss_name == "nll_loss":
         off = float((outputs.exp().sum(1) - 1).abs().max())
     else:
@@ -43,6 +49,69 @@ def not_log_probabilities(seen: Seen) -> Sign | None:
     if off < 1e-3:
         return None
     return Sign(off, 1e-3, repair="# loss = nn.CrossEntropyLoss()\n")
+
+
+@check(
+    "exponential-twice",
+    "sick",
+    "The loss takes the exponential of outputs that are exponentials already",
+    source="poisson_nll_loss reads logarithms of rates, unless log_input=False",
+    repaired_by="Pass log_input=False, or return the logarithm of the rate",
+)
+def exponential_twice(seen: Seen) -> Sign | None:
+    """The network returns a rate, and the loss takes it for the logarithm of one."""
+    call, last = seen.loss_call, seen.output_call
+    if call is None or last is None or seen.loss_name != "poisson_nll_loss":
+        return None
+    if last.name not in ("exp", "softplus", "relu") or not call.given(
+        2, "log_input", True
+    ):
+        return None
+    return Sign(1.0, detail=f"The last function is {last.name}().")
+
+
+@check(
+    "squashed-twice",
+    "sick",
+    "A softmax or sigmoid acts on what is a probability already",
+    source="a sigmoid of numbers in [0, 1] lies in [0.5, 0.73]",
+    repaired_by="Remove one of the two",
+    kind="surgery",
+)
+def squashed_twice(seen: Seen) -> Sign | None:
+    """Two such functions follow each other without a layer between them, so that the
+    second can give neither 0 nor 1, and gradients are small.
+    """
+    for call in seen.trace.named("softmax", "sigmoid", "log_softmax"):
+        first = seen.through(call.sources[0]) if call.sources else None
+        if first is None or first.name not in ("softmax", "sigmoid"):
+            continue
+        if "weight" in seen.trace.origins(first):
+            detail = f"Here {first.name}() is followed by {call.name}()."
+            return Sign(2.0, 1.0, where=call.module, detail=detail)
+    return None
+
+
+@check(
+    "loss-arguments-swapped",
+    "sick",
+    "The loss is given the targets in place of the outputs",
+    source="losses of torch take (outputs, targets), and these are not symmetric",
+    repaired_by="Exchange the arguments: loss(outputs, targets)",
+    about="labels",
+)
+def loss_arguments_swapped(seen: Seen) -> Sign | None:
+    """The first argument depends on targets alone, and the second on the weights."""
+    for call in seen.trace.named(*LOSSES):
+        if len(call.inputs) < 2 or call.name in SQUARES:
+            continue
+        kinds = [
+            seen.trace.kinds(t, s)
+            for t, s in zip(call.inputs[:2], call.sources[:2], strict=True)
+        ]
+        if kinds[0] == {"target"} and "weight" in kinds[1]:
+            return Sign(1.0, detail=f"Here it is {call.name}().")
+    return None
 
 
 @check(
@@ -200,15 +269,21 @@ def _divergence(seen: Seen) -> float:
     "warning",
     "The loss starts far above that of a guess",
     source="Karpathy (2019), A recipe for training: verify the loss at init; ours",
-    repaired_by="Start the last layer smaller, or divide the scores less",
+    repaired_by="Start the last layer with a standard deviation of 0.02",
     kind="initialisation",
     confidence="rule of thumb",
 )
 def loss_starts_high(seen: Seen) -> Sign | None:
-    """The network is sure of wrong answers: its scores are far too large, so that the
-    softmax is saturated and the first updates only make the scores smaller.
+    """The network is sure of wrong answers: its outputs are far too large, so that a
+    softmax is saturated, and the first updates only make them smaller.
     """
     call, judged = seen.loss_call, seen.judged
+    if seen.loss_name in SQUARES and judged is not None and seen.data_known:
+        sizes = [float(t.double().std()) if t.numel() > 1 else 0.0 for t in judged]
+        if sizes[0] > WIDER * sizes[1] > 0 and sizes[0] > 1:
+            detail = f"The outputs have a deviation of {sizes[0]:.3g}, "
+            detail += f"the targets of {sizes[1]:.3g}."
+            return Sign(sizes[0] / sizes[1], WIDER, detail=detail)
     if seen.loss_name != "cross_entropy" or call is None or judged is None:
         return None
     if judged[0].ndim < 2 or call.kwargs.get("reduction", "mean") != "mean":
@@ -218,7 +293,16 @@ def loss_starts_high(seen: Seen) -> Sign | None:
     if not HIGH * chance < value < math.inf:
         return None
     detail = f"It is {value:.3g}, that of a guess {chance:.3g}."
-    return Sign(value / chance, HIGH, detail=detail)
+    last, repair = seen.output_call, ""
+    if last is not None and last.name == "linear" and last.module:
+        size = float(last.inputs[1].detach().double().square().mean().sqrt())
+        tables = [c.inputs[-1] for c in seen.trace.named("embedding")]
+        tied = any(table is last.inputs[1] for table in tables)
+        shared = ", which is the table of the embedding too," if tied else ""
+        detail += f" The weights of the last layer{shared} are of size {size:.2g}."
+        weight = f"model.get_submodule({last.module!r}).weight"
+        repair = f"import torch\ntorch.nn.init.normal_({weight}, std=0.02)\n"
+    return Sign(value / chance, HIGH, detail=detail, repair=repair)
 
 
 @check(
@@ -236,6 +320,15 @@ def cosines_as_scores(seen: Seen) -> Sign | None:
     """
     call, judged = seen.output_call, seen.judged
     if seen.loss_name != "cross_entropy" or call is None or judged is None:
+        return None
+    factor = 1.0
+    while call is not None and call.name in ("mul", "div"):
+        scale = _factor(call)
+        factor *= scale if call.name == "mul" else 1 / scale if scale else 1.0
+        if isinstance(call.given(1, "other"), Tensor) and scale == 1.0:
+            return None
+        call = seen.through(call.sources[0])
+    if call is None or factor > MILD:
         return None
     if call.name not in ("matmul", "mm", "linear", "einsum") or judged[0].ndim != 2:
         return None

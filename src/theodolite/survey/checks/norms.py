@@ -10,7 +10,9 @@ from .seen import Seen
 _BatchNorm = nn.modules.batchnorm._BatchNorm
 _NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._InstanceNorm)
 # An eps that hardly any recipe goes beyond: our choice.
-EPSILON = 1e-2
+EPSILON = 5e-3
+# Momenta of running statistics: our choice.
+SLOWEST, FASTEST = 2e-3, 0.9
 # Values behind a statistic, and distances of statistics in deviations: our choice.
 FEW, FAR = 5, 3.0
 _FUNCTIONS = "layer_norm group_norm batch_norm instance_norm rms_norm normalize".split()
@@ -28,7 +30,8 @@ _POOLS = ("mean", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool2d")
 )
 def odd_norm_setting(seen: Seen) -> Sign | None:
     """With a large eps the norm divides by eps in place of the spread of its inputs.
-    With momentum 0 running statistics never change, with 1 they are those of the last
+    The momentum is the weight of the newest batch, one minus that of Keras: near 0
+    running statistics stay those of a new layer, near 1 they are those of the last
     batch, so that evaluation differs from training.
     """
     odd: dict[str, str] = {}
@@ -39,7 +42,7 @@ def odd_norm_setting(seen: Seen) -> Sign | None:
             odd[name] = f"eps {module.eps:g}"
         momentum = getattr(module, "momentum", None)
         tracked = getattr(module, "running_mean", None) is not None and module.training
-        if tracked and momentum is not None and not 1e-3 <= momentum <= 0.9:
+        if tracked and momentum is not None and not SLOWEST <= momentum <= FASTEST:
             odd[name] = f"momentum {momentum:g}"
     if not odd:
         return None
@@ -74,13 +77,9 @@ def batch_norm_of_few(seen: Seen) -> Sign | None:
     if not few:
         return None
     least = min(few.values())
-    return Sign(
-        float(least),
-        float(FEW),
-        above=False,
-        where=few,
-        detail=f"Here they are over {least} values.",
-    )
+    detail = f"Here they are over {least} values."
+    severity = "note" if least > 2 and seen.learns else None
+    return Sign(least, FEW, above=False, where=few, detail=detail, severity=severity)
 
 
 @check(
@@ -184,6 +183,15 @@ def norm_over_wrong_axis(seen: Seen) -> Sign | None:
     a layer norm gets what a convolution made and normalises each channel by itself.
     Transpose before and after.
     """
+    for call in seen.trace.named("normalize"):
+        tensor, axis = call.inputs[0], call.given(2, "dim", 1)
+        source = seen.before(call)
+        made = source.name if source is not None else ""
+        over = axis == 0 and tensor.ndim == 2 and len(tensor) == seen.samples
+        over |= axis == 1 and tensor.ndim == 3 and made in ("linear", "layer_norm")
+        if over and "weight" in seen.trace.origins(call) and made:
+            detail = f"Here normalize() runs over axis {axis} of {tuple(tensor.shape)}."
+            return Sign(1.0, where=call.module, detail=detail)
     for call in seen.trace.named("batch_norm", "layer_norm"):
         source = seen.before(call)
         if source is None or call.inputs[0].ndim < 3:
@@ -192,7 +200,9 @@ def norm_over_wrong_axis(seen: Seen) -> Sign | None:
         turned = source.name in ("transpose", "permute", "T", "mT", "movedim")
         behind = seen.before(source) if turned else None
         if call.name == "batch_norm":
-            wrong = source.name == "linear" and len(shape) == 3 and shape[2] > 1
+            readers = [c for c in seen.trace.readers(call) if c.name == "linear"]
+            made = source.name in ("linear", "embedding", "lstm", "gru") or readers
+            wrong = bool(made) and len(shape) == 3 and shape[2] > 1
         else:
             over = len(call.given(1, "normalized_shape", ()))
             wrong = source.name.startswith("conv") and over < len(shape) - 1
@@ -227,7 +237,7 @@ def norm_on_outputs(seen: Seen) -> Sign | None:
 
 @check(
     "norm-without-statistics",
-    "note",
+    "warning",
     "A batch norm uses the statistics of the batch in evaluation too",
     source="track_running_stats=False of torch",
     repaired_by="Use track_running_stats=True",

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from torch import nn
 
 from .check import Sign, check
-from .seen import LAYERS, LOSSES, Seen
+from .seen import Seen
 from .trace import Call
 
 # Functions whose derivative is zero, or that leave autograd.
@@ -283,64 +283,3 @@ def _why_flat(seen: Seen) -> str:
     if zero and not flat:
         return f"Weights are all zero: {listed(zero)}."
     return f"{flat[0].name}() has derivative 0." if flat else ""
-
-
-@check(
-    "loss-term-without-gradient",
-    "warning",
-    "A term of the loss has no gradient",
-    source="autograd: what is detached has no derivative",
-    repaired_by="Remove detach() from the outputs that this term compares",
-)
-def loss_term_without_gradient(seen: Seen) -> Sign | None:
-    """A loss compares outputs of the network that were detached, so that this term
-    changes the value of the loss and nothing else.
-    """
-    for call in seen.trace.named(*LOSSES):
-        if not call.after_model or not call.grad_enabled:
-            continue
-        if "weight" in seen.trace.origins(call) and not call.outputs[0].requires_grad:
-            if seen.trace.readers(call):
-                return Sign(1.0, detail=f"Here it is {call.name}().")
-    last = seen.value_call.index if seen.value_call else -1
-    for call in seen.trace.named("grad"):  # by the inputs, as in a residual
-        later = seen.trace.after(call)
-        if call.outputs[0].requires_grad or len(call.inputs) < 2:
-            continue
-        by = seen.trace.kinds(call.inputs[1], call.sources[1])
-        if by != {"input"} or "weight" not in seen.trace.origins(call):
-            continue
-        if last in {c.index for c in later} and not _in_layers(later):
-            detail = "Here grad() is called without create_graph=True."
-            return Sign(1.0, detail=detail)
-    return None
-
-
-def _in_layers(calls: Iterable[Call]) -> bool:
-    return any(c.name in LAYERS and c.grad_enabled for c in calls)
-
-
-@check(
-    "sampled-without-gradient",
-    "warning",
-    "A random sample cuts the gradient between two parts of the network",
-    source="Kingma & Welling (2014), section 2.4: mean + deviation * noise",
-    repaired_by="Use rsample() in place of sample()",
-)
-def sampled_without_gradient(seen: Seen) -> Sign | None:
-    """A sample is drawn from a distribution that the network computes, and layers that
-    follow read it, but no gradient passes back through sample().
-    """
-    for call in seen.trace.named("normal"):
-        given = [seen.trace.calls[s] for s in call.sources if s >= 0]
-        if call.grad_enabled or not any(
-            "weight" in seen.trace.origins(c) for c in given
-        ):
-            continue
-        scored = any(  # by its likelihood, as policies are
-            c.name in ("sub", "rsub") and any(t.requires_grad for t in c.inputs)
-            for c in seen.trace.readers(call)
-        )
-        if not scored and _in_layers(seen.trace.after(call)):
-            return Sign(1.0, where=call.module)
-    return None

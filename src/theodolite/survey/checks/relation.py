@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from .chance import best_constant
 from .check import Sign, check
 from .seen import Seen
 from .trial_steps import JUDGED
@@ -35,7 +36,7 @@ def targets_unrelated(seen: Seen) -> Sign | None:
     inputs and targets were put into different orders.
     """
     pairs = _pairs(seen)
-    if pairs is None or seen.guess is None:
+    if pairs is None:
         return None
     rows, kinds = pairs
     if _excess(rows, kinds) > CLEAR or _linear_excess(rows, kinds) > CLEAR:
@@ -48,16 +49,19 @@ def targets_unrelated(seen: Seen) -> Sign | None:
     half = len(seen.batches) // 2
     learner = replace(seen.plain, batches=seen.batches[:half])
     held_out = seen.batches[half : half + JUDGED]
+    guess = best_constant(seen.trace.outputs, held_out, seen.loss)
+    if not guess:
+        return None
     by_heart, gain = math.inf, -math.inf
     for steps in LENGTHS:
         course = learner.run(1.0, steps=steps, judged=held_out)
         if course.error:
             return None
         by_heart = min(by_heart, sum(course.losses[-half:]) / half)
-        gain = max(gain, 1 - course.after / seen.guess)
+        gain = max(gain, (guess - course.after) / abs(guess))
         if gain > 0.02:
             return None
-    if by_heart > BY_HEART * seen.guess:
+    if by_heart > guess - (1 - BY_HEART) * abs(guess):
         return None
     detail = f"It lowers the loss to {by_heart:.3g} on one half, and the other gains 0."
     return Sign(gain, 0.02, above=False, detail=detail)

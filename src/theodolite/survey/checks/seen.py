@@ -10,11 +10,20 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from theodolite.instruments import Batch, Loss, preserve, reseed, samples_in, tensors_in
+from theodolite.instruments import (
+    Batch,
+    Loss,
+    preserve,
+    reseed,
+    run_model,
+    samples_in,
+    tensors_in,
+)
 
 from ..measures.context import targets_in
+from .chance import best_constant, exchanged
 from .trace import Call, Trace
-from .trial_steps import FACTORS, REPEATS, Course, Trainer, loss_of
+from .trial_steps import FACTORS, JUDGED, REPEATS, Course, Trainer, loss_of
 
 # Losses of torch by name, and whether they take scores, not probabilities.
 _OF_SCORES = (
@@ -38,6 +47,9 @@ LAYERS = frozenset("linear conv1d conv2d conv3d lstm gru rnn_tanh matmul addmm".
 SQUARES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 # A network learns if trial steps remove this share of its loss: our choice.
 LEARNS = 0.05
+# Updates of a longer trial, and the share of the loss of a guess that it removes at
+# least unless it leads nowhere: our choice.
+LONG, STUCK = 100, 0.02
 
 
 @dataclass(kw_only=True, eq=False)
@@ -51,6 +63,7 @@ class Seen:
         optimizer: Its optimiser, if one was given.
         step: The user's own training step, if one was given.
         seed: Seed of random numbers.
+        long: Updates of a longer trial.
         data_known: Whether inputs and targets are real, not made up.
         value: The loss of the first batch, once it is traced.
         value_call: The call that computed it.
@@ -63,6 +76,7 @@ class Seen:
     optimizer: Optimizer | None = None
     step: Callable[[Batch], Any] | None = None
     seed: int = 0
+    long: int = LONG
     data_known: bool = True
     value: float = math.nan
     value_call: Call | None = None
@@ -89,6 +103,14 @@ class Seen:
     def target(self) -> Tensor | None:
         """The targets, if they are one tensor."""
         return self.targets[0].detach() if len(self.targets) == 1 else None
+
+    @property
+    def copies_inputs(self) -> bool:
+        """Whether the targets are the inputs, as those of an autoencoder are."""
+        wanted = self.target
+        return wanted is not None and all(
+            t.shape == wanted.shape and torch.equal(t, wanted) for t in self.inputs
+        )
 
     @cached_property
     def trace(self) -> Trace:
@@ -153,16 +175,17 @@ class Seen:
     def output_call(self) -> Call | None:
         """The call that computed what the loss reads, except for reshaping."""
         if self.loss_call is not None and self.loss_call.inputs:
-            return self._computed(self.loss_call.sources[0])
+            return self.through(self.loss_call.sources[0])
         outputs = [t for t in self.trace.returned() if t.requires_grad]
         made = self.trace.made_by(outputs[0]) if outputs else None
-        return None if made is None else self._computed(made.index)
+        return None if made is None else self.through(made.index)
 
     def before(self, call: Call, skipped: frozenset[str] = PASSING) -> Call | None:
         """Return the call before this one, except for dropout and activations."""
-        return self._computed(call.sources[0] if call.sources else -1, skipped)
+        return self.through(call.sources[0] if call.sources else -1, skipped)
 
-    def _computed(self, index: int, skipped: frozenset[str] = RESHAPING) -> Call | None:
+    def through(self, index: int, skipped: frozenset[str] = RESHAPING) -> Call | None:
+        """Return the call at an index, or the one before it that is not skipped."""
         while index >= 0 and self.trace.calls[index].name in skipped:
             index = self.trace.calls[index].sources[0]
         return self.trace.calls[index] if index >= 0 else None
@@ -204,6 +227,27 @@ class Seen:
         ignored = call.kwargs.get("ignore_index", -100) if call else -100
         kept = flat != ignored
         return (rows[kept], flat[kept]) if len(rows) == len(flat) else None
+
+    def call(self, given: Tensor | None = None) -> Any:
+        """Run the model as the loss runs it, with a tensor in place of the first input.
+
+        Raises:
+            MeasurementError: The model does not take the batch.
+        """
+        first = self.inputs[0] if self.inputs else None
+
+        def other(part: Any) -> Any:
+            return given if given is not None and part is first else part
+
+        batch = self.batch
+        if self.trace.called is not None:
+            args, kwargs = self.trace.called
+            if given is None or any(first is t for t in tensors_in((args, kwargs))):
+                named = {key: other(part) for key, part in kwargs.items()}
+                return self.model(*map(other, args), **named)
+        if isinstance(batch, tuple | list):
+            return run_model(self.model, (other(batch[0]), *batch[1:]))
+        return run_model(self.model, {k: other(v) for k, v in batch.items()})
 
     @cached_property
     def trainer(self) -> Trainer:
@@ -266,25 +310,75 @@ class Seen:
 
     @cached_property
     def guess(self) -> float | None:
-        """Loss of the best answer that ignores the inputs, if the loss is known."""
-        call, judged = self.loss_call, self.judged
-        if call is None or judged is None or call.kwargs.get("reduction") != "mean":
+        """Loss of the best answer to the first batch that ignores the inputs."""
+        return best_constant(self.trace.outputs, self.batches[:1], self.loss)
+
+    @cached_property
+    def chance(self) -> float | None:
+        """The same for the judged batches; None where the loss detaches outputs."""
+        cuts = self.trace.named("detach", "data")
+        if any(c.after_model and "weight" in self.trace.origins(c) for c in cuts):
             return None
-        if abs(float(call.outputs[0].detach()) - self.value) > 1e-3 * abs(self.value):
-            return None
-        outputs, targets = judged
-        if self.classes is not None and not call.kwargs.get("label_smoothing"):
-            shares = self.classes[1].unique(return_counts=True)[1].double()
-            shares = shares / shares.sum()
-            unweighted = call.kwargs.get("weight") is None
-            return -float((shares * shares.log()).sum()) if unweighted else None
-        if "binary" in call.name and call.kwargs.get("weight") is None:
-            if call.kwargs.get("pos_weight") is None and outputs.shape == targets.shape:
-                p = targets.double().mean(0 if targets.ndim == 2 else None)
-                return float(-(p.xlogy(p) + (1 - p).xlogy(1 - p)).mean())
-        if call.name == "mse_loss" and outputs.shape == targets.shape:
-            return float((targets.double() - targets.double().mean(0)).square().mean())
-        return None
+        judged = self.batches[:JUDGED]
+        return best_constant(self.trace.outputs, judged, self.loss)
+
+    def below_chance(self, course: Course) -> float:
+        """Return how far a trial came below that loss, as a share of it."""
+        if self.chance is None or course.error:
+            return math.nan
+        return (self.chance - course.after) / max(abs(self.chance), 1e-12)
+
+    @cached_property
+    def longer(self) -> Course:
+        """Trial steps at the rate in use, and many more unless they lead somewhere."""
+        if self.below_chance(self.course) > LEARNS:
+            return self.course
+        return self.trained
+
+    @cached_property
+    def longest(self) -> Course:
+        """The same with three times as many steps, as some networks start slowly."""
+        return self.trainer.run(1.0, steps=3 * self.long)
+
+    @cached_property
+    def trained(self) -> Course:
+        """Many trial steps, and what they lead to.
+
+        That is the loss in eval mode, the part of the loss that a loss of torch
+        computes on the first batch, and the loss where samples exchange their targets.
+        """
+
+        def judged(batches: Sequence[Batch], *, train: bool) -> float:
+            with preserve(self.model), torch.no_grad():
+                if not train:
+                    self.model.eval()
+                reseed(self.seed)
+                values = [float(loss_of(self.model, b, self.loss)) for b in batches]
+            return sum(values) / len(values)
+
+        def look() -> tuple[float, float, float]:
+            call = replace(self, value=math.nan).loss_call
+            part = float(call.outputs[0].detach().mean()) if call else math.nan
+            first = self.batches[:JUDGED]
+            mixed = [b for b in map(exchanged, first) if b is not None]
+            other = judged(mixed, train=True) if mixed else math.nan
+            return judged(first, train=False), part, other
+
+        return self.trainer.run(1.0, steps=self.long, look=look)
+
+    @cached_property
+    def stuck(self) -> bool:
+        """Whether many steps lead no lower than an answer that ignores the inputs.
+
+        A loss that falls and is far above that answer still is on its way. What the
+        user's own step alone does has checks of its own.
+        """
+        below = self.below_chance(self.longer)
+        if not below < STUCK or (below < -0.1 and self.longer.gain > 0.3):
+            return False
+        if self.trainer.step is None:
+            return True
+        return not self.below_chance(self.plain.run(1.0, steps=self.long)) > LEARNS
 
     @property
     def learns(self) -> bool:
@@ -300,5 +394,7 @@ class Seen:
         if course.error or less.error or not math.isfinite(course.before):
             return False
         if course.gain < -1:
-            return less.gain > (0.0 if self.guess is None else course.gain / 2)
-        return less.gain > 0.1 and course.gain < 0.5 * less.gain - 0.1
+            known = self.guess is not None and self.loss_name
+            return less.gain > (course.gain / 2 if known else 0.0)
+        slower = less.gain > 0.1 and course.gain < 0.5 * less.gain - 0.1
+        return slower and not self.below_chance(self.trained) > 2 * LEARNS

@@ -12,7 +12,7 @@ from .seen import Seen
 from .trace import Call
 from .trial_steps import loss_of
 
-_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 # Mean of the largest attention weight from which on attention is one-hot: our choice.
 ONE_HOT = 0.95
 # Share of the rows with padding between words: our choice.
@@ -95,7 +95,7 @@ def wrong_time_step(seen: Seen) -> Sign | None:
     """The output at step 0 has seen the first element of the sequence only, or the
     index picks a sample in place of a step.
     """
-    for call in seen.trace.named(*_RECURRENT):
+    for call in seen.trace.named(*RECURRENT):
         first = bool(call.args[-1]) if isinstance(call.args[-1], bool) else True
         both = bool(call.args[-2]) if len(call.args) > 1 else False
         if call.outputs[0].ndim < 3 or call.outputs[0].shape[1 if first else 0] < 2:
@@ -229,6 +229,39 @@ def _hidden(call: Call) -> Tensor | None:
     if mask.dtype == torch.bool:
         return mask if heads else ~mask
     return mask < -1e3
+
+
+@check(
+    "mask-without-effect",
+    "sick",
+    "A mask of zeros and ones is added to scores, or multiplies them",
+    source="exp(1) is 2.7 times exp(0): only -inf hides a score from a softmax",
+    repaired_by="Use masked_fill(mask, -inf) before the softmax, or a mask of bool",
+    kind="surgery",
+)
+def mask_without_effect(seen: Seen) -> Sign | None:
+    """A softmax gives scores that are moved by 1, or set to 0, about the same weight as
+    the others, so that nothing is hidden.
+    """
+    masks = list[tuple[Call, Any]]()
+    for call in seen.trace.named("softmax"):
+        made = seen.through(call.sources[0]) if call.sources else None
+        if made is not None and made.name in ("add", "mul", "iadd", "imul"):
+            if "weight" in seen.trace.origins(made) and call.outputs[0].ndim > 2:
+                pairs = zip(made.inputs, made.sources, strict=True)
+                plain = [t for t, s in pairs if "weight" not in seen.trace.kinds(t, s)]
+                masks += [(call, tensor) for tensor in plain]
+    for call in seen.trace.named("scaled_dot_product_attention"):
+        masks.append((call, call.given(3, "attn_mask")))
+    for call in seen.trace.named("multi_head_attention_forward"):
+        masks += [(call, call.kwargs.get(k)) for k in ("key_padding_mask", "attn_mask")]
+    for call, mask in masks:
+        if not isinstance(mask, Tensor) or mask.numel() < 4 or mask.dtype == torch.bool:
+            continue
+        values = set(mask.detach().unique().tolist()) if mask.ndim else set()
+        if len(values) == 2 and 0.0 in values and max(map(abs, values)) == 1.0:
+            return Sign(1.0, where=call.module)
+    return None
 
 
 @check(

@@ -2,16 +2,41 @@
 
 from typing import Any
 
+import torch
 from torch import nn
+
+from theodolite.instruments import preserve, reseed
 
 from .check import Sign, check
 from .reach import listed
 from .seen import Seen
+from .trace import Trace
 
+# In eval mode functional dropout hands its inputs on.
+_QUIET = """\
+# Better: dropout(x, p, training=self.training). The same:
+from theodolite.instruments import Listener
+class Quiet(Listener):
+    def on_function(self, function, args, kwargs):
+        if not model.training and "dropout" in function.__name__:
+            return args[0]
+        if not model.training:
+            kwargs = {k: 0.0 if k == "dropout_p" else v for k, v in kwargs.items()}
+        return function(*args, **kwargs)
+calls = Quiet()
+model.register_forward_pre_hook(lambda module, args: calls.__enter__() and None)
+model.register_forward_hook(
+    lambda module, args, outputs: calls.__exit__(None, None, None), always_call=True
+)
+"""
 _BatchNorm = nn.modules.batchnorm._BatchNorm
+# Share that several dropouts in a row remove: our choice.
+COMPOUND = 0.94
+# Ratio of the rates of two groups: our choice.
+APART = 3e3
 _DROPOUTS = nn.modules.dropout._DropoutNd
 # Levels of settings that hardly any recipe goes beyond: our choice.
-DROPPED, EPSILON, MOMENTUM, DECAYED = 0.8, 1e-2, 0.98, 1.0
+DROPPED, EPSILON, MOMENTUM, DECAYED = 0.8, 5e-3, 0.98, 1.0
 
 
 @check(
@@ -79,10 +104,29 @@ def dropout_too_strong(seen: Seen) -> Sign | None:
         if call.given(2, "training", True) and p >= DROPPED and not strong:
             strong, repair = {call.module: p}, ""
     if not strong:
-        return None
+        return _dropped_again(seen)
     most = max(strong.values())
     detail = f"Here p is {most:g}."
     return Sign(most, DROPPED, where=strong, detail=detail, repair=repair)
+
+
+def _dropped_again(seen: Seen) -> Sign | None:
+    """Return the same of several dropouts one after the other, on the best way."""
+    kept, where = dict[int, float](), list[str]()
+    for call in seen.trace.calls:
+        if call.name == "dropout" and call.given(2, "training", True):
+            where += [call.module]
+        p = float(call.given(1, "p", 0.5)) if call.module in where[-1:] else 0.0
+        p = p if call.name == "dropout" else 0.0
+        best = max((kept[s] for s in call.sources if s >= 0), default=1.0)
+        kept[call.index] = best * (1 - p)
+    last = seen.output_call
+    share = 1 - kept[last.index] if last is not None else 0.0
+    if share < COMPOUND or len(where) < 2:
+        return None
+    detail = f"Here {len(where)} dropouts follow each other and keep {1 - share:.0%}."
+    repair = f"for path in {where!r}:\n    model.get_submodule(path).p = 0.1\n"
+    return Sign(share, COMPOUND, where=where, detail=detail, repair=repair)
 
 
 @check(
@@ -110,6 +154,43 @@ def dropout_on_outputs(seen: Seen) -> Sign | None:
 
 
 @check(
+    "dropout-in-evaluation",
+    "warning",
+    "Dropout stays on in eval mode",
+    source="a pass in eval mode; functional.dropout has training=True by default",
+    repaired_by="Pass training=self.training to the function",
+    kind="mode",
+)
+def dropout_in_evaluation(seen: Seen) -> Sign | None:
+    """Dropout is called as a function that does not know the mode of the model, so that
+    predictions in eval mode are random. Use nn.Dropout, or training=self.training.
+    """
+    where = dict[str, float]()
+    for call in _evaluation(seen).calls if seen.trace.called else ():
+        if call.name.endswith("dropout") or call.name.startswith("dropout"):
+            on, p = call.given(2, "training", True), call.given(1, "p", 0.5)
+            where |= {call.module: float(p)} if on and p else {}
+        elif call.name == "scaled_dot_product_attention":
+            p = float(call.given(4, "dropout_p", 0.0) or 0.0)
+            where |= {call.module: p} if p else {}
+    if not where:
+        return None
+    most = max(where.values())
+    return Sign(most, where=where, detail=f"Here p is {most:g}.", repair=_QUIET)
+
+
+def _evaluation(seen: Seen) -> Trace:
+    """Return one pass of the model on the first batch in eval mode."""
+    trace = Trace(seen.model, seen.inputs, seen.targets)
+    with preserve(seen.model), torch.no_grad():
+        seen.model.eval()
+        reseed(seen.seed)
+        with trace:
+            seen.call()
+    return trace
+
+
+@check(
     "odd-optimizer-setting",
     "warning",
     "The optimiser has a setting far from all common ones",
@@ -130,6 +211,8 @@ def odd_optimizer_setting(seen: Seen) -> Sign | None:
             odd["betas"] = f"betas {tuple(map(float, betas))}", 0.0
         if float(group.get("eps") or 0.0) > EPSILON and "betas" in group:
             odd["eps"] = f"eps {group['eps']:g}", 1e-8
+        if float(group.get("dampening") or 0.0) > 0.9 and group.get("momentum"):
+            odd["dampening"] = f"dampening {group['dampening']:g}", 0.0
         if group.get("maximize"):
             odd["maximize"] = "maximize=True", 0.0
     if not odd:
@@ -141,6 +224,29 @@ def odd_optimizer_setting(seen: Seen) -> Sign | None:
         detail=f"Here: {listed(said for said, _ in odd.values())}.",
         repair="for group in optimizer.param_groups:\n" + "".join(lines),
     )
+
+
+@check(
+    "rates-far-apart",
+    "warning",
+    "One group of parameters has a far smaller rate than the others",
+    source="rates of the groups of the optimiser, compared; the level is ours",
+    repaired_by="Give every group the rate of the others",
+    kind="rate",
+    confidence="rule of thumb",
+)
+def rates_far_apart(seen: Seen) -> Sign | None:
+    """Its parameters hardly move while the others learn. Layers that were trained
+    before get a tenth or a hundredth of the rate, not less.
+    """
+    groups = seen.optimizer.param_groups if seen.optimizer else []
+    rates = [max(float(g["lr"]), float(g.get("initial_lr") or 0)) for g in groups
+             if g.get("lr") is not None and g["params"]]  # fmt: skip
+    low, high = min(rates, default=0.0), max(rates, default=0.0)
+    if not 0 < low < high / APART:
+        return None
+    repair = f'for group in optimizer.param_groups:\n    group["lr"] = {high!r}\n'
+    return Sign(high / low, APART, detail=f"{low:g} beside {high:g}.", repair=repair)
 
 
 @check(

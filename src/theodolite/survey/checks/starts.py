@@ -4,6 +4,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from .check import Sign, check
 from .reach import listed, wanted
@@ -69,6 +70,8 @@ def _adapted(model: nn.Module, path: str) -> bool:
 def _fresh_and_frozen(module: nn.Module) -> bool:
     if not isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
         return False
+    if is_parametrized(module):  # of which reading may change the state
+        return False
     weight = module.weight.detach()
     if module.weight.requires_grad or weight.numel() < 32:
         return False
@@ -112,6 +115,42 @@ def weights_all_equal(seen: Seen) -> Sign | None:
         f"for path in {owners!r}:\n    model.get_submodule(path).reset_parameters()\n"
     )
     return Sign(len(owners), where=owners, repair=repair)
+
+
+@check(
+    "zeros-stay-zero",
+    "sick",
+    "Weights that start at zero stay at zero",
+    source="behind a zero there is no gradient; seen in the trial steps as well",
+    repaired_by="Re-initialise these layers",
+    kind="initialisation",
+)
+def zeros_stay_zero(seen: Seen) -> Sign | None:
+    """All weights of these layers, or scales of these norms, are 0, and the gradient by
+    them is 0 too, or the same for all units: they block the signal, or stay copies of
+    each other. One such layer, at the end of a branch or of the network, is sound.
+    """
+    modules, owners = dict(seen.model.named_modules()), dict[str, None]()
+    every = not any(p.any() for p in seen.model.parameters() if p.ndim > 1)
+    for name, p in wanted(seen).items():
+        owner, _, own = name.rpartition(".")
+        scale = own == "weight" and "Norm" in type(modules[owner]).__name__
+        if p.numel() < 2 or (p.ndim < 2 and not scale) or bool(p.any()):
+            continue
+        grad = seen.gradients.get(name)
+        if grad is None:
+            continue
+        still = name not in seen.reached | seen.course.reached
+        alike = name in seen.reached and p.ndim > 1 and len(p) > 2
+        alike = alike and bool((grad == grad[:1]).all())
+        if still or ((alike or every) and not seen.is_last(modules[owner])):
+            owners[owner] = None
+    if not owners or seen.course.error:
+        return None
+    repair = f"for path in {[*owners]!r}:\n"
+    repair += "    model.get_submodule(path).reset_parameters()\n"
+    detail = f"Here: {listed(owners)}."
+    return Sign(len(owners), where=owners, detail=detail, repair=repair)
 
 
 @check(

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
@@ -17,6 +18,8 @@ from torch.optim.optimizer import (
 
 from theodolite.instruments import tensors_in
 
+# Updates after which a rate is looked at: our choice.
+FORESEEN = 60
 _MODAL = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd)
 
 
@@ -41,6 +44,7 @@ class StepRecord:
             of those that were in train mode at the start.
         repeated_input: Whether the model got the same inputs for different batches.
         returned: What the step returned, as numbers.
+        later: Rates of later updates, as schedules alone would set them.
     """
 
     model: nn.Module
@@ -58,6 +62,7 @@ class StepRecord:
     eval_only: list[str] = field(default_factory=list)
     repeated_input: bool = False
     returned: list[float] = field(default_factory=list)
+    later: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Note the modes in which the step finds the model."""
@@ -116,6 +121,24 @@ class StepRecord:
         self._note_inputs(batch)
         self.eval_only = [n for n, modes in self._modes.items() if modes == {False}]
         self.calls += 1
+
+    def foresee(self, schedulers: list[LRScheduler], began: list[int]) -> None:
+        """Go on with schedules that the step steps at each update, without training."""
+        parts = [v for each in schedulers for v in vars(each).values()]
+        inner = {id(p) for v in parts for p in (v if isinstance(v, list) else [v])}
+        pairs = zip(schedulers, began, strict=True)
+        outer = [s for s, n in pairs if id(s) not in inner
+                 if s.last_epoch - n >= len(self.updates) > 0]  # fmt: skip
+        try:
+            while outer and len(self.updates) + len(self.later) < FORESEEN:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    for each in outer:
+                        each.step()
+                groups = [g for o in self.optimizers for g in o.param_groups]
+                self.later.append(max(float(g["lr"]) for g in groups))
+        except Exception:  # of a schedule that wants a metric, or has ended
+            return
 
     def _note_inputs(self, batch: Any) -> None:
         given, read = tensors_in(batch), self._first_input

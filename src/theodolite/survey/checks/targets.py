@@ -197,6 +197,17 @@ def targets_out_of_reach(seen: Seen) -> Sign | None:
     targets = judged[1].double()
     name = call.name if call is not None else ""
     low, high = _RANGES.get(name, (-math.inf, math.inf))
+    if call is not None and name in ("clamp", "clip"):
+        ends = call.given(1, "min"), call.given(2, "max")
+        low, high = (
+            float(end) if isinstance(end, int | float) else other
+            for end, other in zip(ends, (low, high), strict=True)
+        )
+    if name == "softmax" and targets.ndim == 2 and targets.shape[1] > 1:
+        several = float(((targets.sum(1) - 1).abs() > 0.05).double().mean())
+        if several > UNREACHED and bool((targets >= 0).all()):
+            detail = f"A softmax sums to one, and {several:.0%} of the targets do not."
+            return Sign(several, UNREACHED, detail=detail)
     if seen.loss_name not in SQUARES:
         low, high, name = 0.0, 1.0, seen.loss_name
     slack = 0.02 * (high - low) if math.isfinite(high - low) else 1e-6

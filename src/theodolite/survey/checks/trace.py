@@ -63,6 +63,7 @@ class Trace(Listener):
         calls: All calls, in order.
         visits: Number of times that each module ran, by its path.
         outputs: What the model returned.
+        called: Arguments of its first call.
         left: Whether the model has returned.
     """
 
@@ -81,6 +82,7 @@ class Trace(Listener):
         self.entered: list[tuple[str, nn.Module, Any]] = []
         self.unregistered: list[nn.Module] = []
         self.outputs: Any = None
+        self.called: tuple[Any, Any] | None = None
         self.left = False
 
     def on_enter(self, module: nn.Module, args: Any) -> None:
@@ -96,6 +98,7 @@ class Trace(Listener):
     def on_leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """Keep the model's outputs."""
         if module is self._model:
+            self.called = self.called or (args, kwargs)
             self.outputs, self.left = output, True
 
     def on_function(self, function: Any, args: Any, kwargs: Any) -> Any:

@@ -88,6 +88,7 @@ class Course:
             of before and after; None if the outputs are not one per sample.
         error: Message of an exception that stopped it.
         record: What the user's step did, if one was given.
+        looked: What was seen of the trained network, if that was wanted.
     """
 
     factor: float
@@ -101,6 +102,7 @@ class Course:
     spread: float | None = None
     error: str = ""
     record: StepRecord | None = None
+    looked: Any = None
 
     @property
     def gain(self) -> float:
@@ -137,6 +139,7 @@ class Trainer:
         repeated: bool = False,
         steps: int | None = None,
         judged: Sequence[Batch] = (),
+        look: Callable[[], Any] | None = None,
     ) -> Course:
         """Train for a few steps, put everything back, and return the losses.
 
@@ -145,6 +148,7 @@ class Trainer:
             repeated: Whether to train on the first batch again and again.
             steps: Number of updates; by default 10, and 20 of a repeated batch.
             judged: Batches that are judged; by default the first of the training.
+            look: Called before all is put back; the trial keeps what it returns.
         """
         course = Course(factor=factor)
         batches = self.batches[:1] if repeated else self.batches
@@ -167,7 +171,11 @@ class Trainer:
             )
             try:
                 steps = steps or (REPEATS if repeated else STEPS)
+                began = [each.last_epoch for each in state.schedulers]
                 self._train(course, optimizer, batches, steps, judged)
+                if course.record is not None:
+                    course.record.foresee(state.schedulers, began)
+                course.looked = look() if look is not None else None
             except Exception as error:  # a user's forward and step may raise anything
                 lines = str(error).strip().splitlines()
                 course.error = lines[0] if lines else type(error).__name__

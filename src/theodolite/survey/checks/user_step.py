@@ -6,11 +6,13 @@ from functools import partial
 from .check import Sign, check
 from .reach import listed
 from .seen import Seen
-from .step_record import StepRecord
+from .step_record import FORESEEN, StepRecord
 
 # Share of the updates that must show a fault, share of the loss's gradient that reaches
 # the optimiser, fall of a rate within twenty updates: our choice.
 MOST, SHRUNK, KILLED = 0.8, 0.01, 5.0
+# The same within sixty updates: our choice.
+GONE = 100.0
 _SEEN = "twenty calls of the step, undone afterwards"
 of_step = partial(check, source=_SEEN, confidence="measured")
 
@@ -176,8 +178,8 @@ def gradients_not_unscaled(seen: Seen) -> Sign | None:
 )
 def schedule_ends_training(seen: Seen) -> Sign | None:
     """Within the first updates the rate is zero, or falls so fast that nothing moves
-    soon: a schedule for epochs is stepped at each batch, or its factor is rounded down
-    to 0.
+    soon: a schedule for epochs is stepped at each batch, its factor is rounded down to
+    0, or the schedule of a warm-up is never stepped.
     """
     record = _record(seen)
     if record is None or len(record.rates) < 3 or not record.simple:
@@ -186,6 +188,10 @@ def schedule_ends_training(seen: Seen) -> Sign | None:
     if not first:
         detail = f"It is 0 in all of the first {len(record.rates)} updates."
         return Sign(0.0, 1e-12, above=False, detail=detail)
+    later = record.later[-1] if record.later else last
+    if later <= first / GONE and later == min(record.later):
+        detail = f"It goes from {first:.3g} to {later:.3g} in {FORESEEN} updates."
+        return Sign(first / max(later, 1e-300), GONE, detail=detail)
     if last > first / KILLED or last > min(record.rates):
         return None
     detail = f"It goes from {first:.3g} to {last:.3g} in {len(record.rates)} updates."

@@ -75,6 +75,9 @@ def ranked(survey: Survey, others: list[Finding]) -> tuple[Finding, ...]:
     if learning is not None and learning["value"]:
         checks = [(_at_most(f, "warning"), symptom) for f, symptom in checks]
         others = [_at_most(f, "note") for f in others]
+    elif survey.number("learns_later") is not None:  # with the units that are left
+        dead = "dead-units"
+        others = [_at_most(f, "note") if f.rule == dead else f for f in others]
     causes = [f for f, symptom in checks if not symptom]
     symptoms = [f for f, symptom in checks if symptom]
     if min((_ORDER[f.severity] for f in causes), default=0) == _ORDER["warning"]:

@@ -53,6 +53,7 @@ WORDS: dict[str, Word] = {
     "trial_gain": Word("Loss removed by trial steps", "share, by rate", "%"),
     "trial_loss": Word("Loss in trial steps", "on the first batches, by rate"),
     "learns": Word("Learns in its trial steps"),
+    "learns_later": Word("Learns in a hundred steps"),
     "rate_in_use": Word("Learning rate in use"),
     "rate_over_stable": Word("Rate over stable rate"),
     "twin_share": Word("Twin units", "share that do what another unit does", "%"),

@@ -24,8 +24,9 @@ _LARGEST, _EVALUATIONS, _DEEP = 2**18, 60, 1e3
 class _Constant(nn.Module):
     """Gives each sample the same outputs, which are learned."""
 
-    def __init__(self, outputs: Any) -> None:
+    def __init__(self, outputs: Any, *, scores: bool) -> None:
         super().__init__()
+        self._scores = scores  # which may have any size
         self.learned = nn.ParameterList()
         self._outputs = tree_map(self._learned, outputs)
 
@@ -35,7 +36,9 @@ class _Constant(nn.Module):
         part = part.detach()
         if not part.ndim or not part.is_floating_point():
             return part
-        squash, start = _squashed(part)
+        squash, start = _identity, part
+        if not self._scores:
+            squash, start = _squashed(part)
         self.learned.append(nn.Parameter(start.mean(0, keepdim=True)))
         return _Place(len(self.learned) - 1, len(part), squash)
 
@@ -73,25 +76,32 @@ def _squashed(made: Tensor) -> tuple[Callable[[Tensor], Tensor], Tensor]:
             return partial(functional.normalize, dim=axis), made
     if bool(((made >= 0) & (made <= 1)).all()):
         return torch.sigmoid, made.logit(1e-4)
-    return (lambda tensor: tensor), made
+    return _identity, made
+
+
+def _identity(tensor: Tensor) -> Tensor:
+    return tensor
 
 
 def _is_one(sums: Tensor) -> bool:
     return bool(((sums - 1).abs() < 1e-3).all())
 
 
-def best_constant(outputs: Any, batches: Sequence[Batch], loss: Loss) -> float | None:
+def best_constant(
+    outputs: Any, batches: Sequence[Batch], loss: Loss, *, name: str = "mse_loss"
+) -> float | None:
     """Return the least loss of outputs that are the same for every sample.
 
     Args:
         outputs: What the model returned, for its shapes.
         batches: Batches whose mean loss is lowered.
         loss: The training loss.
+        name: Name of the loss, if it is one of torch.
 
     Returns:
         The loss, or None if the loss needs more than a model that can be called.
     """
-    model = _Constant(outputs)
+    model = _Constant(outputs, scores="logits" in name or name == "cross_entropy")
     if not 0 < sum(p.numel() for p in model.parameters()) <= _LARGEST:
         return None
     optimizer = torch.optim.LBFGS(
@@ -121,7 +131,7 @@ def best_constant(outputs: Any, batches: Sequence[Batch], loss: Loss) -> float |
     # A loss without a lower bound has no best answer.
     bounded = bool(finite) and least > -_DEEP * max(1.0, abs(finite[0]))
     flat = max(1e-2 * abs(least), 0.1 * max(slopes))
-    bounded = bounded and slopes[-1] <= flat
+    bounded = bounded and (bool(name) or slopes[-1] <= flat)
     return least if bounded else None
 
 

@@ -49,6 +49,7 @@ SYMPTOMS = frozenset(
     each.name for each in ORDER if each.look.__module__ == training.__name__
 ) | {
     "every-gradient-zero",
+    "inputs-cut-off",
     "inputs-without-effect",
     "no-gradient",
     "step-learns-less",

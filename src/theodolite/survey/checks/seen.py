@@ -311,7 +311,8 @@ class Seen:
     @cached_property
     def guess(self) -> float | None:
         """Loss of the best answer to the first batch that ignores the inputs."""
-        return best_constant(self.trace.outputs, self.batches[:1], self.loss)
+        outputs, first = self.trace.outputs, self.batches[:1]
+        return best_constant(outputs, first, self.loss, name=self.loss_name)
 
     @cached_property
     def chance(self) -> float | None:
@@ -319,8 +320,8 @@ class Seen:
         cuts = self.trace.named("detach", "data")
         if any(c.after_model and "weight" in self.trace.origins(c) for c in cuts):
             return None
-        judged = self.batches[:JUDGED]
-        return best_constant(self.trace.outputs, judged, self.loss)
+        outputs, judged = self.trace.outputs, self.batches[:JUDGED]
+        return best_constant(outputs, judged, self.loss, name=self.loss_name)
 
     def below_chance(self, course: Course) -> float:
         """Return how far a trial came below that loss, as a share of it."""

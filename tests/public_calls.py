@@ -343,7 +343,7 @@ CALLS = {call: (Net, run) for call, run in NET.items()} | OTHERS
 # These change the model on purpose, or are parts of other calls.
 NOT_HERE = {
     "apply_norm_mode", "loss_of_batch", "norm_layers_as_is", "evaluate", "run_model",
-    "optimizer_of", "opened_model",
+    "optimizer_of", "opened_model", "loss_of",
 }  # fmt: skip
 # And these run none of its layers.
 WITHOUT_PASSES = {certificates.recognise, probes.gradient_norm, probes.norms}

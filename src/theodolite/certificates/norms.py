@@ -174,4 +174,4 @@ def root_of_gram(matrices: Tensor) -> float:
         if power < 6:
             gram = gram @ gram
     # Rounding is relative to the norm of the whole, 1e-13 of one at most.
-    return size * math.exp(float(torch.as_tensor(log).max()) / 128) * UP
+    return size * math.exp(float(torch.as_tensor(log, device="cpu").max()) / 128) * UP

@@ -55,8 +55,9 @@ def tried_out(
     advice = advise(survey, alarming(survey))
     if not alarming(survey) and _does_well(survey):
         return survey
-    patient = SimpleNamespace(**vars(subject), optimizer=optimizer)
     try:
+        patient = SimpleNamespace(**vars(subject), optimizer=optimizer)
+        patient.batches = Pool(subject.batches).batches  # read once for all trials
         search = _Search(survey, subject, patient, norm_mode)
         findings, repairs = causes_first(survey, search.look, survey.effort)
         survey = replace(survey, findings=findings)

@@ -40,7 +40,7 @@ def smooth(u: Tube, name: str) -> Tube:
     if name in BOUNDED:
         known, form = BOUNDED[name]
         bounds = nonlinearity_bounds(known)
-        ones = torch.full([1] * u.a.ndim, 1 + ELEMENTARY).to(u.a)
+        ones = u.a.new_full([1] * u.a.ndim, 1 + ELEMENTARY)
         slope, second = ones * bounds.slope, ones * bounds.curvature
     else:
         form, first, other = LOCAL[name]

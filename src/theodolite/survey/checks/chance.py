@@ -140,5 +140,6 @@ def exchanged(batch: Batch) -> Batch | None:
     targets = targets_in(batch)
     if not isinstance(batch, tuple | list) or not isinstance(targets, Tensor):
         return None
-    order = torch.randperm(len(targets), generator=torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    order = torch.randperm(len(targets), generator=generator, device="cpu")
     return batch[0], targets[order]

@@ -204,15 +204,13 @@ class Separability:
         counts = [count or 0 for count in partition_of(self.prepared.items)]
         ends = torch.tensor(counts, device="cpu").cumsum(0)
         pool: list[_Single] = []
-        for some in torch.randperm(
-            sum(counts), generator=generator, device="cpu"
-        ).split(_POOL):
+        order = torch.randperm(sum(counts), generator=generator, device="cpu")
+        for some in order.split(_POOL):
             drawn: dict[int, _Single] = {}
             # Streams are read from the front, one batch after the other.
             wanted = sorted(some.tolist())
-            places = torch.bucketize(
-                torch.tensor(wanted, device="cpu"), ends, right=True
-            ).tolist()
+            ordered = torch.tensor(wanted, device="cpu")
+            places = torch.bucketize(ordered, ends, right=True).tolist()
             pairs = zip(places, wanted, strict=True)
             for place, group in groupby(pairs, key=lambda pair: pair[0]):
                 item, start = self.prepared.items[place], int(ends[place])
@@ -391,9 +389,7 @@ def _norms(first: Parts, second: Parts | None = None) -> Tensor:
     if second is None:
         second = [torch.zeros_like(part) for part in first]
     if [part.shape for part in first] != [part.shape for part in second]:
-        return torch.full(
-            (len(first),), float("inf"), dtype=torch.float64, device="cpu"
-        )
+        return torch.zeros(len(first), dtype=torch.float64, device="cpu") + torch.inf
     pairs = zip(first, second, strict=True)
     return torch.stack([torch.linalg.vector_norm(a - b).cpu() for a, b in pairs])
 

@@ -47,8 +47,7 @@ LAYERS = frozenset("linear conv1d conv2d conv3d lstm gru rnn_tanh matmul addmm".
 SQUARES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 # A network learns if trial steps remove this share of its loss: our choice.
 LEARNS = 0.05
-# Updates of a longer trial, and the share of the loss of a guess that it removes at
-# least unless it leads nowhere: our choice.
+# Updates of a longer trial, and the least share of a guess's loss it removes: ours.
 LONG, STUCK = 100, 0.02
 
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 LINEAR = "torch.nn:Linear(784,10)"
 FEW = ("--measures", "map,signal", "--effort", "thorough")
 MAP = ("--measures", "map", "--effort", "thorough")
-OTHER = ("--ignore", "dead-units,twin-units")
+OTHER = ("--ignore", "dead-units,signal-vanishes")
 NET = """
 from torch import nn
 def make(n=3):

@@ -15,22 +15,6 @@ def _plain(norm: bool = False) -> nn.Sequential:
     return nn.Sequential(nn.Linear(WIDTH, WIDTH), *norms, nn.ReLU())
 
 
-def _too_deep() -> Case:
-    with seeded(0):
-        model = he(tower(lambda _: _plain(), 48))
-    return Case(model=model, batches=clouds())
-
-
-def _deep_with_skips() -> Case:
-    with seeded(0):
-        model = tower(
-            lambda _: Residual(two_layers(WIDTH), before=nn.LayerNorm(WIDTH)),
-            24,
-            final=nn.LayerNorm(WIDTH),
-        )
-    return Case(model=model, batches=clouds())
-
-
 def _without_norms() -> Case:
     with seeded(1):
         return Case(model=tower(lambda _: _plain(), 16), batches=clouds())

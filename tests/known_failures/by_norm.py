@@ -39,13 +39,6 @@ def _settle(model: nn.Module, batches: BatchList, shift: float = 0.0) -> None:
                 model(inputs + shift)
 
 
-def _run_on(shift: float) -> Case:
-    with seeded(32):
-        model = _normed()
-    _settle(model, clouds(), shift)
-    return Case(model=model, batches=clouds())
-
-
 def _frozen(still: bool) -> Case:
     with seeded(33):
         model = _normed()

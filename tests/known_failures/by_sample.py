@@ -24,34 +24,6 @@ def _of_units(alike: bool) -> Case:
         return Case(model=_small(), batches=batches)
 
 
-def _trained_in(part: bool) -> Case:
-    with seeded(52):
-        model = _small()
-    if part:
-        model.requires_grad_(False)
-        model[2].bias.requires_grad_(True)
-    learned = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.SGD(learned, lr=0.1)
-    return Case(model=model, batches=clouds(), optimizer=optimizer)
-
-
-def _with_labels(wrong: bool) -> Case:
-    with seeded(53):
-        model = _small()
-    batches = clouds(n_batches=1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
-    (inputs, labels), loss = batches[0], nn.CrossEntropyLoss()
-    for _ in range(STEPS):
-        optimizer.zero_grad()
-        loss(model(inputs), labels).backward()
-        optimizer.step()
-    optimizer.zero_grad()
-    if wrong:
-        labels = labels.clone()
-        labels[:WRONG] = (labels[:WRONG] + 1) % N_CLASSES
-    return Case(model=model, batches=[(inputs, labels)], optimizer=optimizer)
-
-
 PAIRS = (
     Pair(
         name="features-of-unlike-units",

@@ -12,7 +12,6 @@ from tests.survey.test_checks import (
     X,
     changed,
     classes,
-    embedded,
     fired,
     layers,
     mlp,
@@ -131,12 +130,6 @@ def weighted(power):
     return classes(layers(WIDTH, 32, 2), labels=UNEVEN, loss=loss)
 
 
-def worded(padding):
-    model = embedded(1.0)[0]
-    model[0] = nn.Embedding(13, 8, padding_idx=padding)
-    return classes(model, TOKENS, TOKENS[:, 0] % 3, rate=0.01)
-
-
 def turned(norm_of):
     def forward(me, x):
         hidden = me.embedding(x)
@@ -152,18 +145,13 @@ PAIRS = {
     "joined-with-itself": (lambda: joined(True), lambda: joined(False)),
     "sampled-without-gradient": (lambda: drawn(True), lambda: drawn(False)),
     "loss-term-without-gradient": (lambda: residual(False), lambda: residual(True)),
-    "rows-standardised": (lambda: rows(True), lambda: rows(False)),
     "channels-cut-by-view": (lambda: pictures(True), lambda: pictures(False)),
-    "biases-shut-units": (lambda: shut(-9.0), lambda: shut(-0.1)),
-    "words-without-vectors": (lambda: vectors(True), lambda: vectors(False)),
     "targets-unrelated": (
         lambda: in_batches(ORDER),
         lambda: in_batches(torch.arange(320)),
     ),
     "input-unused": (lambda: two_inputs(False), lambda: two_inputs(True)),
     "mask-inverted": (lambda: padded(True), lambda: padded(False)),
-    "class-weights-inverted": (lambda: weighted(1.0), lambda: weighted(-1.0)),
-    "padding-inside": (lambda: worded(3), lambda: worded(12)),
     "norm-over-wrong-axis": (lambda: turned(9), lambda: turned(8)),
     "nothing-moves": (
         lambda: classes(layers(WIDTH, 32, 3), rate=1e-3),

@@ -13,7 +13,7 @@ from theodolite.survey import RULES
 from theodolite.survey.advice.prescribing import REMEDIES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "findings.md").read_text()
-SAMPLE = ("dead-units", "saturated-units", "batch-norm-of-one")
+SAMPLE = ("dead-units", "diverged-weights", "batch-norm-of-one")
 CHEAP = ("map", "signal", "units", "norms")
 
 

@@ -74,62 +74,18 @@ def test_replacing_ends_where_a_model_raises():
 
 SCORES = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
 LABELS = torch.tensor([0, 1, 2, 0, 1, 1])
-WEIGHT = torch.tensor([1.0, 2.0, 4.0])
 ENTROPY = functional.cross_entropy
 # Rule, a loss that has the fault, outputs and targets, and what the loss should be.
 LOSSES = {
-    "class-ignored": (
-        nn.CrossEntropyLoss(ignore_index=0),
-        (SCORES, LABELS),
-        ENTROPY(SCORES, LABELS),
-    ),
-    "class-weights-inverted": (
-        nn.CrossEntropyLoss(weight=WEIGHT),
-        (SCORES, LABELS),
-        ENTROPY(SCORES, LABELS, weight=1 / WEIGHT),
-    ),
-    "labels-smoothed-away": (
-        nn.CrossEntropyLoss(label_smoothing=0.9),
-        (SCORES, LABELS),
-        ENTROPY(SCORES, LABELS, label_smoothing=0.1),
-    ),
-    "targets-want-signs": (
-        nn.SoftMarginLoss(),
-        (SCORES, (SCORES > 0).float()),
-        functional.soft_margin_loss(SCORES, SCORES.sign()),
-    ),
     "not-log-probabilities": (
         nn.NLLLoss(),
         (SCORES.softmax(1), LABELS),
         ENTROPY(SCORES, LABELS),
     ),
-    "distances-as-scores": (
-        nn.CrossEntropyLoss(),
-        (SCORES, LABELS),
-        ENTROPY(-SCORES, LABELS),
-    ),
-    "targets-no-distribution": (
-        nn.CrossEntropyLoss(),
-        (SCORES, (SCORES > 0.5).float()),
-        functional.binary_cross_entropy_with_logits(SCORES, (SCORES > 0.5).float()),
-    ),
-    "exponential-twice": (
-        nn.PoissonNLLLoss(),
-        (SCORES.exp(), SCORES.abs()),
-        functional.poisson_nll_loss(SCORES.exp(), SCORES.abs(), log_input=False),
-    ),
     "addition-broadcasts": (
         lambda outputs, targets: (outputs[:, :1] - targets).square().mean(),
         (SCORES, SCORES[:, 1]),
         (SCORES[:, 0] - SCORES[:, 1]).square().mean(),
-    ),
-    "copies-its-input": (
-        lambda outputs, targets: ENTROPY(outputs.flatten(0, 1), targets.flatten()),
-        (SCORES.reshape(2, 3, 3), LABELS.reshape(2, 3)),
-        ENTROPY(
-            SCORES.reshape(2, 3, 3)[:, :-1].flatten(0, 1),
-            LABELS.reshape(2, 3)[:, 1:].flatten(),
-        ),
     ),
 }
 
@@ -254,19 +210,12 @@ def test_each_branch_gets_its_own_input():
     close(model(one, other), model.embed(one) - model.embed(other))
 
 
-class Squashed(nn.Module):
-    def forward(self, x):
-        return x.softmax(1).sigmoid()
-
-
 class Dropped(nn.Module):
     def forward(self, x):
         return functional.dropout(x, 0.5)
 
 
-def test_squashing_twice_and_dropout_in_eval_mode_end():
-    model = repaired(code_for("squashed-twice"), model=Squashed())["model"]
-    close(model(SCORES), SCORES.sigmoid())
+def test_dropout_in_eval_mode_ends():
     model = repaired(code_for("dropout-in-evaluation"), model=Dropped())["model"]
     assert not torch.equal(model(SCORES), SCORES)
     close(model.eval()(SCORES), SCORES)
@@ -283,110 +232,7 @@ def test_positions_are_added_and_given_to_the_optimizer():
     assert [tuple(p.shape) for p in new] == [(5, 4)]
 
 
-class Redrawn(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 2)
-
-    def forward(self, x):
-        nn.init.normal_(self.layer.weight)
-        return self.layer(x)
-
-
-class Cast(nn.Module):
-    def forward(self, x):
-        return x.long().float() * 2
-
-
-class Placed2(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("table", torch.randn(9, 1, 4))
-
-    def forward(self, x):
-        return x + self.table[: x.shape[0]]
-
-
-class Soft(nn.Module):
-    def forward(self, x):
-        return x.softmax(1)
-
-
-class Remembering(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.cell, self.state = nn.GRUCell(4, 4), None
-
-    def forward(self, x):
-        self.state = self.cell(x, self.state)
-        return self.state
-
-
-ROWS, STEPS = torch.randn(5, 4), torch.randn(5, 3, 4)
-# Rule, what the finding says, a network that has the fault, inputs, right outputs.
-FORWARD = {
-    "forward-draws-weights": ("", Redrawn, ROWS, lambda m, x: m.layer(x)),
-    "inputs-truncated": ("", Cast, ROWS, lambda m, x: 2 * x),
-    "place-in-batch-matters": (
-        "",
-        Placed2,
-        STEPS,
-        lambda m, x: x + m.table[: x.shape[1], 0],
-    ),
-    "softmax-between-layers": ("", Soft, ROWS, lambda m, x: x.relu()),
-    "state-kept-between-batches": ("", Remembering, ROWS, lambda m, x: m.cell(x)),
-    "missing-as-numbers": (
-        "Here -999 in column 1.",
-        nn.Identity,
-        torch.tensor([[1.0, 2.0], [3.0, -999.0], [5.0, 4.0]]),
-        lambda m, x: torch.tensor([[1.0, 2.0], [3.0, 3.0], [5.0, 4.0]]),
-    ),
-}
-
-
-@pytest.mark.parametrize("rule", FORWARD)
-def test_a_forward_pass_computes_what_it_should(rule):
-    says, make, x, wanted = FORWARD[rule]
-    model = make()
-    repaired(code_for(rule, says, value=4.0), model=model, inputs=x)
-    for _ in range(2):
-        made = model(x)
-        close(made, wanted(model, x))
-
-
-class Read(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embed, self.rnn = nn.Embedding(7, 4), nn.RNN(4, 4, batch_first=True)
-
-    def forward(self, tokens):
-        outputs, state = self.rnn(self.embed(tokens))
-        return torch.cat([outputs[:, -1], state[-1]], 1)
-
-
-def test_the_last_real_token_is_read():
-    model = Read()
-    tokens = torch.tensor([[3, 4, 0, 0], [5, 0, 0, 0], [6, 2, 1, 0]])
-    lengths = [2, 1, 3]
-    rows = [model(row[None, :n]) for row, n in zip(tokens, lengths, strict=True)]
-    code = code_for("last-step-is-padding", where=("rnn",))
-    repaired(code, model=model, inputs=tokens)
-    close(model(tokens), torch.cat(rows))
-
-
-def test_masks_and_labels_of_a_loss():
-    mask = torch.tensor([[True, False], [False, True]])
-    outputs, targets = torch.randn(2, 2, 2)
-
-    def loss(outputs, targets):
-        return ((outputs - targets).square() * mask).sum()
-
-    turned = repaired(code_for("loss-mask-inverted"), loss=loss)["loss"]
-    close(turned(outputs, targets), ((outputs - targets).square() * ~mask).sum())
-    says = "Mirrored a linear fit explains 90% of them, and 2% as given."
-    maps = torch.randn(2, 1, 4, 4)
-    mirrored = repaired(code_for("targets-flipped", says))["loss"]
-    close(mirrored(maps, maps.flip(-1)), torch.tensor(0.0))
+def test_labels_of_a_loss_are_shifted_once():
     model = nn.Sequential(nn.Embedding(3, 3))
     tokens = torch.tensor([[0, 1, 2, 0, 1]])
     loss = lambda scores, labels: ENTROPY(scores[:, :3].mT, labels)  # noqa: E731
@@ -413,7 +259,7 @@ def test_a_step_that_never_updates_gets_a_plain_one_that_does():
         measures=("checks",),
     )  # fmt: skip
     first = result.advice[0]
-    assert (first.rule, first.kind) == ("no-update", "step")
+    assert (first.rule, first.kind) == ("step-learns-less", "step")
     names = {"model": model, "optimizer": optimizer, "step": step, "loss": loss}
     exec(first.code, names)
     before = loss(model(batches[0][0]), batches[0][1]).item()

@@ -85,23 +85,10 @@ def deep():
     return model
 
 
-def post_norm():
-    def block():
-        branch = layers(WIDTH, WIDTH, WIDTH)
-        return Sum(branch, norm=nn.LayerNorm(WIDTH))
-
-    return tower(*[block() for _ in range(6)])
-
-
 SOUND = {
-    "small factor": (
-        "branches-stuck-at-zero",
-        lambda: tower(*[Sum(layers(WIDTH, 32, WIDTH), factor=1e-6) for _ in range(3)]),
-    ),
     "squeeze-and-excitation": ("dead-units", excited),
     "gated": ("dead-units", lambda: tower(Sum(Gated(WIDTH)), Sum(Gated(WIDTH)))),
     "bottleneck": ("dead-units", lambda: of_few_units(alike=False)),
-    "bottleneck of copies": ("twin-units", lambda: of_few_units(alike=True)),
 }
 
 

@@ -10,7 +10,7 @@ from math import prod
 
 from ..records.finding import Finding
 from ..records.whole_survey import Survey
-from .remedy import remedy, within
+from .remedy import remedy
 from .replacing import replacing, replacing_one
 
 _SOFTMAX = ("softmax", "log_softmax")
@@ -162,90 +162,6 @@ def _less_dropout(survey: Survey, finding: Finding) -> str | None:
         ("dropout",),
         "kwargs.get('training', True)",
         "function(*args[:1], p=0.2)",
-    )
-
-
-@remedy("surgery", "Use ReLU between layers", "softmax-between-layers")
-def _rectified(survey: Survey, finding: Finding) -> str | None:
-    width = f"args[0].shape[1:] == ({int(finding.value)},)"
-    better = "nn.ReLU() in place of the softmax"
-    return replacing_one(better, ("softmax",), width, "args[0].relu()")
-
-
-@remedy("surgery", "Remove the first of the two", "squashed-twice")
-def _squashed_once(survey: Survey, finding: Finding) -> str | None:
-    """Give the second what the first was given."""
-    code = replacing(
-        "remove one of the two",
-        """\
-if name in ("softmax", "sigmoid", "log_softmax"):
-    given = [before for p, before in self.shares if p is args[0]]
-    made = function(*(given or args[:1]), *args[1:], **kwargs)
-    self.shares.append((made, args[0]))
-    return made
-""",
-        "self.shares = []",
-    )
-    return code + within(survey)
-
-
-@remedy("surgery", "Use the inputs as they are, without a cast", "inputs-truncated")
-def _not_cast(survey: Survey, finding: Finding) -> str | None:
-    return replacing(
-        "do not cast the inputs",
-        """\
-if name in ("long", "int", "byte", "to", "type", "trunc"):
-    made = function(*args, **kwargs)
-    cast = args[0].is_floating_point() and not made.is_floating_point()
-    return args[0] if cast or name == "trunc" else made
-""",
-    )
-
-
-@remedy("surgery", "Keep the weights: draw none in forward()", "forward-draws-weights")
-def _weights_kept(survey: Survey, finding: Finding) -> str | None:
-    return replacing(
-        "initialise weights once, in __init__",
-        """\
-if name.endswith("_") and not name.endswith("__") and name != "requires_grad_":
-    if args and isinstance(args[0], torch.nn.Parameter):
-        return args[0]
-""",
-    )
-
-
-@remedy("surgery", "Add positions along the axis of time", "place-in-batch-matters")
-def _along_time(survey: Survey, finding: Finding) -> str | None:
-    """Take rows of a table for the steps of a sequence, not for the samples."""
-    return replacing(
-        "x + table[: x.shape[1]]",
-        """\
-if name == "__getitem__" and isinstance(args[1], slice):
-    made = function(*args, **kwargs)
-    self.tables[id(made)] = made, args[0]
-    return made
-for x, part in (args[:2], args[1::-1]) if "add" in name and len(args) > 1 else ():
-    table = self.tables.get(id(part), (None, None))[1]
-    if table is not None and x.ndim == 3 and len(part) == len(x) < len(table):
-        rows = table.reshape(-1, x.shape[-1])[: x.shape[1]]
-        return x + rows if len(rows) == x.shape[1] else x + part
-""",
-        "self.tables = {}",
-    )
-
-
-@remedy("surgery", "Use both ends of the edges", "edges-half-used")
-def _both_ends(survey: Survey, finding: Finding) -> str | None:
-    """Read the two rows of a list of edges by turns."""
-    return replacing(
-        "x[edges[0]] for what is sent, edges[1] for where it is added",
-        """\
-if name in ("__getitem__", "select") and args[0].ndim == len(args[0]) == 2:
-    if not args[0].is_floating_point() and args[0].shape[1] > 7:
-        self.reads += 1
-        return args[0].unbind()[(self.reads - 1) % 2]
-""",
-        "self.reads = 0",
     )
 
 

@@ -84,7 +84,6 @@ def _filled(survey: Survey, finding: Finding) -> str | None:
 @remedy(
     "surgery",
     "Remove what follows the last layer",
-    "activation-before-loss",
     "targets-out-of-reach",
     "norm-on-outputs",
     ANY,
@@ -130,9 +129,7 @@ def _same_shape(survey: Survey, finding: Finding) -> str | None:
     )
 
 
-@remedy(
-    "surgery", "Standardise the inputs", "inputs-unscaled", "rows-standardised", ANY
-)
+@remedy("surgery", "Standardise the inputs", "inputs-unscaled", ANY)
 def _standardised(survey: Survey, finding: Finding) -> str | None:
     if not survey.blocks:
         return None
@@ -171,59 +168,15 @@ def _without_norm(survey: Survey, finding: Finding) -> str | None:
     )
 
 
-@remedy("mode", "Use track_running_stats=True", "norm-without-statistics")
-def _tracked(survey: Survey, finding: Finding) -> str | None:
-    return (
-        "import torch\n"
-        "# Better: leave out track_running_stats=False. The same:\n"
-        f"for path in {list(finding.where)!r}:\n"
-        "    norm = model.get_submodule(path)\n"
-        "    norm.track_running_stats = True\n"
-        "    new = type(norm)(norm.num_features, device=inputs.device)\n"
-        "    for name, buffer in new.named_buffers():\n"
-        "        norm.register_buffer(name, buffer)\n"
-    )
-
-
 @remedy("surgery", "Standardise the targets", "targets-unscaled")
-@remedy("surgery", "Divide the cosines by a temperature of 0.1", "cosines-as-scores")
 def _scaled_outputs(survey: Survey, finding: Finding) -> str | None:
-    """Scale outputs to the size of the targets, or cosines by a temperature."""
+    """Scale outputs to the size of the targets."""
     size = re.search(r"Their size is ([0-9.e+-]+[0-9])", finding.says)
     factor = float(size[1]) if size else 10.0
     return (
         "# Better: where the loss is computed. The same:\n"
         "model.register_forward_hook(\n"
         f"    lambda module, args, outputs: outputs * {factor:g}\n"
-        ")\n"
-    )
-
-
-@remedy(
-    "surgery",
-    "Keep the level of a sample: remove norms of single samples",
-    "level-removed",
-)
-def _with_level(survey: Survey, finding: Finding) -> str | None:
-    return (
-        "import torch\n"
-        "# Better: scale all samples alike. Without norms of single samples:\n"
-        "for path, layer in list(model.named_modules()):\n"
-        "    if isinstance(layer, torch.nn.modules.instancenorm._InstanceNorm):\n"
-        "        model.set_submodule(path, torch.nn.Identity())\n"
-    )
-
-
-@remedy("surgery", "Use the last time step", "wrong-time-step")
-def _last_step(survey: Survey, finding: Finding) -> str | None:
-    if finding.value:  # which picks a sample
-        return None
-    return (
-        "# Better: outputs[:, -1] in place of outputs[:, 0]. The same:\n"
-        f"layer = model.get_submodule({finding.where[0]!r})\n"
-        "axis = 1 if layer.batch_first else 0\n"
-        "layer.register_forward_hook(\n"
-        "    lambda module, args, outputs: (outputs[0].flip(axis), *outputs[1:])\n"
         ")\n"
     )
 

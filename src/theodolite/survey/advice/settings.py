@@ -5,7 +5,7 @@ from functools import partial
 
 from ..records.finding import Finding
 from ..records.whole_survey import Survey
-from .remedy import RUN, remedy
+from .remedy import remedy
 
 ENOUGH_SAMPLES = 32
 
@@ -76,34 +76,6 @@ def _divided(survey: Survey, finding: Finding) -> str | None:
 
 
 @remedy(
-    "mode",
-    "Collect the running statistics of all norms again",
-    "running-statistics-far",
-)
-def _collected(survey: Survey, finding: Finding) -> str | None:
-    """Collect all running statistics again, and name the setting that spoilt them."""
-    odd = [row["says"] for row in survey.find("check", rule="odd-norm-setting")]
-    cause = odd[0].rpartition("Here: ")[2] if odd else "norms in eval mode keep theirs"
-    return (
-        "import torch\n"
-        f"# Change what caused it, too: {' '.join(cause.split())}\n"
-        "norms = [\n"
-        "    module for module in model.modules()\n"
-        '    if getattr(module, "running_var", None) is not None\n'
-        "]\n"
-        "found = [(norm.training, norm.momentum) for norm in norms]\n"
-        "for norm in norms:\n"
-        "    norm.reset_running_stats()\n"
-        "    norm.momentum = None  # the mean over all batches that pass\n"
-        "    norm.train()\n"
-        f"{RUN}"
-        "for norm, (mode, momentum) in zip(norms, found):\n"
-        "    norm.train(mode)\n"
-        "    norm.momentum = momentum\n"
-    )
-
-
-@remedy(
     "optimizer", "Call optimizer.zero_grad() before backward()", "gradients-not-cleared"
 )
 def _cleared(survey: Survey, finding: Finding) -> str | None:
@@ -120,7 +92,6 @@ def _cleared(survey: Survey, finding: Finding) -> str | None:
     "optimizer",
     "Clear gradients after each update, and nowhere else",
     "gradients-discarded",
-    "cleared-before-update",
 )
 def _cleared_after(survey: Survey, finding: Finding) -> str | None:
     return (
@@ -152,12 +123,6 @@ def _rate_kept(survey: Survey, finding: Finding) -> str | None:
     "step",
     "Use a plain step, and add other parts to it one at a time",
     "step-learns-less",
-    "step-without-gradient",
-    "no-update",
-    "gradients-not-unscaled",
-    "gradients-shrunk",
-    "optimizer-made-again",
-    "step-ignores-batch",
     "step-in-eval-mode",
 )
 def _plain_step(survey: Survey, finding: Finding) -> str | None:

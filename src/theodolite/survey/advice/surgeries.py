@@ -60,7 +60,6 @@ def _scaled_by_depth(survey: Survey, finding: Finding) -> str | None:
 @remedy(
     "initialisation",
     "Start every branch at zero",
-    "branches-drown-skips",
     "signal-explodes",
 )
 def _zeroed(survey: Survey, finding: Finding) -> str | None:
@@ -69,17 +68,11 @@ def _zeroed(survey: Survey, finding: Finding) -> str | None:
     return operated(survey, 'zero_branches(before, inputs, how="weights")')
 
 
-@remedy("surgery", "Move the norms to the start of the branches", "norm-after-addition")
-def _moved(survey: Survey, finding: Finding) -> str | None:
-    return operated(survey, 'move_norms(before, inputs, to="pre")')
-
-
 @remedy(
     "surgery",
     "Normalise groups of channels instead of the batch",
     "batch-norm-of-one",
     "batch-norm-of-few",
-    "evaluation-fails",
 )
 def _in_groups(survey: Survey, finding: Finding) -> str | None:
     if not any(n.startswith("batch") for b in survey.blocks for n in b.norms):

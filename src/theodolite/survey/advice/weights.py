@@ -131,8 +131,6 @@ def _biases_zero(survey: Survey, finding: Finding) -> str | None:
 @remedy(
     "initialisation",
     "Re-initialise these layers",
-    "twin-units",
-    "saturated-units",
     "dead-units",
     "signal-explodes",
     ANY,
@@ -153,7 +151,6 @@ def _drawn_again(survey: Survey, finding: Finding) -> str | None:
 @remedy(
     "initialisation",
     "Start recurrent weights orthogonal",
-    "grows-over-steps",
     "gradient-lost-in-time",
 )
 def _orthogonal(survey: Survey, finding: Finding) -> str | None:

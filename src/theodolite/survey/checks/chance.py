@@ -13,7 +13,6 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from theodolite.instruments import Batch, Loss
 
-from ..measures.context import targets_in
 from .trial_steps import loss_of
 
 # Numbers that are fitted at most, evaluations of the loss, and how far below zero it
@@ -133,13 +132,3 @@ def best_constant(
     flat = max(1e-2 * abs(least), 0.1 * max(slopes))
     bounded = bounded and (bool(name) or slopes[-1] <= flat)
     return least if bounded else None
-
-
-def exchanged(batch: Batch) -> Batch | None:
-    """Return a batch in which samples have exchanged their targets, if it is a pair."""
-    targets = targets_in(batch)
-    if not isinstance(batch, tuple | list) or not isinstance(targets, Tensor):
-        return None
-    generator = torch.Generator().manual_seed(0)
-    order = torch.randperm(len(targets), generator=generator, device="cpu")
-    return batch[0], targets[order]

@@ -1,20 +1,17 @@
-"""What the outputs depend on: later tokens, other samples, the level of a sample."""
+"""What the outputs depend on: later tokens, other samples, the order of tokens."""
 
 import math
 
 import torch
 from torch import Tensor, nn
 
-from theodolite.instruments import preserve, reseed, tensors_in
+from theodolite.instruments import tensors_in
 
-from ..measures.context import logits_in
 from .check import Sign, check
-from .norms import norm_without_statistics
 from .relation import targets_unrelated
 from .seen import Seen
 
-# Correlation of the targets with the mean of a sample: our choice.
-RELATED = 0.7
+_BatchNorm = nn.modules.batchnorm._BatchNorm
 
 
 @check(
@@ -36,41 +33,19 @@ def sees_the_future(seen: Seen) -> Sign | None:
         return None
     if not torch.equal(given[:, 1:].double(), target[:, :-1].double()):
         return None
-    value = _change_by_last(seen, given)
-    return Sign(value, 1e-4) if value > 1e-4 else None
-
-
-def _change_by_last(seen: Seen, given: Tensor) -> float:
-    """Return how much outputs at earlier positions change with the last token.
-
-    Relative to the largest output; NaN if outputs do not belong to positions.
-    """
     other = given.detach().clone()
     other[:, -1] = given[:, -1].roll(1, 0) if len(given) > 1 else given[:, 0]
-    outputs: list[Tensor] = []
-    for tensor in (given, other):
-        made = _outputs(seen, tensor)
-        if made is None:
-            return math.nan
-        if made.ndim == 3 and made.shape[1] != given.shape[1]:
-            made = made.mT  # of shape (samples, classes, positions)
-        if made.ndim < 2 or made.shape[:2] != given.shape[:2]:
-            return math.nan
-        outputs.append(made)
-    changed = (outputs[0] - outputs[1])[:, :-1].abs().max()
-    return float(changed / outputs[0].abs().max().clamp(min=1e-12))
-
-
-def _outputs(seen: Seen, inputs: Tensor, seed: int = 0) -> Tensor | None:
-    """Return outputs in eval mode for other inputs in place of the first ones."""
-    _ = seen.trace
-    try:
-        with preserve(seen.model), torch.no_grad():
-            seen.model.eval()
-            reseed(seen.seed + seed)
-            return logits_in(seen.call(inputs)).double()
-    except Exception:  # of the user's own code
+    outputs = [seen.evaluated(tensor) for tensor in (given, other)]
+    if any(o is None or o.ndim < 2 for o in outputs):
         return None
+    if seen.classes is not None and seen.judged[0].shape == outputs[0].shape:  # pyright: ignore
+        outputs = [o.movedim(1, -1) for o in outputs]  # pyright: ignore
+    first, second = outputs
+    if first.shape[:2] != given.shape[:2]:  # pyright: ignore
+        return None  # outputs do not belong to positions
+    changed = (first - second)[:, :-1].abs().max()  # pyright: ignore
+    value = float(changed / first.abs().max().clamp(min=1e-12))  # pyright: ignore
+    return Sign(value, 1e-4) if value > 1e-4 else None
 
 
 @check(
@@ -90,11 +65,12 @@ def samples_mixed(seen: Seen) -> Sign | None:
         return None
     if len(seen.targets[0]) != len(given) or not seen.loss_name:
         return None
-    if norm_without_statistics(seen) is not None or _of_one_graph(seen):
+    norms = [m for m in seen.model.modules() if isinstance(m, _BatchNorm)]
+    if any(m.running_mean is None for m in norms) or _of_one_graph(seen):
         return None  # which has a check of its own, or is meant to mix
     other = given.detach().clone()
     other[0] = given[-1] if not torch.equal(given[0], given[-1]) else given[1]
-    outputs = [_outputs(seen, tensor) for tensor in (given, other)]
+    outputs = [seen.evaluated(tensor) for tensor in (given, other)]
     if any(o is None or len(o) != len(given) or o.ndim < 1 for o in outputs):
         return None
     first, second = (o.reshape(len(given), -1) for o in outputs)  # pyright: ignore
@@ -128,37 +104,6 @@ def _of_one_graph(seen: Seen) -> bool:
 def _attributes(model: nn.Module) -> list[Tensor]:
     values = [v for module in model.modules() for v in vars(module).values()]
     return [v for v in values if isinstance(v, Tensor)]
-
-
-@check(
-    "place-in-batch-matters",
-    "sick",
-    "The output of a sample depends on its place in the batch",
-    source="outputs compared before and after the samples change places, in eval mode",
-    repaired_by="Index positions by the axis of time, not by that of samples",
-    kind="surgery",
-)
-def place_in_batch_matters(seen: Seen) -> Sign | None:
-    """The same samples in another order get other outputs: something that belongs to
-    positions or features, as a positional encoding, is added along axis 0, or the model
-    keeps something of each place.
-    """
-    given = seen.inputs[0].detach() if len(seen.inputs) == 1 else None
-    if given is None or len(given) < 4 or given.ndim < 2 or _of_one_graph(seen):
-        return None
-    if len(tensors_in(seen.trace.called or ())) != 1:
-        return None  # other inputs belong to these samples
-    first, second = (_outputs(seen, t) for t in (given, given.roll(1, 0)))
-    if first is None or second is None or len(first) != len(given):
-        return None
-    again = _outputs(seen, given, seed=1)
-    size = float(first.abs().max())
-    if again is None or first.shape != second.shape or not torch.equal(first, again):
-        return None
-    value = float((first.roll(1, 0) - second).abs().max()) / max(size, 1e-12)
-    if not value > 1e-3 or samples_mixed(seen) is not None:
-        return None
-    return Sign(value, 1e-3)
 
 
 @check(
@@ -223,69 +168,6 @@ def input_unused(seen: Seen) -> Sign | None:
 
 
 @check(
-    "level-removed",
-    "warning",
-    "Normalising each sample removes what the targets depend on",
-    source="outputs were compared before and after a shift; the level is ours",
-    repaired_by="Scale all samples alike, or add the level to the outputs again",
-    kind="surgery",
-    confidence="rule of thumb",
-    about="labels",
-)
-def level_removed(seen: Seen) -> Sign | None:
-    """Targets follow the mean or the size of a sample, and outputs do not change when
-    the sample is shifted or scaled: each sample is normalised by itself.
-    """
-    target = seen.target
-    given = seen.inputs[0].detach() if len(seen.inputs) == 1 else None
-    if given is None or target is None or not given.is_floating_point():
-        return None
-    if len(target) != len(given) or len(given) < 16 or given.ndim < 2:
-        return None
-    rows = given.double().reshape(len(given), -1)
-    wanted = target.double().reshape(len(target), -1).mean(1)
-    for facts, change in (
-        (rows.mean(1), lambda x: x + float(given.std())),
-        (rows.std(1), lambda x: x * 1.5),
-    ):
-        related = float(torch.corrcoef(torch.stack([facts, wanted]))[0, 1].abs())
-        if not related > RELATED:
-            continue
-        outputs = [_outputs(seen, tensor) for tensor in (given, change(given))]
-        if any(o is None or not o.isfinite().all() for o in outputs):
-            return None
-        moved = float((outputs[0] - outputs[1]).abs().max())  # pyright: ignore
-        scale = float(outputs[0].std(0).square().mean().sqrt())  # pyright: ignore
-        lost = scale < 1e-3 * float(outputs[0].abs().max())  # pyright: ignore
-        if scale and not lost and moved <= 1e-2 * scale:
-            return Sign(related, RELATED)
-    return None
-
-
-@check(
-    "copies-its-input",
-    "sick",
-    "Each position is to predict its own input",
-    source="labels compared with inputs; outputs before and after a change of a token",
-    repaired_by="Shift the labels: predict tokens[:, 1:] from tokens[:, :-1]",
-    about="labels",
-)
-def copies_its_input(seen: Seen) -> Sign | None:
-    """The labels are the inputs at the same positions, and a position does not see the
-    later ones: the network learns to copy, not to predict the next token.
-    """
-    tokens = [t for t in seen.inputs if t.ndim == 2 and not t.is_floating_point()]
-    if len(tokens) != 1 or seen.classes is None or tokens[0].shape[1] < 4:
-        return None
-    given = tokens[0]
-    if not torch.equal(seen.classes[1], given.reshape(-1)):
-        return None
-    if not _change_by_last(seen, given) < 1e-6:
-        return None
-    return Sign(0.0, above=False)
-
-
-@check(
     "order-ignored",
     "warning",
     "Attention over tokens does not know their order",
@@ -312,7 +194,7 @@ def order_ignored(seen: Seen) -> Sign | None:
         generator=torch.Generator().manual_seed(seen.seed),
         device="cpu",
     )
-    first, second = (_outputs(seen, t) for t in (tokens[0], tokens[0][:, order]))
+    first, second = (seen.evaluated(t) for t in (tokens[0], tokens[0][:, order]))
     if first is None or second is None or first.ndim < 2 or first.shape != second.shape:
         return None
     if first.ndim == 3 and first.shape[1] == tokens[0].shape[1]:

@@ -15,14 +15,11 @@ from ..measures.contract import Found, Measure, number
 from . import (
     cuts,
     dependence,
-    forward,
     inputs,
     labels,
     losses,
     norms,
-    padding,
     reach,
-    readings,
     relation,
     sequences,
     settings,
@@ -38,8 +35,8 @@ from .trial_steps import STEPS, loss_of, undone
 
 # Checks in the order in which causes are named: the files in this order.
 FILES = (
-    inputs, readings, reach, cuts, starts, settings, norms, targets, labels, losses,
-    padding, forward, wiring, sequences, dependence, user_step, relation, training,
+    inputs, reach, cuts, starts, settings, norms, targets, labels, losses, wiring,
+    sequences, dependence, user_step, relation, training,
 )  # fmt: skip
 ORDER = tuple(
     each for file in FILES for each in CHECKS if each.look.__module__ == file.__name__
@@ -49,7 +46,6 @@ SYMPTOMS = frozenset(
     each.name for each in ORDER if each.look.__module__ == training.__name__
 ) | {
     "every-gradient-zero",
-    "inputs-cut-off",
     "inputs-without-effect",
     "no-gradient",
     "step-learns-less",

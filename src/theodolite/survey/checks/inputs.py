@@ -11,11 +11,8 @@ from .seen import LAYERS, Seen
 LARGE, OFFSET, UNEVEN, SMALL = 10.0, 10.0, 1e3, 0.01
 # Correlation of a column with the target that noise-free causes seldom reach.
 VISIBLE = 0.9999
-# Share of the most frequent token: our choice.
-ONE_TOKEN = 0.95
-# Columns of a table at most, the share of inputs that is the same in each row, and a
-# correlation of neighbouring pixels: our choice.
-WIDE, FIXED, ALIKE = 30, 0.5, 0.08
+# Correlation of neighbouring pixels: our choice.
+ALIKE = 0.08
 
 
 def _columns(tensor: Tensor) -> Tensor:
@@ -46,28 +43,6 @@ def inputs_not_finite(seen: Seen) -> Sign | None:
         return None
     detail = f"Here {bad} of {total} numbers."
     return Sign(bad, detail=detail)
-
-
-@check(
-    "inputs-identical",
-    "sick",
-    "All samples of the batch are the same",
-    source="counted",
-    repaired_by="Look at how batches are made",
-    about="inputs",
-)
-def inputs_identical(seen: Seen) -> Sign | None:
-    """Samples that do not differ cannot be told apart, whatever their targets."""
-    wide = [t for t in seen.inputs if t.ndim > 1 and len(t) == seen.samples > 3]
-    tables = [
-        t for t in wide if t.ndim == 2 and t.shape[1] > 1 and t.is_floating_point()
-    ]
-    same = [t for t in wide if not bool((t != t[:1]).any())]
-    if not same or not (
-        len(same) == len(wide) or any(t is s for t in tables for s in same)
-    ):
-        return None
-    return Sign(1.0, 2.0, above=False)
 
 
 @check(
@@ -125,16 +100,21 @@ def inputs_unscaled(seen: Seen) -> Sign | None:
 @check(
     "target-in-inputs",
     "warning",
-    "A column of the inputs gives the target away",
+    "The inputs give the target away",
     source="correlation over all batches; the level of 0.9999 is ours",
     repaired_by="Remove the column",
     confidence="rule of thumb",
     about="labels",
 )
 def target_in_inputs(seen: Seen) -> Sign | None:
-    """One column equals the target up to scale and offset. The network learns to copy
-    it, and fails where the column is not known.
+    """One column equals the target up to scale and offset, or one of several inputs is
+    the target. The network learns to copy it, and fails where it is not known.
     """
+    target = seen.target
+    if target is not None and not target.is_floating_point() and len(seen.inputs) > 1:
+        if target.ndim > 1 and any(torch.equal(t, target) for t in seen.inputs):
+            repair = "# decoder_in = cat([start, target[:, :-1]], dim=1)\n"
+            return Sign(1.0, VISIBLE, severity="sick", repair=repair)
     pairs = [seen.batches[n] for n in range(min(len(seen.batches), 16))]
     if not all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs):
         return None
@@ -188,34 +168,6 @@ def columns_idle(seen: Seen) -> Sign | None:
         f"Constant: {listed(map(str, still))}." if still else f"{twice} repeat others."
     )
     return Sign(float(max(len(still), twice)), detail=detail)
-
-
-@check(
-    "rows-standardised",
-    "warning",
-    "Rows of the inputs are standardised, not columns",
-    source="mean and deviation of each row and column; the level is ours",
-    repaired_by="Standardise the inputs",
-    confidence="rule of thumb",
-    about="inputs",
-)
-def rows_standardised(seen: Seen) -> Sign | None:
-    """Each sample has mean 0 and deviation 1 over its features, which are of unlike
-    units: the largest column dominates, and the others are nearly constant.
-    """
-    table = seen.read
-    if table is None or table.ndim != 2 or not 3 <= table.shape[1] <= WIDE:
-        return None
-    rows = table.double()
-    spread = torch.stack([rows.std(1), rows.std(1, unbiased=False)]) - 1
-    even = float(spread.abs().amax(1).min()) < 1e-3
-    if len(rows) < 8 or not even or float(rows.mean(1).abs().max()) > 1e-3:
-        return None
-    share = float(rows.mean(0).square().sum() / rows.square().mean(0).sum())
-    if share < FIXED:
-        return None
-    detail = f"{share:.0%} of what the inputs hold is the same in each row."
-    return Sign(share, FIXED, detail=detail)
 
 
 @check(
@@ -299,31 +251,3 @@ def _heads_first(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
     places, width = before[1:]
     heads, positions, each = after[1:]
     return positions == places != heads > 1 and heads * each == width and places > 1
-
-
-@check(
-    "tokens-all-alike",
-    "warning",
-    "Nearly all tokens are the same one",
-    source="counted; the level is ours",
-    repaired_by="Look at the vocabulary and at the padding",
-    confidence="rule of thumb",
-    about="inputs",
-)
-def tokens_all_alike(seen: Seen) -> Sign | None:
-    """Nearly every token of the batch is one and the same: words that the vocabulary
-    does not know, or padding.
-    """
-    for tokens in seen.inputs:
-        if tokens.is_floating_point() or tokens.ndim != 2 or tokens.shape[1] < 4:
-            continue
-        if not any(
-            tokens is t for c in seen.trace.named("embedding") for t in c.inputs
-        ):
-            continue
-        values, counts = tokens.unique(return_counts=True)
-        share = float(counts.max()) / tokens.numel()
-        if share > ONE_TOKEN:
-            detail = f"It is {int(values[counts.argmax()])}, with {share:.1%}."
-            return Sign(share, ONE_TOKEN, detail=detail)
-    return None

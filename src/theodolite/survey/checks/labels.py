@@ -3,91 +3,48 @@
 import torch
 from torch import Tensor
 
-from theodolite.instruments import tensors_in
-
 from ..measures.context import targets_in
 from .check import Sign, check
 from .seen import SQUARES, Seen
 
-# Share of the most frequent class, smoothing of labels, size of targets over that of
-# outputs, share of the variance of labels between batches: our choice.
-ONE_CLASS, SMOOTHED, LARGE, TINY, SORTED = 0.98, 0.5, 100.0, 1e-3, 0.75
-# Logarithm of a ratio of class weights, and correlation with counts: our choice.
-UNEQUAL, ALIKE = 1.0, 0.8
+# Share of the most frequent class, size of targets over that of outputs, share of the
+# variance of labels between batches: our choice.
+ONE_CLASS, LARGE, TINY, SORTED = 0.98, 100.0, 1e-3, 0.75
 # Ratio of the widths of two columns of the targets: our choice.
 UNEVEN = 50.0
-_SIGNED = ("soft_margin_loss", "hinge_embedding_loss", "cosine_embedding_loss")
-_SIGNED += ("margin_ranking_loss",)
-
-
-def _all_labels(seen: Seen) -> Tensor | None:
-    """Return the targets of all batches as one column, where they are numbers."""
-    parts = [targets_in(seen.batches[n]) for n in range(min(len(seen.batches), 16))]
-    if not all(isinstance(p, Tensor) and p.numel() for p in parts):
-        return None
-    return torch.cat([p.detach().reshape(-1).double() for p in parts])
 
 
 @check(
     "labels-constant",
     "sick",
-    "All targets are the same",
-    source="counted over the batches given",
-    repaired_by="Look at how the targets are made",
+    "Nearly all targets are the same",
+    source="counted over the batches given; the level of 0.98 is ours",
+    repaired_by="Look at how the targets are made; balance or weight the classes",
     about="labels",
 )
 def labels_constant(seen: Seen) -> Sign | None:
-    """A network that ignores its inputs fits these targets."""
-    labels = _all_labels(seen)
-    if labels is None or len(labels) < 8 or "binary" in seen.loss_name:
-        return None
-    if not seen.loss_name or bool((labels != labels[0]).any()):
-        return None
-    return Sign(1.0, detail=f"All {len(labels)} are {float(labels[0]):g}.")
-
-
-@check(
-    "one-class-dominates",
-    "warning",
-    "Nearly all labels are of one class",
-    source="counted; the level of 0.98 is ours",
-    repaired_by="Balance the classes, or weight them in the loss",
-    confidence="rule of thumb",
-    about="labels",
-)
-def one_class_dominates(seen: Seen) -> Sign | None:
-    """Always answering this class is right nearly always, so that the loss says
-    little about the other classes.
+    """A network that always gives this answer, whatever its inputs, is right nearly
+    always, so that the loss says little about anything else.
     """
-    labels = _all_labels(seen)
-    if labels is None or len(labels) < 64 or seen.classes is None:
+    parts = [targets_in(seen.batches[n]) for n in range(min(len(seen.batches), 16))]
+    if not all(isinstance(p, Tensor) and p.numel() for p in parts):
         return None
-    kept = labels[labels >= 0]
-    counts = kept.unique(return_counts=True)[1].double()
-    share = float(counts.max() / counts.sum()) if len(counts) > 1 else 0.0
-    if share <= ONE_CLASS:
+    labels = torch.cat([p.detach().reshape(-1).double() for p in parts])
+    labels = labels[labels >= 0] if seen.classes is not None else labels
+    if len(labels) < 8 or not seen.loss_name or "binary" in seen.loss_name:
         return None
-    return Sign(share, ONE_CLASS, detail=f"Its share is {share:.1%}.")
-
-
-@check(
-    "labels-ignored",
-    "sick",
-    "The loss ignores all labels",
-    source="ignore_index of cross_entropy",
-    repaired_by="Use -100 for padding alone",
-    about="labels",
-)
-def labels_ignored(seen: Seen) -> Sign | None:
-    """Every label equals ignore_index, so that the loss has no term."""
-    if seen.classes is None or seen.judged is None or len(seen.classes[1]):
+    kinds, counts = labels.unique(return_counts=True)
+    share = float(counts.max()) / len(labels)
+    if share < 1 and (share <= ONE_CLASS or len(labels) < 64 or seen.classes is None):
         return None
-    return Sign(1.0)
+    detail = f"Of {len(labels)}, {share:.1%} are {float(kinds[counts.argmax()]):g}."
+    severity = "warning" if share < 1 else None
+    return Sign(share, ONE_CLASS, detail=detail, severity=severity)
 
 
 @check(
     "square-loss-on-classes",
-    "warning",
+    "note",
     "A square loss compares one output with class numbers",
     source="class numbers have no order and no distance",
     repaired_by="Use one output per class and cross_entropy",
@@ -97,7 +54,7 @@ def labels_ignored(seen: Seen) -> Sign | None:
 )
 def square_loss_on_classes(seen: Seen) -> Sign | None:
     """The targets are class numbers. A square loss treats class 2 as twice class 1,
-    and an answer between two classes as half right.
+    and an answer between two classes as half right, which suits grades and counts.
     """
     target = seen.target
     if target is None or target.is_floating_point() or seen.loss_name not in SQUARES:
@@ -110,48 +67,6 @@ def square_loss_on_classes(seen: Seen) -> Sign | None:
     if kinds < 3 or target.dtype == torch.uint8:
         return None
     return Sign(float(kinds), 2.0, detail=f"There are {kinds} classes.")
-
-
-@check(
-    "targets-no-distribution",
-    "warning",
-    "Targets of the cross-entropy do not sum to one",
-    source="cross_entropy with float targets wants class probabilities",
-    repaired_by="Use BCEWithLogitsLoss for several labels per sample",
-    kind="surgery",
-    about="labels",
-)
-def targets_no_distribution(seen: Seen) -> Sign | None:
-    """With float targets the cross-entropy takes them for probabilities of classes.
-    Several labels per sample want a sigmoid and binary cross-entropy.
-    """
-    if seen.loss_name != "cross_entropy" or not seen.judged:
-        return None
-    targets = seen.judged[1]
-    if not targets.is_floating_point() or targets.ndim < 2:
-        return None
-    off = float((targets.double().sum(1) - 1).abs().mean())
-    return Sign(off, 0.05) if off > 0.05 else None
-
-
-@check(
-    "target-is-input",
-    "sick",
-    "The network is given the target as an input",
-    source="compared number by number",
-    repaired_by="Shift the decoder's inputs right behind a start token",
-    about="labels",
-)
-def target_is_input(seen: Seen) -> Sign | None:
-    """One of several inputs equals the targets, so that the network copies it and
-    fails where the target is not known.
-    """
-    target = seen.target
-    if target is None or target.is_floating_point() or len(seen.inputs) < 2:
-        return None
-    if target.ndim < 2 or not any(torch.equal(t, target) for t in seen.inputs):
-        return None
-    return Sign(1.0, repair="# decoder_in = cat([start, target[:, :-1]], dim=1)\n")
 
 
 @check(
@@ -175,114 +90,14 @@ def labels_shifted_twice(seen: Seen) -> Sign | None:
         return None
     rows = labels.reshape(len(given), length)
     agree = [
-        float(
-            (
-                rows[:, : given.shape[1] - ahead - 1]
-                == given[:, ahead:][:, :length][:, : given.shape[1] - ahead - 1]
-            )
-            .double()
-            .mean()
-        )
-        if length >= given.shape[1] - ahead - 1
+        float((rows[:, :n] == given[:, ahead : ahead + n]).double().mean())
+        if length >= n
         else 0.0
-        for ahead in (1, 2)
+        for ahead, n in ((1, given.shape[1] - 2), (2, given.shape[1] - 3))
     ]
     if agree[1] < 0.99 or agree[0] > 0.9:
         return None
     return Sign(2.0, 1.0)
-
-
-@check(
-    "class-weights-inverted",
-    "warning",
-    "The loss gives the rarest classes the smallest weights",
-    source="Japkowicz & Stephen (2002): weights go against frequency; levels are ours",
-    repaired_by="Use weights of one over the frequency of the class",
-    confidence="rule of thumb",
-    about="labels",
-)
-def class_weights_inverted(seen: Seen) -> Sign | None:
-    """Weights of classes grow with their frequency, so that the loss ignores what it
-    sees seldom. Balancing wants the opposite.
-    """
-    call, labels = seen.loss_call, _all_labels(seen)
-    weight = call.kwargs.get("weight") if call is not None else None
-    if seen.classes is None or labels is None or not isinstance(weight, Tensor):
-        return None
-    counts = torch.bincount(labels[labels >= 0].long(), minlength=len(weight)).double()
-    if len(counts) != len(weight) or bool((counts == 0).any() | (weight <= 0).any()):
-        return None
-    logs = torch.stack([counts.log(), weight.detach().double().log()])
-    ranges = logs.amax(1) - logs.amin(1)
-    related = float(torch.corrcoef(logs)[0, 1])
-    if float(ranges.min()) < UNEQUAL or related < ALIKE:
-        return None
-    detail = f"Their logarithms have a correlation of {related:.2f} with the counts."
-    return Sign(related, ALIKE, detail=detail)
-
-
-@check(
-    "labels-smoothed-away",
-    "warning",
-    "Labels are smoothed until little is left of them",
-    source="Szegedy et al. (2016): 0.1; the level of 0.5 is ours",
-    repaired_by="Use a label smoothing of 0.1",
-    confidence="rule of thumb",
-)
-def labels_smoothed_away(seen: Seen) -> Sign | None:
-    """More than half of each label is spread evenly over all classes."""
-    call = seen.loss_call
-    amount = float(call.kwargs.get("label_smoothing") or 0.0) if call else 0.0
-    return Sign(amount, SMOOTHED) if amount > SMOOTHED else None
-
-
-@check(
-    "targets-want-signs",
-    "sick",
-    "The loss expects targets of -1 and 1, and gets 0 and 1",
-    source="definitions of torch: these losses multiply by the target",
-    repaired_by="Use 2 * targets - 1",
-    about="labels",
-)
-def targets_want_signs(seen: Seen) -> Sign | None:
-    """Samples with target 0 have a constant loss, and nothing is learned from them."""
-    call = seen.loss_call
-    if seen.loss_name not in _SIGNED or call is None:
-        return _hinge_of_own(seen)
-    place = 1 if seen.loss_name in _SIGNED[:2] else 2
-    targets = call.given(place, "target")
-    if not isinstance(targets, Tensor) or not bool((targets == 0).any()):
-        return None
-    share = float((targets == 0).double().mean())
-    return Sign(share, repair="# loss(outputs, 2 * targets - 1)\n")
-
-
-def _hinge_of_own(seen: Seen) -> Sign | None:
-    """Return the same of a margin that is written by hand: relu(1 - y * output)."""
-    target = seen.target
-    if target is None or set(target.unique().tolist()) != {0, 1}:
-        return None
-    for call in seen.trace.named("mul"):
-        if not call.after_model or len(call.inputs) != 2:
-            continue
-        kinds = [
-            seen.trace.kinds(t, s)
-            for t, s in zip(call.inputs, call.sources, strict=True)
-        ]
-        if {"target"} not in kinds or not any("weight" in kind for kind in kinds):
-            continue
-        for one in seen.trace.readers(call):
-            cut = {c.name for c in seen.trace.readers(one)}
-            if one.name in ("sub", "rsub") and cut & {"relu", "clamp", "clamp_min"}:
-                plain = [
-                    t
-                    for t, kind in zip(call.inputs, kinds, strict=True)
-                    if kind == {"target"}
-                ]
-                if bool((plain[0] == 0).any()):
-                    share = float((target == 0).double().mean())
-                    return Sign(share, repair="# 2 * targets - 1\n")
-    return None
 
 
 @check(
@@ -351,30 +166,3 @@ def batches_sorted(seen: Seen) -> Sign | None:
     whole = float(torch.cat(rows).var(unbiased=False))
     share = 1 - within / whole if whole else 0.0
     return Sign(share, SORTED) if share > SORTED else None
-
-
-@check(
-    "target-is-noisy-input",
-    "sick",
-    "The target of the loss is the input of the network",
-    source="tensors of the traced pass, compared",
-    repaired_by="Compare the outputs with the noise, or with the clean input",
-)
-def target_is_noisy_input(seen: Seen) -> Sign | None:
-    """Noise is added to the input, or the batch holds another tensor of the same shape
-    that nothing reads, and the loss compares the outputs with the input itself: the
-    network learns to copy it.
-    """
-    call = seen.loss_call
-    target = call.given(1, "target") if call is not None else None
-    given = [args for path, _, args in seen.trace.entered if not path]
-    if call is None or not isinstance(target, Tensor) or len(call.inputs) < 2:
-        return None
-    inputs = [t for args in given for t in tensors_in(args)]
-    if not any(t is target for t in inputs):
-        return None
-    kinds = seen.trace.kinds(call.inputs[1], call.sources[1])
-    read = {id(t) for each in seen.trace.calls for t in each.inputs}
-    unused = [t for t in tensors_in(seen.batch) if id(t) not in read]
-    left_out = any(t.shape == target.shape and t.is_floating_point() for t in unused)
-    return Sign(1.0) if "noise" in kinds or left_out else None

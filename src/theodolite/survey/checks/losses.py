@@ -2,11 +2,8 @@
 
 import math
 
-from torch import Tensor
-
 from .check import Sign, check
 from .seen import LOSSES, RESHAPING, SQUARES, Seen
-from .trace import Call
 
 # Price of one nat of the prior over the most that a reconstruction can gain: our
 # choice. Above 1 the best code is none.
@@ -15,9 +12,6 @@ PRICE = 2.0
 HIGH = 10.0
 # Spread of the outputs over that of the targets: our choice.
 WIDER = 20.0
-# Factor of cosines with which a softmax is never sure: our choice.
-MILD = 2.0
-_DISTANCES = ("cdist", "norm", "vector_norm", "pairwise_distance", "dist")
 _LINEAR = RESHAPING | frozenset("mean sum gather take_along_dim index_select".split())
 
 
@@ -49,69 +43,6 @@ def not_log_probabilities(seen: Seen) -> Sign | None:
     if off < 1e-3:
         return None
     return Sign(off, 1e-3, repair="# loss = nn.CrossEntropyLoss()\n")
-
-
-@check(
-    "exponential-twice",
-    "sick",
-    "The loss takes the exponential of outputs that are exponentials already",
-    source="poisson_nll_loss reads logarithms of rates, unless log_input=False",
-    repaired_by="Pass log_input=False, or return the logarithm of the rate",
-)
-def exponential_twice(seen: Seen) -> Sign | None:
-    """The network returns a rate, and the loss takes it for the logarithm of one."""
-    call, last = seen.loss_call, seen.output_call
-    if call is None or last is None or seen.loss_name != "poisson_nll_loss":
-        return None
-    if last.name not in ("exp", "softplus", "relu") or not call.given(
-        2, "log_input", True
-    ):
-        return None
-    return Sign(1.0, detail=f"The last function is {last.name}().")
-
-
-@check(
-    "squashed-twice",
-    "sick",
-    "A softmax or sigmoid acts on what is a probability already",
-    source="a sigmoid of numbers in [0, 1] lies in [0.5, 0.73]",
-    repaired_by="Remove one of the two",
-    kind="surgery",
-)
-def squashed_twice(seen: Seen) -> Sign | None:
-    """Two such functions follow each other without a layer between them, so that the
-    second can give neither 0 nor 1, and gradients are small.
-    """
-    for call in seen.trace.named("softmax", "sigmoid", "log_softmax"):
-        first = seen.through(call.sources[0]) if call.sources else None
-        if first is None or first.name not in ("softmax", "sigmoid"):
-            continue
-        if "weight" in seen.trace.origins(first):
-            detail = f"Here {first.name}() is followed by {call.name}()."
-            return Sign(2.0, 1.0, where=call.module, detail=detail)
-    return None
-
-
-@check(
-    "loss-arguments-swapped",
-    "sick",
-    "The loss is given the targets in place of the outputs",
-    source="losses of torch take (outputs, targets), and these are not symmetric",
-    repaired_by="Exchange the arguments: loss(outputs, targets)",
-    about="labels",
-)
-def loss_arguments_swapped(seen: Seen) -> Sign | None:
-    """The first argument depends on targets alone, and the second on the weights."""
-    for call in seen.trace.named(*LOSSES):
-        if len(call.inputs) < 2 or call.name in SQUARES:
-            continue
-        kinds = [
-            seen.trace.kinds(t, s)
-            for t, s in zip(call.inputs[:2], call.sources[:2], strict=True)
-        ]
-        if kinds[0] == {"target"} and "weight" in kinds[1]:
-            return Sign(1.0, detail=f"Here it is {call.name}().")
-    return None
 
 
 @check(
@@ -167,45 +98,6 @@ def _is_log_likelihood(seen: Seen) -> bool:
     while call is not None and call.name in _LINEAR and call.sources[0] >= 0:
         call = seen.trace.calls[call.sources[0]]
     return call is not None and call.name in ("log_softmax", "logsigmoid")
-
-
-@check(
-    "distances-as-scores",
-    "sick",
-    "Distances are given to a loss that expects similarities",
-    source="cross_entropy makes the score of the true class the largest",
-    repaired_by="Give the loss minus the distance",
-    kind="surgery",
-)
-def distances_as_scores(seen: Seen) -> Sign | None:
-    """The loss raises the score of the true class. The scores are distances, so that
-    what belongs together is pushed apart.
-    """
-    if seen.loss_name != "cross_entropy" or seen.loss_call is None:
-        return None
-    index, sign = seen.loss_call.sources[0], 1.0
-    while index >= 0 and (call := seen.trace.calls[index]).name not in _DISTANCES:
-        if call.name not in RESHAPING | frozenset(
-            "neg mul div pow sqrt square".split()
-        ):
-            return None
-        sign *= -1.0 if call.name == "neg" else _factor(call)
-        index = call.sources[0]
-    if index < 0 or sign <= 0:
-        return None
-    name = seen.trace.calls[index].name
-    return Sign(1.0, detail=f"Here they come from {name}().", repair="# -scores\n")
-
-
-def _factor(call: Call) -> float:
-    """Return the number that a product is scaled by, 1 for other calls."""
-    if call.name not in ("mul", "div"):
-        return 1.0
-    for part in call.args:
-        single = isinstance(part, Tensor) and part.numel() == 1
-        if single or isinstance(part, int | float):
-            return float(part)
-    return 1.0
 
 
 @check(
@@ -303,41 +195,3 @@ def loss_starts_high(seen: Seen) -> Sign | None:
         weight = f"model.get_submodule({last.module!r}).weight"
         repair = f"import torch\ntorch.nn.init.normal_({weight}, std=0.02)\n"
     return Sign(value / chance, HIGH, detail=detail, repair=repair)
-
-
-@check(
-    "cosines-as-scores",
-    "warning",
-    "Scores are cosines without a temperature",
-    source="the least cross-entropy of scores in [-1, 1]: log(1 + (C - 1)/e^2)",
-    repaired_by="Divide the cosines by a temperature such as 0.1",
-    kind="surgery",
-    confidence="rule of thumb",
-)
-def cosines_as_scores(seen: Seen) -> Sign | None:
-    """Cosines lie between -1 and 1, and a softmax of such scores is never sure, so that
-    the loss cannot become small.
-    """
-    call, judged = seen.output_call, seen.judged
-    if seen.loss_name != "cross_entropy" or call is None or judged is None:
-        return None
-    factor = 1.0
-    while call is not None and call.name in ("mul", "div"):
-        scale = _factor(call)
-        factor *= scale if call.name == "mul" else 1 / scale if scale else 1.0
-        if isinstance(call.given(1, "other"), Tensor) and scale == 1.0:
-            return None
-        call = seen.through(call.sources[0])
-    if call is None or factor > MILD:
-        return None
-    if call.name not in ("matmul", "mm", "linear", "einsum") or judged[0].ndim != 2:
-        return None
-    if judged[0].shape[1] < 8 or len(call.inputs) < 2:
-        return None
-    for tensor, axis in zip(
-        call.inputs[:2], (-1, -1 if call.name == "linear" else 0), strict=True
-    ):
-        lengths = tensor.detach().double().norm(dim=axis)
-        if not bool(((lengths - 1).abs() < 1e-3).all()):
-            return None
-    return Sign(1.0)

@@ -13,8 +13,8 @@ _NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._Insta
 EPSILON = 5e-3
 # Momenta of running statistics: our choice.
 SLOWEST, FASTEST = 2e-3, 0.9
-# Values behind a statistic, and distances of statistics in deviations: our choice.
-FEW, FAR = 5, 3.0
+# Values behind a statistic: our choice.
+FEW = 5
 _FUNCTIONS = "layer_norm group_norm batch_norm instance_norm rms_norm normalize".split()
 _POOLS = ("mean", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool2d")
 
@@ -32,7 +32,8 @@ def odd_norm_setting(seen: Seen) -> Sign | None:
     """With a large eps the norm divides by eps in place of the spread of its inputs.
     The momentum is the weight of the newest batch, one minus that of Keras: near 0
     running statistics stay those of a new layer, near 1 they are those of the last
-    batch, so that evaluation differs from training.
+    batch, so that evaluation differs from training. Without running statistics the
+    answer for a sample depends on the others of its batch in evaluation too.
     """
     odd: dict[str, str] = {}
     for name, module in seen.model.named_modules():
@@ -44,6 +45,8 @@ def odd_norm_setting(seen: Seen) -> Sign | None:
         tracked = getattr(module, "running_mean", None) is not None and module.training
         if tracked and momentum is not None and not SLOWEST <= momentum <= FASTEST:
             odd[name] = f"momentum {momentum:g}"
+        if isinstance(module, _BatchNorm) and module.running_mean is None:
+            odd[name] = "track_running_stats=False"
     if not odd:
         return None
     repair = (
@@ -51,6 +54,11 @@ def odd_norm_setting(seen: Seen) -> Sign | None:
         "    norm = model.get_submodule(path)\n"
         "    norm.eps = 1e-5\n"
         '    if hasattr(norm, "momentum"):\n        norm.momentum = 0.1\n'
+        '    if "BatchNorm" in type(norm).__name__ and norm.running_mean is None:\n'
+        "        norm.track_running_stats = True\n"
+        "        new = type(norm)(norm.num_features, device=inputs.device)\n"
+        "        for name, buffer in new.named_buffers():\n"
+        "            norm.register_buffer(name, buffer)\n"
     )
     detail = f"Here: {listed(f'{n} has {said}' for n, said in odd.items())}."
     return Sign(len(odd), where=odd, detail=detail, repair=repair)
@@ -80,36 +88,6 @@ def batch_norm_of_few(seen: Seen) -> Sign | None:
     detail = f"Here they are over {least} values."
     severity = "note" if least > 2 and seen.learns else None
     return Sign(least, FEW, above=False, where=few, detail=detail, severity=severity)
-
-
-@check(
-    "running-statistics-far",
-    "warning",
-    "Running statistics of batch norms do not fit the data",
-    source="compared with the statistics of the batch; the levels are ours",
-    repaired_by="Collect the statistics again in train mode",
-    kind="mode",
-)
-def running_statistics_far(seen: Seen) -> Sign | None:
-    """They subtract a mean and divide by a deviation that their inputs do not have, so
-    that what leaves them is far from 0 or nearly constant.
-    """
-    for call in seen.trace.named("batch_norm"):
-        mean, variance = call.given(1, "running_mean"), call.given(2, "running_var")
-        if call.given(5, "training", False) or mean is None or variance is None:
-            continue
-        columns = call.inputs[0].detach().double().movedim(1, -1).flatten(0, -2)
-        if len(columns) < FEW:
-            continue
-        spread = columns.std(0).clamp(min=1e-12)
-        off = float(((columns.mean(0) - mean) / spread).abs().median())
-        ratio = float((variance.double() / spread.square()).log().abs().median())
-        if len(columns) > 8 and (off > FAR or ratio > 2 * FAR):
-            detail = (
-                f"Their means are {off:.3g} deviations away from those of the batch."
-            )
-            return Sign(max(off, ratio), FAR, detail=detail, where=call.module)
-    return None
 
 
 @check(
@@ -233,27 +211,3 @@ def norm_on_outputs(seen: Seen) -> Sign | None:
     if outputs.ndim > 2 or not seen.loss_name:
         return None
     return Sign(1.0, where=call.module, detail=f"Here it is {call.name}.")
-
-
-@check(
-    "norm-without-statistics",
-    "warning",
-    "A batch norm uses the statistics of the batch in evaluation too",
-    source="track_running_stats=False of torch",
-    repaired_by="Use track_running_stats=True",
-    kind="mode",
-)
-def norm_without_statistics(seen: Seen) -> Sign | None:
-    """With track_running_stats=False there are no running statistics: the answer for a
-    sample depends on the others of its batch, and one sample alone has none.
-    """
-    names = [
-        name
-        for name, m in seen.model.named_modules()
-        if isinstance(m, _BatchNorm) and m.running_mean is None
-        if name in seen.trace.visits
-    ]
-    if not names:
-        return None
-    where = tuple(names)
-    return Sign(len(names), where=where, detail=f"Here: {listed(names)}.")

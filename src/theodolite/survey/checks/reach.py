@@ -192,30 +192,6 @@ def not_in_optimizer(seen: Seen) -> Sign | None:
     return Sign(len(missing), where=where, detail=detail, repair=repair)
 
 
-@check(
-    "rate-zero",
-    "sick",
-    "The learning rate of some parameters is zero",
-    source="counted",
-    repaired_by="Give every group the rate of the others",
-    kind="rate",
-)
-def rate_zero(seen: Seen) -> Sign | None:
-    """A group of the optimiser has rate 0, so that its parameters never change."""
-    groups = seen.optimizer.param_groups if seen.optimizer else []
-    still = [g for g in groups if g["params"] and not g["lr"] and not warming(g)]
-    if not still or any(warming(g) for g in groups):
-        return None
-    most = max(float(g["lr"]) for g in groups) or 1e-3
-    names = {id(p): n for n, p in seen.model.named_parameters()}
-    where = tuple(names.get(id(p), "") for g in still for p in g["params"])
-    repair = (
-        "for group in optimizer.param_groups:\n"
-        f'    group["lr"] = group["lr"] or {most!r}\n'
-    )
-    return Sign(len(still), where=where, repair=repair)
-
-
 def warming(group: dict[str, object]) -> bool:
     """Return whether a schedule raises the rate of a group, which is low still."""
     return float(group.get("initial_lr", 0.0) or 0.0) > float(group["lr"])  # pyright: ignore

@@ -20,8 +20,8 @@ from theodolite.instruments import (
     tensors_in,
 )
 
-from ..measures.context import targets_in
-from .chance import best_constant, exchanged
+from ..measures.context import logits_in, targets_in
+from .chance import best_constant
 from .trace import Call, Trace
 from .trial_steps import FACTORS, JUDGED, REPEATS, Course, Trainer, loss_of
 
@@ -248,6 +248,17 @@ class Seen:
             return run_model(self.model, (other(batch[0]), *batch[1:]))
         return run_model(self.model, {k: other(v) for k, v in batch.items()})
 
+    def evaluated(self, inputs: Tensor) -> Tensor | None:
+        """Return outputs in eval mode for other inputs in place of the first ones."""
+        _ = self.trace
+        try:
+            with preserve(self.model), torch.no_grad():
+                self.model.eval()
+                reseed(self.seed)
+                return logits_in(self.call(inputs)).double()
+        except Exception:  # of the user's own code
+            return None
+
     @cached_property
     def trainer(self) -> Trainer:
         """Runs trial steps: by the user's step where the loss is what it lowers."""
@@ -342,29 +353,8 @@ class Seen:
 
     @cached_property
     def trained(self) -> Course:
-        """Many trial steps, and what they lead to.
-
-        That is the loss in eval mode, the part of the loss that a loss of torch
-        computes on the first batch, and the loss where samples exchange their targets.
-        """
-
-        def judged(batches: Sequence[Batch], *, train: bool) -> float:
-            with preserve(self.model), torch.no_grad():
-                if not train:
-                    self.model.eval()
-                reseed(self.seed)
-                values = [float(loss_of(self.model, b, self.loss)) for b in batches]
-            return sum(values) / len(values)
-
-        def look() -> tuple[float, float, float]:
-            call = replace(self, value=math.nan).loss_call
-            part = float(call.outputs[0].detach().mean()) if call else math.nan
-            first = self.batches[:JUDGED]
-            mixed = [b for b in map(exchanged, first) if b is not None]
-            other = judged(mixed, train=True) if mixed else math.nan
-            return judged(first, train=False), part, other
-
-        return self.trainer.run(1.0, steps=self.long, look=look)
+        """Many trial steps."""
+        return self.trainer.run(1.0, steps=self.long)
 
     @cached_property
     def stuck(self) -> bool:

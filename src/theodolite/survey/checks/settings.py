@@ -12,28 +12,9 @@ from .reach import listed
 from .seen import Seen
 from .trace import Trace
 
-# In eval mode functional dropout hands its inputs on.
-_QUIET = """\
-# Better: dropout(x, p, training=self.training). The same:
-from theodolite.instruments import Listener
-class Quiet(Listener):
-    def on_function(self, function, args, kwargs):
-        if not model.training and "dropout" in function.__name__:
-            return args[0]
-        if not model.training:
-            kwargs = {k: 0.0 if k == "dropout_p" else v for k, v in kwargs.items()}
-        return function(*args, **kwargs)
-calls = Quiet()
-model.register_forward_pre_hook(lambda module, args: calls.__enter__() and None)
-model.register_forward_hook(
-    lambda module, args, outputs: calls.__exit__(None, None, None), always_call=True
-)
-"""
 _BatchNorm = nn.modules.batchnorm._BatchNorm
 # Share that several dropouts in a row remove: our choice.
 COMPOUND = 0.94
-# Ratio of the rates of two groups: our choice.
-APART = 3e3
 _DROPOUTS = nn.modules.dropout._DropoutNd
 # Levels of settings that hardly any recipe goes beyond: our choice.
 DROPPED, EPSILON, MOMENTUM, DECAYED = 0.8, 5e-3, 0.98, 1.0
@@ -42,14 +23,14 @@ DROPPED, EPSILON, MOMENTUM, DECAYED = 0.8, 5e-3, 0.98, 1.0
 @check(
     "training-in-eval-mode",
     "warning",
-    "Batch norms are in eval mode and have seen no data",
+    "The model is trained in eval mode",
     source="batch norm in eval mode uses running statistics, at first 0 and 1",
     repaired_by="Switch to train mode",
     kind="mode",
 )
 def in_eval_mode(seen: Seen) -> Sign | None:
-    """Their running statistics are those of a new layer and stay so, so that they
-    normalise nothing. Call model.train() before training.
+    """Batch norms that have seen no data keep the running statistics of a new layer, so
+    that they normalise nothing, and dropout does nothing. Call model.train().
     """
     idle = [
         name
@@ -58,27 +39,15 @@ def in_eval_mode(seen: Seen) -> Sign | None:
         if m.running_mean is not None and m.running_var is not None
         if not m.running_mean.any() and bool((m.running_var == 1).all())
     ]
-    if not idle:
-        return None
-    return Sign(len(idle), where=idle, repair="model.train()\n")
-
-
-@check(
-    "dropout-in-eval-mode",
-    "note",
-    "Dropout is switched off, since the model is in eval mode",
-    source="what dropout computes in eval mode",
-    repaired_by="Switch to train mode",
-    kind="mode",
-)
-def dropout_off(seen: Seen) -> Sign | None:
-    """The model is in eval mode. If this is how it is trained, dropout does nothing."""
-    names = [
-        n for n, m in seen.model.named_modules() if isinstance(m, _DROPOUTS) and m.p > 0
+    quiet = [
+        name
+        for name, m in seen.model.named_modules()
+        if isinstance(m, _DROPOUTS) and m.p > 0 and not seen.model.training
     ]
-    if not names or seen.model.training:
+    if not idle and not quiet:
         return None
-    return Sign(len(names), where=names, repair="model.train()\n")
+    severity, where = None if idle else "note", idle + quiet
+    return Sign(len(where), where=where, repair="model.train()\n", severity=severity)
 
 
 @check(
@@ -130,30 +99,6 @@ def _dropped_again(seen: Seen) -> Sign | None:
 
 
 @check(
-    "dropout-on-outputs",
-    "sick",
-    "Dropout acts on what the loss reads",
-    source="a dropped output is 0 whatever the input",
-    repaired_by="Remove the dropout behind the last layer",
-    kind="mode",
-)
-def dropout_on_outputs(seen: Seen) -> Sign | None:
-    """Outputs are set to zero at random and the others are scaled up, so that the
-    loss judges noise. Dropout belongs between hidden layers.
-    """
-    call = seen.output_call
-    if (
-        call is None
-        or not call.name.endswith("dropout")
-        or not call.given(2, "training")
-    ):
-        return None
-    p = float(call.given(1, "p", 0.5))
-    repair = f"model.get_submodule({call.module!r}).p = 0.0\n" if call.module else ""
-    return Sign(p, where=call.module, repair=repair) if p else None
-
-
-@check(
     "dropout-in-evaluation",
     "warning",
     "Dropout stays on in eval mode",
@@ -176,7 +121,7 @@ def dropout_in_evaluation(seen: Seen) -> Sign | None:
     if not where:
         return None
     most = max(where.values())
-    return Sign(most, where=where, detail=f"Here p is {most:g}.", repair=_QUIET)
+    return Sign(most, where=where, detail=f"Here p is {most:g}.")
 
 
 def _evaluation(seen: Seen) -> Trace:
@@ -224,29 +169,6 @@ def odd_optimizer_setting(seen: Seen) -> Sign | None:
         detail=f"Here: {listed(said for said, _ in odd.values())}.",
         repair="for group in optimizer.param_groups:\n" + "".join(lines),
     )
-
-
-@check(
-    "rates-far-apart",
-    "warning",
-    "One group of parameters has a far smaller rate than the others",
-    source="rates of the groups of the optimiser, compared; the level is ours",
-    repaired_by="Give every group the rate of the others",
-    kind="rate",
-    confidence="rule of thumb",
-)
-def rates_far_apart(seen: Seen) -> Sign | None:
-    """Its parameters hardly move while the others learn. Layers that were trained
-    before get a tenth or a hundredth of the rate, not less.
-    """
-    groups = seen.optimizer.param_groups if seen.optimizer else []
-    rates = [max(float(g["lr"]), float(g.get("initial_lr") or 0)) for g in groups
-             if g.get("lr") is not None and g["params"]]  # fmt: skip
-    low, high = min(rates, default=0.0), max(rates, default=0.0)
-    if not 0 < low < high / APART:
-        return None
-    repair = f'for group in optimizer.param_groups:\n    group["lr"] = {high!r}\n'
-    return Sign(high / low, APART, detail=f"{low:g} beside {high:g}.", repair=repair)
 
 
 @check(

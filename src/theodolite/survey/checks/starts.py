@@ -12,11 +12,8 @@ from .seen import Seen
 
 # Share of weights that is trained at least when adapters are fitted: our choice.
 TRAINED = 0.01
-# Shares of units that biases shut, and of words without a vector: our choice.
-SHUT, WORDLESS = 0.9, 0.1
 # Share of all weights that are frozen at random: our choice.
 MOSTLY = 0.5
-_BIASED = ("linear", "conv1d", "conv2d", "conv3d")
 _TRAINED = """\
 for path in {paths!r}:
     model.get_submodule(path).requires_grad_(True)
@@ -151,65 +148,3 @@ def zeros_stay_zero(seen: Seen) -> Sign | None:
     repair += "    model.get_submodule(path).reset_parameters()\n"
     detail = f"Here: {listed(owners)}."
     return Sign(len(owners), where=owners, detail=detail, repair=repair)
-
-
-@check(
-    "biases-shut-units",
-    "sick",
-    "Biases keep nearly all ReLU units of a layer at zero",
-    source="a rectifier that is shut has derivative 0; the level of 0.9 is ours",
-    repaired_by="Set the biases of hidden layers to zero",
-    kind="initialisation",
-)
-def biases_shut_units(seen: Seen) -> Sign | None:
-    """The biases are so far below zero that the units are 0 for every sample. Without
-    the biases they would be active.
-    """
-    worst, where = 0.0, list[str]()
-    for call in seen.trace.named("relu", "relu6"):
-        layer = seen.trace.calls[call.sources[0]] if call.sources[0] >= 0 else None
-        bias = layer.given(2, "bias") if layer and layer.name in _BIASED else None
-        if layer is None or not isinstance(bias, Tensor) or len(bias) < 8:
-            continue
-        axis = -1 if layer.name == "linear" else 1
-        made = layer.outputs[0].detach().movedim(axis, -1).flatten(0, -2)
-        shut = (made <= 0).all(0) & (made > bias.detach()).any(0)
-        worst = max(worst, float(shut.double().mean()))
-        where += [layer.module] * bool(bias.requires_grad and bias.max() < 0)
-    if worst <= SHUT or not where:
-        return None
-    repair = (
-        f"for path in {where!r}:\n    model.get_submodule(path).bias.data.zero_()\n"
-    )
-    detail = f"{worst:.0%} of the units of a layer are always 0."
-    return Sign(worst, SHUT, where=where, detail=detail, repair=repair)
-
-
-@check(
-    "words-without-vectors",
-    "warning",
-    "Many tokens have a vector of zeros, and the embedding is frozen",
-    source="counted; Embedding.from_pretrained freezes by default; the level is ours",
-    repaired_by="Train the embedding: from_pretrained(vectors, freeze=False)",
-)
-def words_without_vectors(seen: Seen) -> Sign | None:
-    """These words look alike, and training cannot change that, since the embedding does
-    not require a gradient.
-    """
-    for call in seen.trace.named("embedding"):
-        tokens, table = call.given(0, "input"), call.given(1, "weight")
-        if table.requires_grad or not call.module:
-            continue
-        padding = call.given(2, "padding_idx")
-        words = tokens[tokens != (-1 if padding is None else padding)]
-        share = float((table.detach()[words] == 0).all(-1).double().mean())
-        if len(words) and share > WORDLESS:
-            detail = f"They are {share:.0%} of the words of the batch."
-            return Sign(
-                share,
-                WORDLESS,
-                where=call.module,
-                detail=detail,
-                repair=_TRAINED.format(paths=[call.module]),
-            )
-    return None

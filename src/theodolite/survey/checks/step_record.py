@@ -16,8 +16,6 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from theodolite.instruments import tensors_in
-
 # Updates after which a rate is looked at: our choice.
 FORESEEN = 60
 _MODAL = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd)
@@ -31,37 +29,25 @@ class StepRecord:
         model: The model that is trained.
         calls: Calls of the step that ended.
         updates: For each update of the model by an optimiser, the call it was in.
-        others: Updates by optimisers that hold no parameter of the model.
         moves: Calls in which a parameter of the model was written to.
         rates: Largest rate of the optimiser at each update.
-        arrived: Calls in which a gradient arrived at a parameter.
         reused: Updates by gradients that an earlier update had used already.
-        emptied: Updates at which every gradient was missing or zero.
         discarded: Calls without an update whose gradients were cleared before one.
-        lengths: Length of the gradient at each update.
         optimizers: The optimisers that updated the model.
         eval_only: Norm and dropout layers that only ran in eval mode in the last call,
             of those that were in train mode at the start.
-        repeated_input: Whether the model got the same inputs for different batches.
-        returned: What the step returned, as numbers.
         later: Rates of later updates, as schedules alone would set them.
     """
 
     model: nn.Module
     calls: int = 0
     updates: list[int] = field(default_factory=list)
-    others: int = 0
     moves: set[int] = field(default_factory=set)
     rates: list[float] = field(default_factory=list)
-    arrived: set[int] = field(default_factory=set)
     reused: int = 0
-    emptied: int = 0
     discarded: set[int] = field(default_factory=set)
-    lengths: list[float] = field(default_factory=list)
     optimizers: list[Optimizer] = field(default_factory=list)
     eval_only: list[str] = field(default_factory=list)
-    repeated_input: bool = False
-    returned: list[float] = field(default_factory=list)
     later: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -74,8 +60,6 @@ class StepRecord:
         self._mixed: set[int] = set()  # those to which more was added since
         self._waiting: dict[int, int] = {}  # gradients since a call, not used yet
         self._modes: dict[str, set[bool]] = {}
-        self._inputs: list[tuple[Tensor, Tensor]] = []
-        self._first_input: Tensor | None = None
 
     @property
     def simple(self) -> bool:
@@ -90,7 +74,6 @@ class StepRecord:
             handles = [
                 register_optimizer_step_pre_hook(self._before_update),
                 register_optimizer_step_post_hook(self._after_update),
-                self.model.register_forward_pre_hook(self._enters, with_kwargs=True),
             ]
             for name, module in self._modal.items():
                 handles.append(module.register_forward_pre_hook(self._runs(name)))
@@ -107,18 +90,12 @@ class StepRecord:
     def call(self, step: Any, batch: Any) -> None:
         """Run the step once."""
         versions = [p._version for p in self.model.parameters()]
-        self._modes, self._first_input = {}, None
+        self._modes = {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            value = step(batch)
+            step(batch)
         if versions != [p._version for p in self.model.parameters()]:
             self.moves.add(self.calls)
-        value = value.detach() if isinstance(value, Tensor) else value
-        if isinstance(value, float) or (
-            isinstance(value, Tensor) and value.numel() == 1
-        ):
-            self.returned.append(float(value))
-        self._note_inputs(batch)
         self.eval_only = [n for n, modes in self._modes.items() if modes == {False}]
         self.calls += 1
 
@@ -139,22 +116,6 @@ class StepRecord:
                 self.later.append(max(float(g["lr"]) for g in groups))
         except Exception:  # of a schedule that wants a metric, or has ended
             return
-
-    def _note_inputs(self, batch: Any) -> None:
-        given, read = tensors_in(batch), self._first_input
-        same = [t for t in given if read is not None and t.shape == read.shape]
-        if read is None or not same:
-            return
-        self._inputs = [*self._inputs[-2:], (same[0].detach(), read.detach().clone())]
-        if len(self._inputs) == 3:
-            (a, x), (b, y), (c, z) = self._inputs
-            differ = not torch.equal(a, b) and not torch.equal(b, c)
-            self.repeated_input = differ and torch.equal(x, y) and torch.equal(y, z)
-
-    def _enters(self, _: nn.Module, args: Any, kwargs: Any) -> None:
-        if self._first_input is None and torch.is_grad_enabled():
-            found = tensors_in((args, kwargs))
-            self._first_input = found[0] if found else None
 
     def _runs(self, name: str) -> Any:
         def hook(module: nn.Module, _: Any) -> None:
@@ -184,21 +145,15 @@ class StepRecord:
             self._mixed.add(key)
         self._used.discard(key)
         self._waiting[key] = self.calls
-        self.arrived.add(self.calls)
 
     def _before_update(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         held = [p for g in optimizer.param_groups for p in g["params"]]
         own = [p for p in held if id(p) in self._own]
         if not own:
-            self.others += 1
             return
         if not any(optimizer is each for each in self.optimizers):
             self.optimizers.append(optimizer)
-        grads = [p.grad.detach() for p in own if p.grad is not None]
-        length = math.hypot(*(float(g.double().norm()) for g in grads if g.numel()))
-        self.emptied += not length
         self.reused += any(id(p) in self._mixed for p in own)
-        self.lengths.append(length)
         self.rates.append(
             max(
                 (

@@ -155,26 +155,6 @@ def probabilities_as_logits(seen: Seen) -> Sign | None:
 
 
 @check(
-    "activation-before-loss",
-    "sick",
-    "An activation cuts off scores before the loss",
-    source="a rectifier removes negative scores and their gradient",
-    repaired_by="Remove the activation behind the last layer",
-    kind="surgery",
-)
-def activation_before_loss(seen: Seen) -> Sign | None:
-    """The loss of classes takes scores of either sign. Behind a rectifier none is
-    negative, and a score that is shut gets no gradient.
-    """
-    call = seen.output_call
-    if not LOSSES.get(seen.loss_name) or call is None:
-        return None
-    if call.name not in ("relu", "relu6", "hardtanh", "threshold", "clamp"):
-        return None
-    return Sign(1.0, where=call.module, detail=f"Here it is {call.name}().")
-
-
-@check(
     "targets-out-of-reach",
     "sick",
     "The last activation cannot give the values of the targets",

@@ -3,11 +3,9 @@
 import math
 from functools import partial
 
-from torch import nn
-
 from .check import Sign, check
 from .reach import warming
-from .seen import LOSSES, STUCK, Seen
+from .seen import STUCK, Seen
 
 # Shares that count as falling, as moving and as slow: our choice.
 FALLEN, MOVED, SLOW = 0.003, 1e-4, 5e-3
@@ -170,111 +168,6 @@ def rate_too_small(seen: Seen) -> Sign | None:
     detail = f"At {best.factor:g} times the rate the loss is {best.after:.3g}, and "
     detail += f"{seen.longest.after:.3g} at the rate in use."
     return Sign(seen.below_chance(best), LEARNED, detail=detail)
-
-
-@of_trials(
-    "evaluation-fails",
-    "warning",
-    "What is learned in train mode is lost in eval mode",
-    source="the loss after a hundred steps, in both modes; the levels are ours",
-    repaired_by="Make layers compute the same in eval mode, up to statistics",
-    kind="mode",
-)
-def evaluation_fails(seen: Seen) -> Sign | None:
-    """After the trial steps the loss is low in train mode, and on the same batches in
-    eval mode it is above that of an answer that ignores the inputs: running statistics
-    are not those of the data, or a layer does something else in eval mode.
-    """
-    kept = [m for m in seen.model.modules() if _of_own(m)]
-    pace = [getattr(m, "momentum", None) for m in seen.model.modules()]
-    if any(isinstance(m, float) and (1 - m) ** seen.long > 0.1 for m in pace):
-        return None  # statistics take longer by intention
-    if not kept or seen.chance is None or not seen.data_known:
-        return None
-    if seen.course.error or not seen.course.gain > 0:
-        return None
-    if seen.trained.looked is None or not seen.below_chance(seen.trained) > LEARNED:
-        return None
-    after = seen.trained.looked[0]
-    lost = (after - seen.trained.after) / max(abs(seen.chance), 1e-12)
-    if after < seen.chance or not lost > 2 * LEARNED:
-        return None
-    detail = (
-        f"It is {seen.trained.after:.3g} in train mode and {after:.3g} in eval mode."
-    )
-    return Sign(lost, 2 * LEARNED, detail=detail)
-
-
-def _of_own(module: nn.Module) -> bool:
-    """Return whether a layer that torch has not written may differ between modes."""
-    kind = type(module)
-    if kind.__module__.startswith("torch."):
-        return False
-    names = getattr(getattr(kind.forward, "__code__", None), "co_names", ())
-    held = any(b.is_floating_point() for b in module.buffers(recurse=False))
-    return held or "training" in names
-
-
-@of_trials(
-    "targets-without-effect",
-    "warning",
-    "The loss becomes low whatever the targets",
-    source="the loss after a hundred steps, and with targets exchanged between samples",
-    repaired_by="Look at which terms of the loss compare outputs with targets",
-    about="labels",
-)
-def targets_without_effect(seen: Seen) -> Sign | None:
-    """It falls far, and is as low when the samples exchange their targets, which
-    differ: an answer that is the same for all samples satisfies it. A term is missing,
-    as that of the other class, or a mask leaves out what counts.
-    """
-    last, target = seen.value_call, seen.target
-    if last is None or target is None or not target.numel() or seen.stuck:
-        return None
-    if "target" not in seen.trace.origins(last) or seen.longer is not seen.trained:
-        return None
-    if seen.trained.looked is None or not seen.trained.gain > 0.5:
-        return None
-    if seen.chance is None or seen.chance >= 0.01 * seen.trained.before:
-        return None  # a constant answer leaves something to learn
-    apart = abs(seen.trained.looked[2] - seen.trained.after) / abs(seen.trained.before)
-    if not apart < 0.01 or len(target.unique()) < 2:
-        return None
-    return Sign(apart, 0.01, above=False)
-
-
-@of_trials(
-    "another-term-outweighs",
-    "warning",
-    "Another term of the loss outweighs the one that compares outputs and targets",
-    source="both terms before and after a hundred steps; the levels are ours",
-    repaired_by="Give the other term a smaller factor, and check its sign",
-)
-def another_term_outweighs(seen: Seen) -> Sign | None:
-    """Training lowers the sum, and the part that compares outputs with targets gets no
-    lower than constant outputs would make it: a penalty is too strong, or has the wrong
-    sign, so that it falls without end.
-    """
-    call, judged = seen.loss_call, seen.judged
-    if call is None or judged is None or not seen.data_known:
-        return None
-    part = float(call.outputs[0].detach().mean())
-    other = seen.value - part
-    small = abs(other) < 1e-3 * abs(part)
-    if small or len(seen.trace.named(*LOSSES)) > 1 or not math.isfinite(seen.value):
-        return None
-    if call.outputs[0].ndim or seen.trained.error or seen.trained.looked is None:
-        return None
-    after = seen.trained.looked[1]
-    fell = seen.trained.before - seen.trained.after
-    if not fell > LEARNED * max(abs(seen.trained.before), abs(part)):
-        return None
-    if not after > 0.98 * part or not abs(part) > 0:
-        return None
-    detail = (
-        f"The sum falls by {fell:.3g}, that part goes from {part:.3g} to {after:.3g}."
-    )
-    return Sign(after / part, 0.98, detail=detail)
 
 
 @of_trials(

@@ -80,7 +80,7 @@ class Course:
         rate: The largest rate of a parameter group.
         before: Loss on the judged batches before the first step.
         after: The same after the last step; infinite if it is not finite.
-        losses: Training loss of each step.
+        losses: Training loss of each plain step.
         moved: Distance moved over the length of all weights.
         reached: Parameters whose gradient was not zero at some step.
         changed: Parameters that changed.
@@ -88,7 +88,6 @@ class Course:
             of before and after; None if the outputs are not one per sample.
         error: Message of an exception that stopped it.
         record: What the user's step did, if one was given.
-        looked: What was seen of the trained network, if that was wanted.
     """
 
     factor: float
@@ -102,7 +101,6 @@ class Course:
     spread: float | None = None
     error: str = ""
     record: StepRecord | None = None
-    looked: Any = None
 
     @property
     def gain(self) -> float:
@@ -139,7 +137,6 @@ class Trainer:
         repeated: bool = False,
         steps: int | None = None,
         judged: Sequence[Batch] = (),
-        look: Callable[[], Any] | None = None,
     ) -> Course:
         """Train for a few steps, put everything back, and return the losses.
 
@@ -148,7 +145,6 @@ class Trainer:
             repeated: Whether to train on the first batch again and again.
             steps: Number of updates; by default 10, and 20 of a repeated batch.
             judged: Batches that are judged; by default the first of the training.
-            look: Called before all is put back; the trial keeps what it returns.
         """
         course = Course(factor=factor)
         batches = self.batches[:1] if repeated else self.batches
@@ -175,7 +171,6 @@ class Trainer:
                 self._train(course, optimizer, batches, steps, judged)
                 if course.record is not None:
                     course.record.foresee(state.schedulers, began)
-                course.looked = look() if look is not None else None
             except Exception as error:  # a user's forward and step may raise anything
                 lines = str(error).strip().splitlines()
                 course.error = lines[0] if lines else type(error).__name__
@@ -225,7 +220,6 @@ class Trainer:
                 updates = max(len(record.updates), len(record.moves))
                 if updates >= steps or (record.wasted and record.calls >= 2 * steps):
                     break
-        course.losses = record.returned
 
     def _update(self, course: Course, optimizer: Optimizer, batch: Batch) -> None:
         def closure() -> float:

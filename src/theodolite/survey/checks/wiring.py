@@ -1,80 +1,65 @@
 """Wiring: how the parts of a network are connected."""
 
-import torch
-from torch import nn
+import math
+
+from torch import Tensor, nn
 
 from .check import Sign, check
 from .reach import listed
-from .seen import RESHAPING, Seen
+from .seen import Seen
 from .trace import Call
 
 _MATRICES = ("linear", "conv1d", "conv2d", "conv3d", "matmul", "bmm", "addmm", "mm")
-_BENDS = frozenset(
-    "relu relu6 gelu silu mish tanh sigmoid softmax leaky_relu elu selu celu prelu "
-    "softplus hardswish hardtanh hardsigmoid sin cos exp abs pow square sqrt log "
-    "layer_norm group_norm rms_norm normalize max maximum minimum max_pool2d glu "
-    "max_pool1d adaptive_max_pool2d lstm gru rnn_tanh rnn_relu lstm_cell gru_cell "
-    "logsigmoid rrelu softsign hardshrink rnn_tanh_cell max_pool2d_with_indices "
-    "scaled_dot_product_attention multi_head_attention_forward amax clamp where "
-    "threshold tanhshrink div rsqrt reciprocal sign erf log1p expm1 logsumexp "
-    "transformer_encoder_layer_fwd instance_norm logaddexp relu_ einsum cumsum "
-    "log_softmax topk cdist norm atan bilinear true_divide logcumsumexp".split()
-)
-_LINEAR = frozenset(
-    "add sub mul neg cat stack mean sum dropout batch_norm embedding chunk split "
-    "expand avg_pool2d adaptive_avg_pool2d unbind repeat pad rsub avg_pool1d "
-    "adaptive_avg_pool1d iadd type size t select narrow feature_dropout isub "
-    "zeros_like".split()
-)
-# Sigmoids in a row, and the gradient that the first weights get over that of the last:
-# our choice.
-ROW, FADED = 4, 0.02
-_SQUASHED = """\
-from torch import nn
-for path in {paths!r}:
-    parent, _, name = path.rpartition(".")
-    setattr(model.get_submodule(parent), name, nn.ReLU())
-"""
+# Share of the outputs that a map may bend and count as linear: rounding, our choice.
+BENT = 1e-3
 # Size of the arguments of a sine in a hidden layer: our choice.
 TURNS = 10.0
-# Units of a softmax from which on it is no choice between a few: our choice.
-WIDE = 8
 
 
 @check(
     "no-activation",
     "sick",
     "There is no activation between linear layers",
-    source="a product of matrices is a matrix",
+    source="a product of matrices is a matrix: outputs for x, 0 and -3 x compared",
     repaired_by="Put an activation between the layers",
     kind="surgery",
 )
 def no_activation(seen: Seen) -> Sign | None:
     """Linear layers one after the other compute one linear map, whatever their number,
-    so that nothing but a linear function can be learned.
+    so that nothing but a linear function can be learned. That is sound where the
+    problem is linear.
     """
     calls = [c for c in seen.trace.calls if not c.after_model]
     layers = [c for c in calls if c.name in _MATRICES]
-    if len(layers) < 2 or any(c.name == "mul" and _both(seen, c) for c in calls):
-        return _adjacent(seen)
-    if any(
-        c.name in _BENDS and "weight" in seen.trace.origins(c)
-        for c in calls
-        if c is not seen.output_call
-        or c.name not in ("softmax", "sigmoid", "log_softmax")
-    ):
-        return _adjacent(seen)
-    if any(_hand_made(c) for c in calls):
-        return None
-    chained = [c for c in layers if _above(seen, c) & {o.index for o in layers}]
-    if not chained or (seen.copies_inputs and seen.learns):  # principal components
-        return None
     names = dict.fromkeys(c.module for c in layers)
+    places = {c.index for c in layers}
+    given = seen.inputs[0].detach() if len(seen.inputs) == 1 else None
+    if given is None or not given.is_floating_point():
+        return _adjacent(seen)
+    if not any(_above(seen, c) & places for c in layers):
+        return None
+    last = seen.output_call.name if seen.output_call is not None else ""
+    made = list[Tensor]()
+    for factor in (1.0, 0.0, -3.0):
+        outputs = seen.evaluated(factor * given)
+        if outputs is None:
+            return _adjacent(seen)
+        if last in ("sigmoid", "softmax"):
+            outputs = outputs.logit() if last == "sigmoid" else outputs.log()
+        if last in ("softmax", "log_softmax"):
+            outputs = outputs - outputs.mean(1, keepdim=True)
+        made.append(outputs)
+    first, zero, far = made
+    size = float((first - zero).abs().max())
+    bent = float((far - zero + 3 * (first - zero)).abs().max())
+    if not 0 < size < math.inf or not bent < BENT * size:
+        return _adjacent(seen)
     return Sign(
         0.0,
         1.0,
         above=False,
         where=names,
+        severity=None if seen.stuck else "note",
         detail=f"Here none of {listed(names)} is followed by one.",
     )
 
@@ -88,19 +73,6 @@ def _above(seen: Seen, call: Call) -> set[int]:
             found.add(index)
             waiting += [s for s in seen.trace.calls[index].sources if s >= 0]
     return found
-
-
-def _both(seen: Seen, call: Call) -> bool:
-    """Return whether a product is of two signals."""
-    kinds = [
-        seen.trace.kinds(t, s) for t, s in zip(call.inputs, call.sources, strict=True)
-    ]
-    return len(kinds) > 1 and all("input" in kind for kind in kinds)
-
-
-def _hand_made(call: Call) -> bool:
-    """Return whether a function may bend: it is none that is known to be linear."""
-    return call.name not in _LINEAR | RESHAPING | set(_MATRICES)
 
 
 def _adjacent(seen: Seen) -> Sign | None:
@@ -124,7 +96,7 @@ def _adjacent(seen: Seen) -> Sign | None:
     return Sign(
         len(found),
         where=found,
-        severity="warning",
+        severity="note",
         detail=f"Here before {listed(found)}.",
     )
 
@@ -139,65 +111,6 @@ def _merges(first: nn.Module, second: nn.Module) -> bool:
         grouped = first.groups > 1 or second.groups > 1  # pyright: ignore
         return not one and not grouped and first.out_channels >= first.in_channels
     return False
-
-
-@check(
-    "sigmoids-in-a-row",
-    "sick",
-    "Many sigmoids one after the other shrink the gradient",
-    source="the derivative of a sigmoid is at most 1/4; the levels are ours",
-    repaired_by="Use ReLU or GELU in hidden layers",
-    kind="surgery",
-)
-def sigmoids_in_a_row(seen: Seen) -> Sign | None:
-    """Each of them multiplies the gradient by a quarter at most, and what differs
-    between samples shrinks likewise, so that the first layers do not learn.
-    """
-    calls, depth = seen.trace.calls, dict[int, int]()
-    squashing = ("sigmoid", "hardsigmoid", "softmax")
-    for call in calls:
-        deepest = [depth[s] for s in call.sources if s >= 0]
-        alone = call.name in ("add", "mul") or "norm" in call.name
-        more = call.name in squashing and "weight" in seen.trace.origins(call)
-        depth[call.index] = 0 if alone else max(deepest, default=0) + more
-    most = max(depth.values(), default=0)
-    grads = [g for g in seen.gradients.values() if g is not None and g.ndim > 1]
-    if most < ROW or len(grads) < 2 or (seen.learns and not seen.stuck):
-        return None
-    sizes = [float(g.double().square().mean().sqrt()) for g in (grads[0], grads[-1])]
-    if not sizes[0] < FADED * sizes[1]:
-        return None
-    modules = dict(seen.model.named_modules())
-    where = [c.module for c in calls if c.name in squashing and c.module]
-    where = [n for n in dict.fromkeys(where) if isinstance(modules[n], nn.Sigmoid)]
-    repair = _SQUASHED.format(paths=where) if len(where) >= ROW else ""
-    detail = f"Here {most} follow each other, and the first weights get "
-    detail += f"{sizes[0] / sizes[1]:.2g} of the gradient of the last."
-    return Sign(most, ROW - 1, where=where, detail=detail, repair=repair)
-
-
-@check(
-    "softmax-between-layers",
-    "warning",
-    "A softmax is used as an activation between layers",
-    source="its outputs sum to one, so that each is near one over the width",
-    repaired_by="Use ReLU or GELU in hidden layers",
-    kind="surgery",
-    confidence="rule of thumb",
-)
-def softmax_between_layers(seen: Seen) -> Sign | None:
-    """A layer reads the softmax of what another made. Its units compete for a sum of
-    one, and what the next layer gets is small and nearly constant.
-    """
-    for call in seen.trace.named("softmax"):
-        before = seen.before(call, frozenset({"dropout"}))
-        readers = [c for c in seen.trace.readers(call) if c.name == "linear"]
-        wide = call.outputs[0].ndim == 2 and call.outputs[0].shape[1] >= WIDE
-        if wide and readers and before is not None and before.name == "linear":
-            if readers[0].inputs[0] is call.outputs[0]:
-                width = call.outputs[0].shape[1]
-                return Sign(width, WIDE - 1, where=call.module)
-    return None
 
 
 @check(
@@ -309,33 +222,3 @@ def sine_wraps_around(seen: Seen) -> Sign | None:
             return Sign(size, TURNS, where=call.module, detail=detail)
         bent.add(call.index)
     return None
-
-
-@check(
-    "edges-half-used",
-    "warning",
-    "Only one end of the edges of a graph is used",
-    source="calls that read a list of edges, which has a row for each end",
-    repaired_by="Gather from one row of the edges, and add to the nodes of the other",
-    kind="surgery",
-)
-def edges_half_used(seen: Seen) -> Sign | None:
-    """Of two rows of indices the network reads one alone, so that each node gets its
-    own signal back in place of those of its neighbours.
-    """
-    rows = dict[int, set[int]]()
-    for call in seen.trace.calls:
-        for tensor, source in zip(call.inputs, call.sources, strict=True):
-            if source >= 0 or tensor.ndim != 2 or tensor.is_floating_point():
-                continue
-            if len(tensor) != 2 or tensor.shape[1] < 8 or tensor.dtype == torch.bool:
-                continue
-            index = call.given(1, "index") if call.name in ("getitem", "select") else 0
-            index = index[0] if isinstance(index, tuple) and index else index
-            one = call.name in ("getitem", "select") and isinstance(index, int)
-            read = {int(index) % 2} if one else {0, 1}  # pyright: ignore
-            rows.setdefault(id(tensor), set()).update(read)
-    alone = [used for used in rows.values() if len(used) == 1]
-    if not alone:
-        return None
-    return Sign(1.0, 2.0, above=False, detail=f"It is row {min(alone[0])}.")

@@ -1,4 +1,4 @@
-"""Dead units, and heads and inputs of the wrong size."""
+"""Numbers that are not finite, and dead units."""
 
 from dataclasses import replace
 from math import isfinite
@@ -10,58 +10,8 @@ from .rule import rule
 # Shares of dead units in a layer: half is ``sick``, a quarter a ``note``: our choice.
 DEAD = 0.25
 MOSTLY_DEAD = 0.5
-SATURATED = 0.5
-TWINS = 0.5
 # Smaller layers lose units by chance, and are often bottlenecks: our choice.
 FEW_UNITS = 16
-
-
-def _worst(
-    survey: Survey, quantity: str, threshold: float, *, wide: bool = False
-) -> Evidence | None:
-    """Return the largest share over the layers, or over those on the main path.
-
-    Args:
-        survey: What was measured.
-        quantity: The share.
-        threshold: What it is held against.
-        wide: Whether to leave out gates and layers of few units.
-    """
-    shares = [
-        (str(row.get("layer") or row["module"]), figure_of(row))
-        for row in survey.find(quantity)
-        if not wide
-        or not (row.get("gate") or row.get("n_units", FEW_UNITS) < FEW_UNITS)
-    ]
-    worst = largest(shares)
-    if worst is None:
-        return None
-    names = dict.fromkeys(name for name, f in shares if f.value > threshold)
-    return Evidence(
-        figure=worst[1],
-        threshold=threshold,
-        above=True,
-        where=tuple(names),
-        detail=f"The worst share is {worst[1]}, behind {worst[0]}.",
-    )
-
-
-def _worst_of_units(
-    survey: Survey, quantity: str, threshold: float, *, sick: float
-) -> Evidence | None:
-    """Return the largest share, as ``sick`` for a bad wide layer, else as a note.
-
-    Args:
-        survey: What was measured.
-        quantity: The share.
-        threshold: What it is held against.
-        sick: The share of a wide layer above which the severity is ``sick``.
-    """
-    wide = _worst(survey, quantity, threshold, wide=True)
-    if wide is not None and replace(wide, threshold=sick).beyond:
-        return replace(wide, severity="sick")
-    worst = _worst(survey, quantity, threshold)
-    return worst and replace(worst, severity="note")
 
 
 @rule(
@@ -106,37 +56,32 @@ def dead_units(survey: Survey) -> Evidence | None:
     """These units give zero for every sample, so that the weights before them get no
     gradient, and the units stay dead.
     """
-    return _worst_of_units(survey, "dead_share", DEAD, sick=MOSTLY_DEAD)
+    shares = [
+        (row, str(row.get("layer") or row["module"]), figure_of(row))
+        for row in survey.find("dead_share")
+    ]
 
+    def worst(wide: bool) -> Evidence | None:
+        """Return the largest share, of all layers or of wide ones that are no gates."""
+        kept = [
+            (name, figure)
+            for row, name, figure in shares
+            if not wide
+            or not (row.get("gate") or row.get("n_units", FEW_UNITS) < FEW_UNITS)
+        ]
+        if (found := largest(kept)) is None:
+            return None
+        names = dict.fromkeys(name for name, f in kept if f.value > DEAD)
+        return Evidence(
+            figure=found[1],
+            threshold=DEAD,
+            above=True,
+            where=tuple(names),
+            severity="sick" if wide else "note",
+            detail=f"The worst share is {found[1]}, behind {found[0]}.",
+        )
 
-@rule(
-    "saturated-units",
-    "sick",
-    "Many tanh or sigmoid units are saturated",
-    quantity="saturated_share",
-    source="Glorot & Bengio (2010), figures 2 and 3; the level of 0.5 is ours",
-    confidence="rule of thumb",
-)
-def saturated_units(survey: Survey) -> Evidence | None:
-    """For most samples these units are near an end of their range, where the slope is
-    nearly zero: hardly any gradient passes them.
-    """
-    return _worst(survey, "saturated_share", SATURATED)
-
-
-@rule(
-    "twin-units",
-    "sick",
-    "Units of a layer are copies of each other",
-    quantity="twin_share",
-    source="gradient descent is equivariant under exchanging equal units, which "
-    "therefore stay equal; the level of 0.5 is ours; a note in gates and in layers of "
-    "fewer than 16 units",
-    confidence="proved",
-)
-def twin_units(survey: Survey) -> Evidence | None:
-    """Several units of one layer give the same output for every sample. If the next
-    layer reads them with equal weights, they get equal gradients and stay copies, so
-    that the layer is only as wide as its number of different units.
-    """
-    return _worst_of_units(survey, "twin_share", TWINS, sick=TWINS)
+    wide = worst(True)
+    if wide is not None and replace(wide, threshold=MOSTLY_DEAD).beyond:
+        return wide
+    return worst(False)

@@ -44,8 +44,10 @@ def frozen_norm_follows_batches(survey: Survey) -> Evidence | None:
     the statistics of each batch and updates its running statistics. Put frozen blocks
     in eval mode, after every call of model.train().
     """
-    if not (frozen := by_module(survey, "frozen_in_train_mode")):
+    rows = survey.find("frozen_in_train_mode")
+    batch_norms = [row for row in rows if "BatchNorm" in str(row.get("kind"))]
+    if not batch_norms:
         return None
-    names = tuple(name for name, f in frozen if f.value)
+    names = tuple(row["module"] for row in batch_norms if row["value"])
     count = Figure(float(len(names)))
     return Evidence(figure=count, threshold=0.5, above=True, where=names)

@@ -84,6 +84,8 @@ def _pairs(seen: Seen) -> tuple[Tensor, Tensor] | None:
         if any(len(t) != len(target) or t.shape[1:] != g.shape[1:]
                for t, g in zip(given, seen.inputs, strict=False)):  # fmt: skip
             return None
+        if all(t[:1].numel() == 1 and not t.is_floating_point() for t in given):
+            return None  # single ids, such as users and items, are not near each other
         rows.append(torch.cat([_features(t) for t in given], 1))
         targets.append(target.reshape(-1).double())
     if len({row.shape[1] for row in rows}) > 1:

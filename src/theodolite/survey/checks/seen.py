@@ -360,15 +360,18 @@ class Seen:
     def stuck(self) -> bool:
         """Whether many steps lead no lower than an answer that ignores the inputs.
 
-        A loss that falls and is far above that answer still is on its way. What the
-        user's own step alone does has checks of its own.
+        A loss that falls and is far above that answer still is on its way. Both plain
+        updates and the user's own step are tried, where one is given: each may train
+        parameters that the other does not.
         """
         below = self.below_chance(self.longer)
         if not below < STUCK or (below < -0.1 and self.longer.gain > 0.3):
             return False
-        if self.trainer.step is None:
+        if self.step is None:
             return True
-        return not self.below_chance(self.plain.run(1.0, steps=self.long)) > LEARNS
+        plain = self.trainer.step is not None
+        other = self.plain if plain else replace(self.plain, step=self.step)
+        return not self.below_chance(other.run(1.0, steps=self.long)) > LEARNS
 
     @property
     def learns(self) -> bool:

@@ -110,6 +110,7 @@ def loss_does_not_fall(seen: Seen) -> Sign | None:
     repeated twenty times. A network that cannot fit one batch has something wrong.
     """
     courses = [*seen.courses.values(), seen.repeated]
+    courses += [seen.own_step] if seen.own_step is not None else []
     if any(course.error for course in courses) or not math.isfinite(seen.value):
         return None
     best = max(course.gain for course in courses)

@@ -208,3 +208,109 @@ def test_branches_that_start_small_are_sound(kind):
     measures = ["checks", "map", "signal", "units", "norms"]
     result = surveyed(model, (X, labels), nn.CrossEntropyLoss(), measures=measures)
     assert not alarms(result)
+
+
+class Teached(nn.Module):
+    """A forecaster that reads its own last output, or what really came next."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.cell = nn.GRU(1, 8, batch_first=True), nn.GRUCell(1, 8)
+        self.head = nn.Linear(8, 1)
+
+    def forward(self, past: Tensor, future: Tensor | None = None) -> Tensor:
+        state, last, said = self.encoder(past[..., None])[1][0], past[:, -1:], []
+        for step in range(4):
+            state = self.cell(last, state)
+            last = self.head(state)
+            said.append(last)
+            last = last if future is None else future[:, step : step + 1]
+        return torch.cat(said, 1)
+
+
+def test_a_decoder_may_be_given_what_came_next():
+    torch.manual_seed(0)
+    series = torch.sin(torch.linspace(0, 6, 16) + torch.arange(32.0)[:, None])
+    batch = ((series[:, :12], series[:, 12:]), series[:, 12:])
+    result = surveyed(Teached(), [batch], nn.MSELoss(), measures=["checks"])
+    assert not alarms(result)
+
+
+class Factors(nn.Module):
+    """Users and items as vectors, whose product is weighted."""
+
+    def __init__(self):
+        super().__init__()
+        self.users, self.items = (nn.Embedding(60, 8, sparse=True) for _ in range(2))
+        for table in (self.users, self.items):
+            nn.init.normal_(table.weight, std=0.3)
+        self.mix = nn.Linear(8, 1, bias=False)
+
+    def forward(self, user: Tensor, item: Tensor) -> Tensor:
+        return self.mix(self.users(user) * self.items(item))[:, 0]
+
+
+def ratings(n: int) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    user, item = torch.randint(60, (2, n), generator=generator)
+    tastes = torch.randn(2, 60, 2, generator=generator)
+    return user, item, ((tastes[0, user] * tastes[1, item]).sum(1) > 0).float()
+
+
+def test_plain_updates_of_a_few_weights_are_not_all_of_the_training():
+    """The step has an optimiser for the tables as well, which is not given."""
+    torch.manual_seed(0)
+    model, loss = Factors(), nn.BCEWithLogitsLoss()
+    tables = torch.optim.SparseAdam([model.users.weight, model.items.weight], lr=0.02)
+    rest = torch.optim.Adam(model.mix.parameters(), lr=1e-3)
+    user, item, clicked = ratings(320)
+    batches = [((user[i], item[i]), clicked[i]) for i in torch.arange(320).chunk(5)]
+
+    def step(batch):
+        tables.zero_grad()
+        rest.zero_grad()
+        loss(model(*batch[0]), batch[1]).backward()
+        tables.step()
+        rest.step()
+
+    result = survey(
+        model, batches, loss=loss, optimizer=rest, step=step, measures=["checks"],
+        progress=False,
+    )  # fmt: skip
+    assert not alarms(result)
+
+
+class Joined(nn.Module):
+    """A network of the vectors of a user and an item."""
+
+    def __init__(self):
+        super().__init__()
+        self.users, self.items = nn.Embedding(60, 8), nn.Embedding(60, 8)
+        self.body = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1))
+
+    def forward(self, user: Tensor, item: Tensor) -> Tensor:
+        return self.body(torch.cat([self.users(user), self.items(item)], 1))[:, 0]
+
+
+def test_users_and_items_are_not_near_each_other():
+    """The answer to a new pair follows from the vectors of both, learned from many."""
+    torch.manual_seed(0)
+    model = Joined()
+    user, item, clicked = ratings(640)
+    batches = [((user[i], item[i]), clicked[i]) for i in torch.arange(640).chunk(10)]
+    given = {"optimizer": adam(model, 0.01), "measures": ["checks"]}
+    result = survey(
+        model, batches, loss=nn.BCEWithLogitsLoss(), progress=False, **given
+    )
+    assert not alarms(result)
+
+
+def test_frozen_norms_without_running_statistics_are_sound():
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Linear(16, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 3)
+    )
+    model[1].requires_grad_(False)
+    given = {"measures": ["signal", "norms"]}
+    result = surveyed(model, (X, X[:, :3].argmax(1)), nn.CrossEntropyLoss(), **given)
+    assert not alarms(result)

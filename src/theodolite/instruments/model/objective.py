@@ -140,12 +140,19 @@ def call_model(model: nn.Module, inputs: Any) -> Any:
 
 
 def _several(model: nn.Module, inputs: Any) -> bool:
-    """Return whether inputs are a tuple for a forward that wants several arguments."""
+    """Return whether inputs are a tuple for a forward that takes several arguments.
+
+    An argument whose default is None may be one of them, as of a decoder that is given
+    what comes next while it is trained.
+    """
     if not isinstance(inputs, tuple) or len(inputs) < 2:
         return False
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    given = inspect.signature(model.forward).parameters.values()
-    return sum(p.kind in kinds and p.default is p.empty for p in given) > 1
+    named = inspect.signature(model.forward).parameters.values()
+    given = [p for p in named if p.kind in kinds]
+    wanted = sum(p.default is p.empty for p in given)
+    optional = [p for p in given[wanted : len(inputs)] if p.default is None]
+    return wanted > 1 or wanted + len(optional) == len(inputs)
 
 
 def outputs_of(model: nn.Module, batch: Batch) -> Tensor:

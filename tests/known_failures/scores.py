@@ -35,10 +35,9 @@ A finding is a number of a survey that lies beyond a threshold by more than its 
 other tools are copied.
 
 A finding is "sick" or a "warning", which ask for action, or a "note", which is for
-information and has no advice. The tables count a note as found. Branches stuck at zero,
-and dead or twin units in gates and in layers of fewer than 16 units, are notes, because
-sound networks have them too. A survey praises a network only if every trained parameter
-gets a gradient.
+information and has no advice. The tables count a note as found. Dead units in gates and
+in layers of fewer than 16 units are notes, because sound networks have them too. A survey
+praises a network only if every trained parameter gets a gradient.
 """
 
 
@@ -56,21 +55,28 @@ Eight authors who saw neither rules nor code wrote broken training set-ups, each
 a repaired twin, and sound ones. They were sealed, and each set was opened once, after
 the last change of the rules that it judges: 60 faults and 154 sound set-ups of three
 authors for the first rules, 61 and 100 of two authors for the second, then 64 and 130
-of three authors for the present ones. Each was surveyed with its own data, loss,
+of three authors for the third. Each was surveyed with its own data, loss,
 optimiser and training step at the usual effort. A reader who did not know the rules
 compared the first finding with the cause that the author had written down. Intervals
 are Clopper and Pearson's at 95 %.
 
-| | present rules | share | second rules | share | first rules | share | goal |
+| | third rules | share | second rules | share | first rules | share | goal |
 |---|---|---|---|---|---|---|---|
 {rates}
 
-With the present rules {words} Advice helps if, trained as the author does from three
+With the third rules {words} Advice helps if, trained as the author does from three
 seeds, it closes half of the gap to the repaired twin, and harms if it loses a tenth of
-it. The set-ups are small and by few authors, and the present rules reach {reached} of
-the six goals. What was missed is listed in `sealed_scores_3.json` in the folder
+it. The set-ups are small and by few authors, and the third rules reach {reached} of the
+six goals. What was missed is listed in `sealed_scores_3.json` in the folder
 `tests/known_failures/authored` (and in `sealed_scores_2.json` and `sealed_scores.json`
-for earlier rules). Rules that change from now on need other set-ups.
+for earlier rules).
+
+The rules as they are now are fewer. After these rates were measured, all three sets were
+looked at again, which is the second opening of the third: checks that had fired on none
+of the 185 faults were removed, except for faults that this documentation promises, checks
+that had alarmed as often on sound set-ups as on broken ones were removed or became notes,
+and the causes of five of the false alarms of the third set were repaired. So rates of the
+present rules on these sets are not out of sample; they need other set-ups.
 
 Published tools for the same job, on 32 public questions (other faults than these, so
 that the figures are not comparable one by one; none reports alarms on repaired
@@ -99,15 +105,15 @@ def sealed_rates() -> str:
         f"| {name} | {' | '.join(_rate(rows, *what) for rows in sets)} | {goal} |"
         for name, *what, goal in _COUNTED
     )
-    present = sets[0]
+    third = sets[0]
     reached = sum(
         count >= share * len(values) if goal[0] == "≥" else count <= share * len(values)
         for _, *what, goal in _COUNTED
-        for count, values in [_count(present, *what)]
+        for count, values in [_count(third, *what)]
         for share in [float(goal.split()[1]) / 100]
     )
     first, advice = (
-        Counter(row[name] for row in present if row["state"] == "broken")
+        Counter(row[name] for row in third if row["state"] == "broken")
         for name in ("cause_first", "advice")
     )
     words = (

@@ -210,7 +210,7 @@ def test_branches_that_start_small_are_sound(kind):
     assert not alarms(result)
 
 
-class Teached(nn.Module):
+class Forecaster(nn.Module):
     """A forecaster that reads its own last output, or what really came next."""
 
     def __init__(self):
@@ -232,7 +232,7 @@ def test_a_decoder_may_be_given_what_came_next():
     torch.manual_seed(0)
     series = torch.sin(torch.linspace(0, 6, 16) + torch.arange(32.0)[:, None])
     batch = ((series[:, :12], series[:, 12:]), series[:, 12:])
-    result = surveyed(Teached(), [batch], nn.MSELoss(), measures=["checks"])
+    result = surveyed(Forecaster(), [batch], nn.MSELoss(), measures=["checks"])
     assert not alarms(result)
 
 

@@ -1,4 +1,4 @@
-"""The loss of the best answer that ignores the inputs, and of exchanged targets."""
+"""The loss of the best answer that ignores the inputs."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Sequences: attention, recurrent layers and embeddings."""
+"""Sequences: attention, masks and recurrent layers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Watch a user's own training step: gradients, updates, rates, modes and inputs."""
+"""Watch a user's own training step: gradients, updates, rates and modes."""
 
 import math
 import warnings

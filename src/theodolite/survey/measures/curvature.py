@@ -4,9 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from torch import Tensor
-
-from theodolite.core import NormMode, Status
+from theodolite.core import Status
 from theodolite.instruments import (
     ExtremeEigenvalues,
     Hessian,
@@ -25,40 +23,6 @@ TOLERANCE = 0.01
 _UNSURE = 2.0
 # Up to this number of parameters a full matrix is cheap.
 _DENSE = 128
-# Rounding of a product, in multiples of the one that was measured, by choice.
-_ROUNDINGS = 10.0
-
-
-class Counted(Operator):
-    """An operator whose products count as passes of the survey.
-
-    Its products are not compared with float64 again: ten times the
-    ``graph_error`` of the context, which was measured on one product, bounds the
-    rounding of all, by choice.
-
-    Args:
-        inner: The operator.
-        context: Counts the passes.
-    """
-
-    def __init__(self, inner: Operator, context: SurveyContext) -> None:
-        self._inner, self._site = inner, context
-        self.shape, self.device = inner.shape, inner.device
-        self.torch_dtype = inner.torch_dtype
-        self.symmetric = inner.symmetric
-        self.norm_mode: NormMode = getattr(inner, "norm_mode", context.net.problem.mode)
-        self._largest = 0.0
-
-    def product(self, vector: Tensor) -> Tensor:
-        """Multiply one vector."""
-        self.passes += 1
-        self._site.net.passes += 1
-        product = self._inner.matvec(vector)
-        size = float(vector.norm())
-        if size:
-            self._largest = max(self._largest, float(product.norm()) / size)
-        self.noise_norm = _ROUNDINGS * self._site.graph_error * self._largest
-        return product
 
 
 class CurvatureMeasure(Measure):
@@ -80,7 +44,7 @@ class CurvatureMeasure(Measure):
         """Yield both ends."""
         labels = {"n_samples": context.net.samples}
         with Hessian(context.net.on(context.net.samples)) as hessian:
-            ends = leading_of(context, Counted(hessian, context))
+            ends = leading_of(context, hessian)
         yield from _ends(context, ends, labels)
 
 
@@ -102,7 +66,7 @@ def ends_of(
 ) -> ExtremeEigenvalues:
     """Return the largest and smallest eigenvalue, by products for this effort."""
     dense = operator.shape[1] if operator.shape[1] <= _DENSE else 0
-    return extreme_eigenvalues(
+    reading = extreme_eigenvalues(
         operator,
         ends="both",
         tol=TOLERANCE,
@@ -111,6 +75,8 @@ def ends_of(
         seed=context.net.problem.seed,
         graph_error=context.graph_error,
     )
+    context.net.passes += reading.cost.passes
+    return reading
 
 
 def _ends(

@@ -6,12 +6,11 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from theodolite.core import NormMode
 from theodolite.instruments import ExtremeEigenvalues, Hessian, Operator
 
 from .context import PRODUCT, SurveyContext
 from .contract import Found, Measure, number
-from .curvature import FEWEST, Counted, ends_of, error_of, leading_of, not_resolved
+from .curvature import FEWEST, ends_of, error_of, leading_of, not_resolved
 from .optimizer_in_use import InUse, bound, in_use, scales_of
 
 
@@ -19,36 +18,25 @@ class Preconditioned(Operator):
     r"""$S (H + \Delta) S$ for diagonals $S$ and $\Delta$, similar to $S^2(H + \Delta)$.
 
     Args:
-        inner: $H$, symmetric.
+        inner: $H$.
         scales: The diagonal of $S$.
-        shifts: The diagonal of $\Delta$; none by default.
+        shifts: The diagonal of $\Delta$.
     """
 
     symmetric = True
 
-    def __init__(
-        self, inner: Operator, scales: Tensor, *, shifts: Tensor | None = None
-    ) -> None:
+    def __init__(self, inner: Hessian, scales: Tensor, shifts: Tensor) -> None:
         self._inner = inner
+        self.shape, self.norm_mode = inner.shape, inner.norm_mode
+        self.torch_dtype, self.device = inner.torch_dtype, inner.device
         self._scales = scales.to(dtype=inner.torch_dtype, device=inner.device)
-        self._shifts = None
-        if shifts is not None and bool(shifts.any()):
-            self._shifts = shifts.to(self._scales)
-        self.shape, self.torch_dtype, self.device = (
-            inner.shape,
-            inner.torch_dtype,
-            inner.device,
-        )
-        self.norm_mode: NormMode = getattr(inner, "norm_mode", NormMode.EVAL)
+        self._shifts = shifts.to(self._scales)
 
     def product(self, vector: Tensor) -> Tensor:
         """Multiply one vector."""
         self.passes += 1
         scaled = self._scales * vector
-        product = self._inner.matvec(scaled)
-        if self._shifts is not None:
-            product = product + self._shifts * scaled
-        return self._scales * product
+        return self._scales * (self._inner.matvec(scaled) + self._shifts * scaled)
 
 
 class RatesMeasure(Measure):
@@ -90,9 +78,9 @@ class RatesMeasure(Measure):
             parameters = {name: context.net.model.get_parameter(name) for name in names}
             use = in_use(context.optimizer, parameters)
             if use is None or (use.plain and use.alike):
-                top = leading_of(context, Counted(hessian, context))
+                top = leading_of(context, hessian)
             else:
-                operator = Counted(_as_used(hessian, use, context, parameters), context)
+                operator = _as_used(hessian, use, context, parameters)
                 top = ends_of(operator, context, gradients)
         yield from _rate_rows(context, use, top)
 
@@ -104,7 +92,7 @@ def _as_used(
     own = use.scales().to(hessian.device)
     if not use.plain:
         own = own * scales_of(context.optimizer, parameters)
-    return Preconditioned(hessian, own, shifts=use.shifts())
+    return Preconditioned(hessian, own, use.shifts())
 
 
 def _rate_rows(

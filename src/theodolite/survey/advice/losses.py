@@ -182,15 +182,6 @@ def _wrapped(survey: Survey, value: str) -> str | None:
     )
 
 
-@remedy("loss", "Divide the other term by 100", "another-term-outweighs")
-def _smaller_term(survey: Survey, finding: Finding) -> str | None:
-    """Multiply the term that compares by 100, and the whole loss by a hundredth."""
-    whole = _wrapped(survey, "given(*args, **kwargs) / 100")
-    larger = "return 100 * function(*args, **kwargs)"
-    better = "a factor of 0.01 before the other term"
-    return whole and _changed(better, _TORCH_LOSS, larger, survey) + whole
-
-
 @remedy(
     "loss", "Sum the reconstruction over the entries of a sample", "prior-outweighs"
 )

@@ -10,7 +10,6 @@ from ..records.whole_survey import Survey
 from . import (  # noqa: F401
     calls,
     forward,
-    gradients,
     losses,
     repairs,
     settings,

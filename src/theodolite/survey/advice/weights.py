@@ -10,27 +10,6 @@ from .remedy import ANY, remedy, trained
 
 @remedy(
     "initialisation",
-    "Use tanh in place of sigmoid between layers, with Xavier weights",
-    "gradient-vanishes",
-    "signal-vanishes",
-)
-def _centred(survey: Survey, finding: Finding) -> str | None:
-    """Replace sigmoids between layers by tanh, with the weights for it."""
-    bends = [name for block in survey.blocks for name in block.activations]
-    drawn = _drawn(survey, "xavier_normal_(layer.weight)")
-    if drawn is None or not any("sigmoid" in name for name in bends):
-        return None
-    return (
-        f"{drawn}"
-        "for parent in list(model.modules()):\n"
-        "    for name, child in list(parent.named_children()):\n"
-        "        if isinstance(child, torch.nn.Sigmoid):\n"
-        "            setattr(parent, name, torch.nn.Tanh())\n"
-    )
-
-
-@remedy(
-    "initialisation",
     "Re-initialise with He (Kaiming) weights and zero biases",
     "signal-vanishes",
     "gradient-vanishes",
@@ -168,21 +147,6 @@ def _orthogonal(survey: Survey, finding: Finding) -> str | None:
         '        if square and (len(weight) == width or "hh" in name):\n'
         "            for gate in weight.data.split(width):\n"
         "                torch.nn.init.orthogonal_(gate)\n"
-    )
-
-
-@remedy(
-    "initialisation", "Start the last layer at a tenth of its size", "loss-starts-high"
-)
-def _last_smaller(survey: Survey, finding: Finding) -> str | None:
-    paths = trained(survey)
-    if not paths:
-        return None
-    return (
-        "import torch\n"
-        "with torch.no_grad():\n"
-        f"    for parameter in model.get_submodule({paths[-1]!r}).parameters():\n"
-        "        parameter.mul_(0.1)\n"
     )
 
 

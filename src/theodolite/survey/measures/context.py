@@ -116,4 +116,3 @@ def logits_in(outputs: Any) -> Tensor:
         f"the model returned a {type(outputs).__name__} without a tensor of real "
         "numbers: wrap it so that it returns one"
     )
-

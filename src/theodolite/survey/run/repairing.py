@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 
 from theodolite.core import FOREIGN, ConfigError, NormMode, TheodoliteError, error_text
 
-from ..advice import calls, gradients, losses
+from ..advice import calls, losses
 from ..advice.applying import Guard, runs
 from ..advice.general import general_advice
 from ..advice.prescribing import advise, instructions
@@ -30,7 +30,7 @@ _STILL_SEEN = {"inputs-not-finite"} | {
     rule
     for remedy in REMEDIES
     for rule in remedy.rules
-    if remedy.write.__module__ in [file.__name__ for file in (calls, gradients, losses)]
+    if remedy.write.__module__ in (calls.__name__, losses.__name__)
 }
 # Measures that a repaired copy is looked at with: first aid and signals.
 _LOOKED = ("checks", "map", "signal", "units", "norms")

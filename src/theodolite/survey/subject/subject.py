@@ -66,7 +66,6 @@ class Subject:
         inputs: One sentence on where inputs, labels and loss come from;
             begins with "made up" if no data was given.
         labels_known: Whether targets are real, not made up.
-        code: Lines of Python that make ``model``.
     """
 
     model: nn.Module
@@ -75,7 +74,6 @@ class Subject:
     title: str
     inputs: str
     labels_known: bool
-    code: str = ""
 
     def problem(self, *, norm_mode: NormMode | str, seed: int) -> Problem:
         """Return model, data and loss as instruments take them."""
@@ -98,7 +96,6 @@ def make_subject(
     title: str = "",
     inputs: str = "",
     labels_known: bool = True,
-    code: str = "",
 ) -> Subject:
     """Return a model with data and a loss; missing ones are derived from the model.
 
@@ -115,7 +112,6 @@ def make_subject(
         title: Name of the model; its class by default.
         inputs: Where given batches come from.
         labels_known: Whether the labels of given batches are real.
-        code: Lines of Python that make the model.
 
     Raises:
         SubjectError: Inputs, labels or a loss cannot be found; says what to pass.
@@ -127,7 +123,8 @@ def make_subject(
     check_sizes(batch_size, n_batches)
     check_seed(seed)
     if batches is None:
-        usual = BATCH_SIZE if _count(model) < _LARGE else BATCH_SIZE // 4
+        large = sum(p.numel() for p in model.parameters()) >= _LARGE
+        usual = BATCH_SIZE // 4 if large else BATCH_SIZE
         size = usual if batch_size is None else batch_size
         by_name = is_hugging_face(model) and shape is None
         make = _made_up_by_name if by_name else partial(_made_up, shape=shape)
@@ -144,7 +141,6 @@ def make_subject(
         title=title or type(model).__name__,
         inputs=f"{whence}, {aim.says}",
         labels_known=labels_known,
-        code=code,
     )
 
 
@@ -179,10 +175,6 @@ def _given(
     outputs = _outputs(model, given[0])
     aim = named_aim(loss, outputs)
     return [(x, fitted(loss, outputs, y)) for x, y in given], aim, True
-
-
-def _count(model: nn.Module) -> int:
-    return sum(p.numel() for p in model.parameters())
 
 
 def check_seed(seed: int) -> None:

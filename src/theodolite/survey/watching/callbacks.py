@@ -31,18 +31,9 @@ def lightning_watch(
 def transformers_watch(
     every: int = 100, *, loss: Any = None, batches: Any = None, **settings: Any
 ) -> Any:
-    """Return a ``TrainerCallback`` that watches a training as :func:`watch` does.
+    """Return a ``TrainerCallback``: see :func:`lightning_watch`.
 
     Batch and loss are those of the step.
-
-    Args:
-        every: Steps between two looks.
-        loss: See :func:`watch`.
-        batches: See :func:`watch`.
-        settings: Further arguments of :func:`watch`, such as ``on_alert``.
-
-    Returns:
-        A callback; its ``course()`` is what was seen so far, ``rows()`` its numbers.
     """
     return _watching(transformers_callback, every, loss, batches, settings)
 

@@ -133,8 +133,5 @@ def given(loss: Loss | None, batches: Any) -> dict[str, Any]:
         return {"criterion": None if loss is None else as_loss(loss)}
     read = list(read_batches(batches() if callable(batches) else batches))
     # A model that returns its loss has no other name for it.
-    return {"batch": lambda: read, "criterion": as_loss(loss or _own_loss)}
-
-
-def _own_loss(model: nn.Module, batch: Any) -> Any:
-    return model(**batch).loss
+    own = loss or (lambda model, batch: model(**batch).loss)
+    return {"batch": lambda: read, "criterion": as_loss(own)}

@@ -14,7 +14,6 @@ from ..findings.rulebook import check_rules
 from ..measures.context import SurveyContext, opened_context
 from ..planning.effort import gradients_of
 from ..planning.running import Progress, chosen, run_measures
-from ..records.outcomes import Measured
 from ..records.whole_survey import Survey
 from .alerts import RUN_RULES, Alert, Judge
 from .course import Course
@@ -93,7 +92,9 @@ class SurveyProbe:
         start = time.perf_counter()
         self._title = type(at.model).__name__
         self._settings = self._settings or _settings(at)
-        rows = _training_rows(at)
+        seen = at.loss == at.loss  # with its dropout, as the training computed it
+        row = {"quantity": "training_loss", "value": at.loss, "error": None}
+        rows: list[dict[str, Any]] = [row] if seen else []
         problem = replace(at.problem, norm_mode=self._norm_mode, seed=self._seed)
         if problem.batches is None or problem.loss is None:
             self._failures["survey"] = (
@@ -119,7 +120,8 @@ class SurveyProbe:
         outcomes = tuple(run_measures(context, self._measures, line))
         if any(each.status == "interrupted" for each in outcomes):
             raise KeyboardInterrupt
-        self._failures = _failures(outcomes)
+        failed = [each for each in outcomes if each.status not in _EXPECTED]
+        self._failures = {each.measure: each.reason for each in failed}
         self._norm_layers = context.net.norm_layers
         return Survey(
             title=self._title,
@@ -131,17 +133,6 @@ class SurveyProbe:
             norm_mode=str(context.net.problem.mode),
             norm_layers=context.net.norm_layers,
         )
-
-
-def _training_rows(at: Snapshot) -> list[dict[str, Any]]:
-    """Return the loss that the training computed, with its dropout, if it was seen."""
-    if at.loss != at.loss:
-        return []
-    return [{"quantity": "training_loss", "value": at.loss, "error": None}]
-
-
-def _failures(outcomes: Sequence[Measured]) -> dict[str, str]:
-    return {e.measure: e.reason for e in outcomes if e.status not in _EXPECTED}
 
 
 def _settings(at: Snapshot) -> dict[str, Any]:

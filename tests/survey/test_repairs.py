@@ -350,6 +350,36 @@ def test_general_changes_are_shown_only_where_they_clearly_help():
     assert survey(model, batches, progress=False, **given).advice == ()
 
 
+def test_what_is_about_speed_alone_is_no_advice(tmp_path):
+    (model, optimizer), loss = learner(0.01), nn.CrossEntropyLoss()
+    given = {"loss": loss, "optimizer": optimizer, "progress": False}
+    result = survey(model, clouds(32), **given)
+    assert (result.findings, result.advice) == ((), ())
+    first = result.faster[0]
+    assert first.title == "Use ten times the learning rate"
+    assert first.trial.helped == "yes"
+    short, full = result.text(), result.text(full=True)
+    for text in (short, full):
+        assert "nothing wrong found" in text
+        line = text[text.index("  Could be faster: Use ten times the learning rate") :]
+        assert "optional; tried: after 120 steps" in " ".join(line.split())
+        assert "\n→ " not in text
+    assert short.count("Could be faster") == 1
+    assert 'group[name] *= 10.0' in full
+    result.to_json(tmp_path / "survey.json")
+    assert Survey.from_json(tmp_path / "survey.json").faster == result.faster
+    result.to_html(tmp_path / "survey.html")
+    page = (tmp_path / "survey.html").read_text()
+    assert 'id="faster"' in page
+    assert 'id="advice"' not in page
+    # A training with a fault gets the same change as advice.
+    (model, optimizer) = learner(1e-5)
+    sick = survey(model, clouds(32), loss=loss, optimizer=optimizer, progress=False)
+    assert sick.advice
+    assert not sick.faster
+    assert "Could be faster" not in sick.text(full=True)
+
+
 def test_general_changes_run_without_an_optimizer_and_leave_what_is_frozen():
     model, _ = learner(0.1)
     model[0].requires_grad_(False)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from theodolite.core import Status
 from theodolite.instruments import (
@@ -14,10 +14,12 @@ from theodolite.instruments import (
 
 from ..records.outcomes import NOT_RESOLVED
 from .context import PRODUCT, SurveyContext
-from .contract import Found, Measure, number
+from .contract import Found, number
 
 # Fewest and most products: fewer say little, more hardly improve the result.
 FEWEST, _MOST = 5, 200
+# Share of the effort.
+CURVATURE_SHARE = 0.24
 TOLERANCE = 0.01
 # Error of an eigenvalue that did not converge, in multiples of its residual.
 _UNSURE = 2.0
@@ -25,27 +27,26 @@ _UNSURE = 2.0
 _DENSE = 128
 
 
-class CurvatureMeasure(Measure):
+def curvature_rows(context: SurveyContext, gradients: float) -> Iterator[Found]:
     """Largest and smallest eigenvalue of the loss Hessian of the batch.
 
     The error of a converged eigenvalue is a bound that holds with probability 99 %;
     otherwise it is twice the residual. An eigenvalue that did not converge and whose
     error bar includes zero is not resolved; ``needs_effort`` is the effort to try.
     """
-
-    name: ClassVar = "curvature"
-    share: ClassVar = 0.24
-
-    def least(self, context: SurveyContext) -> float:
-        """Return the gradients of a few products."""
-        return PRODUCT * FEWEST
-
-    def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
-        """Yield both ends."""
-        labels = {"n_samples": context.net.samples}
-        with Hessian(context.net.on(context.net.samples)) as hessian:
-            ends = leading_of(context, hessian)
-        yield from _ends(context, ends, labels)
+    with Hessian(context.net.on(context.net.samples)) as hessian:
+        ends = leading_of(context, hessian)
+    low = float(ends.smallest_errors[0])
+    low *= 1.0 if ends.smallest_statuses[0].trusted else _UNSURE
+    for name, value, error, status in (
+        ("largest", ends.eigenvalues[0], error_of(ends), ends.statuses[0]),
+        ("smallest", ends.smallest[0], low, ends.smallest_statuses[0]),
+    ):
+        facts = {"n_samples": context.net.samples, "rank": 0, "status": str(status)}
+        if status is Status.MAX_MATVECS and not abs(value) > error:
+            yield not_resolved(context, f"{name}_eigenvalue", **facts)
+        else:
+            yield number(f"{name}_eigenvalue", value, error, **facts)
 
 
 def leading_of(context: SurveyContext, operator: Operator) -> ExtremeEigenvalues:
@@ -56,7 +57,7 @@ def leading_of(context: SurveyContext, operator: Operator) -> ExtremeEigenvalues
         operator: The Hessian of the whole batch.
     """
     if context.leading is None:
-        gradients = CurvatureMeasure.share * context.effort
+        gradients = CURVATURE_SHARE * context.effort
         context.leading = ends_of(operator, context, gradients)
     return context.leading
 
@@ -77,22 +78,6 @@ def ends_of(
     )
     context.net.passes += reading.cost.passes
     return reading
-
-
-def _ends(
-    context: SurveyContext, ends: ExtremeEigenvalues, labels: dict[str, int]
-) -> Iterator[Found]:
-    low = float(ends.smallest_errors[0])
-    low *= 1.0 if ends.smallest_statuses[0].trusted else _UNSURE
-    for quantity, value, error, status in (
-        ("largest_eigenvalue", ends.eigenvalues[0], error_of(ends), ends.statuses[0]),
-        ("smallest_eigenvalue", ends.smallest[0], low, ends.smallest_statuses[0]),
-    ):
-        facts = {**labels, "rank": 0, "status": str(status)}
-        if status is Status.MAX_MATVECS and not abs(value) > error:
-            yield not_resolved(context, quantity, **facts)
-        else:
-            yield number(quantity, value, error, **facts)
 
 
 def not_resolved(context: SurveyContext, quantity: str, **labels: Any) -> Found:

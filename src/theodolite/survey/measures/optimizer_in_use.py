@@ -145,22 +145,13 @@ def kind_of(optimizer: Optimizer) -> str:
 
 def _treatment(name: str, group: Mapping[str, Any]) -> Treatment:
     decay = 0.0 if group.get("decoupled_weight_decay") else group.get("weight_decay")
-    return Treatment(
-        rate=float(group["lr"]), most=bound_of(name, group), decay=float(decay or 0.0)
-    )
-
-
-def bound_of(name: str, group: Mapping[str, Any]) -> float:
-    """Return the bound on rate times curvature, by the settings of a group."""
+    momentum = float(group.get("momentum", 0.0))
+    dampening, nesterov = float(group.get("dampening", 0.0)), group.get("nesterov")
     if name == "adam":
-        beta = float(group.get("betas", (0.0,))[0])  # Adagrad has no momentum
-        ahead = "momentum_decay" in group  # of NAdam
-        return bound(momentum=beta, dampening=beta, nesterov=ahead)
-    return bound(
-        momentum=float(group.get("momentum", 0.0)),
-        dampening=float(group.get("dampening", 0.0)),
-        nesterov=bool(group.get("nesterov", False)),
-    )
+        momentum = dampening = float(group.get("betas", (0.0,))[0])  # none in Adagrad
+        nesterov = "momentum_decay" in group  # of NAdam
+    most = bound(momentum=momentum, dampening=dampening, nesterov=bool(nesterov))
+    return Treatment(rate=float(group["lr"]), most=most, decay=float(decay or 0.0))
 
 
 def bound(

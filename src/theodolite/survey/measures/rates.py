@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
 from theodolite.instruments import ExtremeEigenvalues, Hessian, Operator
 
-from .context import PRODUCT, SurveyContext
-from .contract import Found, Measure, number
-from .curvature import FEWEST, ends_of, error_of, leading_of, not_resolved
+from .context import SurveyContext
+from .contract import Found, number
+from .curvature import ends_of, error_of, leading_of, not_resolved
 from .optimizer_in_use import InUse, bound, in_use, scales_of
 
 
@@ -39,7 +39,20 @@ class Preconditioned(Operator):
         return self._scales * (self._inner.matvec(scaled) + self._shifts * scaled)
 
 
-class RatesMeasure(Measure):
+def no_rates(context: SurveyContext) -> str:
+    """Refuse an adaptive optimiser that has made no step."""
+    leaves = (p for p in context.net.model.parameters() if p.requires_grad)
+    use = in_use(context.optimizer, {str(i): p for i, p in enumerate(leaves)})
+    if use is None or use.plain or use.started:
+        return ""
+    kind = type(context.optimizer).__name__
+    return (
+        f"{kind} has made no step yet, so that its scales are not known: see the "
+        "trial steps, or survey after a few steps"
+    )
+
+
+def rate_rows(context: SurveyContext, gradients: float) -> Iterator[Found]:
     r"""Largest stable learning rate of the optimiser, and the rate in use.
 
     ``rate_over_stable`` is the largest eigenvalue of $D^{1/2}(H + \Delta)D^{1/2}$ with
@@ -51,48 +64,20 @@ class RatesMeasure(Measure):
 
     Without an optimiser, ``stable_rate`` is that of gradient descent.
     """
-
-    name: ClassVar = "rates"
-    share: ClassVar = 0.18
-
-    def refusal(self, context: SurveyContext) -> str:
-        """Refuse an adaptive optimiser that has made no step."""
-        leaves = (p for p in context.net.model.parameters() if p.requires_grad)
-        use = in_use(context.optimizer, {str(i): p for i, p in enumerate(leaves)})
-        if use is None or use.plain or use.started:
-            return ""
-        kind = type(context.optimizer).__name__
-        return (
-            f"{kind} has made no step yet, so that its scales are not known: see the "
-            "trial steps, or survey after a few steps"
-        )
-
-    def least(self, context: SurveyContext) -> float:
-        """Return the gradients of a few products."""
-        return PRODUCT * (FEWEST + 2)
-
-    def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
-        """Yield the stable rate, the rate in use, and their ratio."""
-        with Hessian(context.net.on(context.net.samples)) as hessian:
-            names = hessian.names
-            parameters = {name: context.net.model.get_parameter(name) for name in names}
-            use = in_use(context.optimizer, parameters)
-            if use is None or (use.plain and use.alike):
-                top = leading_of(context, hessian)
-            else:
-                operator = _as_used(hessian, use, context, parameters)
-                top = ends_of(operator, context, gradients)
-        yield from _rate_rows(context, use, top)
-
-
-def _as_used(
-    hessian: Hessian, use: InUse, context: SurveyContext, parameters: dict[str, Any]
-) -> Preconditioned:
-    """Return the curvature scaled by each rate over its bound; below 1 it is stable."""
-    own = use.scales().to(hessian.device)
-    if not use.plain:
-        own = own * scales_of(context.optimizer, parameters)
-    return Preconditioned(hessian, own, use.shifts())
+    with Hessian(context.net.on(context.net.samples)) as hessian:
+        names = hessian.names
+        parameters = {name: context.net.model.get_parameter(name) for name in names}
+        use = in_use(context.optimizer, parameters)
+        if use is None or (use.plain and use.alike):
+            top = leading_of(context, hessian)
+        else:
+            own = use.scales().to(hessian.device)
+            if not use.plain:
+                own = own * scales_of(context.optimizer, parameters)
+            # Curvature scaled by each rate over its bound: below 1 it is stable.
+            operator = Preconditioned(hessian, own, use.shifts())
+            top = ends_of(operator, context, gradients)
+    yield from _rate_rows(context, use, top)
 
 
 def _rate_rows(

@@ -50,7 +50,8 @@ def tried_out(
     """Return the survey with causes first and its advice tried.
 
     Advice that did harm, and advice for symptoms, is left out. Where none for a cause
-    is known to help, changes that suit any training are tried.
+    is known to help, changes that suit any training are tried. If nothing is wrong,
+    those that help are optional, in ``faster``.
     """
     advice = advise(survey, alarming(survey))
     if not alarming(survey) and _does_well(survey):
@@ -81,7 +82,10 @@ def tried_out(
     passes = survey.cost.passes + search.passes
     every = (*tried, *general)
     passes += sum(t.trial.n_seeds * t.trial.steps for t in every if t.trial)
-    return replace(survey, advice=tuple(kept), cost=replace(survey.cost, passes=passes))
+    survey = replace(survey, cost=replace(survey.cost, passes=passes))
+    if not alarming(survey):  # nothing is wrong: it is about speed alone
+        return replace(survey, faster=tuple(kept))
+    return replace(survey, advice=tuple(kept))
 
 
 def _does_well(survey: Survey) -> bool:

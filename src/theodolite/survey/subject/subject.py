@@ -29,7 +29,7 @@ from theodolite.instruments import (
     tensors_in,
 )
 
-from .given_batches import Several, are_several, kept_apart
+from .given_batches import Several, kept_apart
 from .hugging_face import (
     is_hugging_face,
     labels_apart,
@@ -146,8 +146,6 @@ def make_subject(
 
 def _read(model: nn.Module, batches: Batches, loss: Any) -> Sequence[Batch]:
     most = None if isinstance(batches, list) else MOST_STREAMED
-    if are_several(model, batches, loss):
-        batches = kept_apart(batches)
     read = read_batches(batches, max_batches=most)
     read = kept_apart(read) if isinstance(read, tuple) else read
     if samples_in(read[0]) == 0:

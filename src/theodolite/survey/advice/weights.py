@@ -131,27 +131,6 @@ def _drawn_again(survey: Survey, finding: Finding) -> str | None:
 
 @remedy(
     "initialisation",
-    "Start recurrent weights orthogonal",
-    "grows-over-steps",
-    "gradient-lost-in-time",
-)
-def _orthogonal(survey: Survey, finding: Finding) -> str | None:
-    """Start recurrent weights orthogonal, one block for each gate."""
-    return (
-        "import torch\n"
-        f"for path in {trained(survey)!r}:\n"
-        "    own = model.get_submodule(path).named_parameters(recurse=False)\n"
-        "    for name, weight in own:\n"
-        "        width = weight.shape[-1]\n"
-        "        square = weight.ndim == 2 and len(weight) % width == 0\n"
-        '        if square and (len(weight) == width or "hh" in name):\n'
-        "            for gate in weight.data.split(width):\n"
-        "                torch.nn.init.orthogonal_(gate)\n"
-    )
-
-
-@remedy(
-    "initialisation",
     "Divide the weights of hidden layers by the factor inside the sine",
     "sine-wraps-around",
 )

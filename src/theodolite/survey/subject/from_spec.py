@@ -190,25 +190,18 @@ def optimizer_of(text: str, model: nn.Module) -> Optimizer:
     }
     if name.lower() not in kinds:
         raise unknown_name("optimizer", name, kinds)
-    settings = _settings(written)
+    try:
+        unnamed, settings = literal_arguments(written) if written.strip() else ((), {})
+        if unnamed:
+            raise ValueError("a value without a name")
+    except ValueError as error:
+        raise ConfigError(
+            f"the settings {written!r} are not NAME=VALUE: write them {_EXAMPLE}"
+        ) from error
     try:
         leaves = [p for p in model.parameters() if p.requires_grad]
         return kinds[name.lower()](leaves, **settings)
     except Exception as error:  # torch refuses settings in many ways
         raise ConfigError(
             f"torch does not take the optimiser {text!r} ({error}): write it {_EXAMPLE}"
-        ) from error
-
-
-def _settings(written: str) -> dict[str, Any]:
-    if not written.strip():
-        return {}
-    try:
-        unnamed, settings = literal_arguments(written)
-        if unnamed:
-            raise ValueError("a value without a name")
-        return settings
-    except ValueError as error:
-        raise ConfigError(
-            f"the settings {written!r} are not NAME=VALUE: write them {_EXAMPLE}"
         ) from error

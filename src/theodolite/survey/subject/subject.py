@@ -1,6 +1,6 @@
 """A model with its batches and its loss, and how to make one from a live module."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,7 +29,6 @@ from theodolite.instruments import (
     tensors_in,
 )
 
-from .given_batches import Several, kept_apart
 from .hugging_face import (
     is_hugging_face,
     labels_apart,
@@ -147,11 +146,11 @@ def make_subject(
 def _read(model: nn.Module, batches: Batches, loss: Any) -> Sequence[Batch]:
     most = None if isinstance(batches, list) else MOST_STREAMED
     read = read_batches(batches, max_batches=most)
-    read = kept_apart(read) if isinstance(read, tuple) else read
+    read = _kept_apart(read) if isinstance(read, tuple) else read
     if samples_in(read[0]) == 0:
         raise SubjectError("the first batch has no samples: pass batches with some")
     if loss is None and isinstance(read[0], Mapping):
-        read = read_batches(Several(read, partial(labels_apart, model)))
+        read = read_batches(_Several(read, partial(labels_apart, model)))
     return read
 
 
@@ -212,7 +211,7 @@ def _made_up(
             y = _targets(aim, run_once(model, x[:2]), size, generator)
             made.append((x, y.to(place_of(model)[0])))
     because = wanted.because and f" ({wanted.because})"
-    return kept_apart(made), aim, f"{wanted}{because}"
+    return _kept_apart(made), aim, f"{wanted}{because}"
 
 
 def _targets(
@@ -314,7 +313,7 @@ def _labelled(
         made.append((batch, aim.draw(outputs, generator).to(device)))
     if aim is None:
         raise SubjectError("there are no batches: pass at least one")
-    return kept_apart(made), aim
+    return _kept_apart(made), aim
 
 
 def _outputs(model: nn.Module, batch: Batch) -> Any:
@@ -329,3 +328,28 @@ def _outputs(model: nn.Module, batch: Batch) -> Any:
             f"{type(model).__name__} does not run on the batches given "
             f"({error_text(error)[:200]}): pass what its forward takes"
         ) from error
+
+
+class _Several:
+    """Batches that are read again and again, each changed by a function.
+
+    A list of tensors would count as one batch.
+    """
+
+    def __init__(
+        self, batches: Sequence[Batch], change: Callable[[Batch], Any]
+    ) -> None:
+        self._batches, self._change = batches, change
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._change, self._batches)
+
+
+def _kept_apart(batches: Sequence[Batch]) -> Sequence[Batch]:
+    """Return batches as what is read as several, which lists of tensors are not."""
+    if not isinstance(batches[0], Tensor):
+        return list(batches)
+    return read_batches(_Several(batches, lambda batch: batch))

@@ -64,7 +64,6 @@ class SurveyContext:
         """
         if self.net.dtype == torch.float64:
             return 0.0
-        self.net.passes += _FEW_PRODUCTS
         try:
             error = self._rounding(_COMPARED)
         except FOREIGN:  # a loss that cannot be cut, such as one of pairs of samples
@@ -78,6 +77,7 @@ class SurveyContext:
             max_matvecs=_FEW_PRODUCTS,
             method="products",
         )
+        self.net.passes += reading.cost.passes
         return reading.graph_error
 
 

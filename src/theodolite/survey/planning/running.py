@@ -77,13 +77,16 @@ def chosen(names: Sequence[str] | None) -> list[Measure]:
 
 
 def run_measures(
-    context: SurveyContext, measures: Sequence[Measure], progress: "Progress"
+    context: SurveyContext,
+    measures: Sequence[Measure],
+    progress: "Progress | None" = None,
 ) -> Iterator[Measured]:
     """Yield the outcome of each measure; errors become outcomes.
 
     Each measure may compute its own share of the effort, whatever the others do.
     Ctrl-C and the time limit abort the measure that runs, and all after it.
     """
+    progress = progress or Progress(wanted=False)
     if progress.shown:
         with suppress(*FOREIGN):  # if the model runs at all
             total = sum(each.fixed + each.share * context.effort for each in measures)

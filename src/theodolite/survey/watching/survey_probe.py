@@ -13,7 +13,7 @@ from theodolite.training import Every, Probe, Snapshot
 from ..findings.rulebook import check_rules
 from ..measures.context import SurveyContext, opened_context
 from ..planning.effort import gradients_of
-from ..planning.running import Progress, chosen, run_measures
+from ..planning.running import chosen, run_measures
 from ..records.whole_survey import Survey
 from .alerts import RUN_RULES, Alert, Judge
 from .course import Course
@@ -116,8 +116,7 @@ class SurveyProbe:
         return rows
 
     def _survey(self, context: SurveyContext) -> Survey:
-        line = Progress(wanted=False)
-        outcomes = tuple(run_measures(context, self._measures, line))
+        outcomes = tuple(run_measures(context, self._measures))
         if any(each.status == "interrupted" for each in outcomes):
             raise KeyboardInterrupt
         failed = [each for each in outcomes if each.status not in _EXPECTED]

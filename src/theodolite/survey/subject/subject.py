@@ -94,7 +94,6 @@ def make_subject(
     seed: int = 0,
     title: str = "",
     inputs: str = "",
-    labels_known: bool = True,
 ) -> Subject:
     """Return a model with data and a loss; missing ones are derived from the model.
 
@@ -110,7 +109,6 @@ def make_subject(
         seed: Seed of made-up inputs and labels.
         title: Name of the model; its class by default.
         inputs: Where given batches come from.
-        labels_known: Whether the labels of given batches are real.
 
     Raises:
         SubjectError: Inputs, labels or a loss cannot be found; says what to pass.
@@ -128,10 +126,10 @@ def make_subject(
         by_name = is_hugging_face(model) and shape is None
         make = _made_up_by_name if by_name else partial(_made_up, shape=shape)
         given, aim, what = make(model, loss, size, n_batches, seed)
-        whence, labels_known = f"made up: {what}, random labels", False
+        whence, known = f"made up: {what}, random labels", False
     else:
         given, aim, known = _given(model, _read(model, batches, loss), loss, seed)
-        whence, labels_known = inputs or "as given", labels_known and known
+        whence = inputs or "as given"
         whence = whence if known else f"inputs {whence}; labels made up"
     return Subject(
         model=model,
@@ -139,7 +137,7 @@ def make_subject(
         loss=aim.loss,
         title=title or type(model).__name__,
         inputs=f"{whence}, {aim.says}",
-        labels_known=labels_known,
+        labels_known=known,
     )
 
 

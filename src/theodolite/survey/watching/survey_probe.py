@@ -27,14 +27,8 @@ _EXPECTED = ("done", "skipped", "refused")
 class SurveyProbe:
     """What watched loops and trainer callbacks share: numbers and alerts.
 
-    Args:
-        every: Steps between two looks.
-        measures: Names of measures, without ``checks``, which trains on its own.
-        effort: How much a look may compute; see :func:`theodolite.survey.survey`.
-        norm_mode: Statistics that normalisation layers use while measuring.
-        seed: Seed of all random numbers.
-        ignore: Names of rules that raise no alert.
-        on_alert: Called with every alert.
+    Settings are those of :func:`~theodolite.survey.watch`; the measure ``checks`` is
+    left out, since it trains on its own.
 
     Attributes:
         probe: The probe, for a watcher.

@@ -116,9 +116,11 @@ def apply_advice(advice: Advice, patient: Treated, inputs: Any) -> Treated:
     """
     check_written(advice)
     given = vars(patient)
-    names = {"inputs": inputs, **{k: v for k, v in given.items() if v is not None}}
+    names: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    names["inputs"] = inputs
     exec(compile(advice.code, f"<advice: {advice.title}>", "exec"), names)
-    return Treated(**{name: names.get(name) for name in given})
+    treated: dict[str, Any] = {name: names.get(name) for name in given}
+    return Treated(**treated)
 
 
 def check_written(advice: Advice) -> None:

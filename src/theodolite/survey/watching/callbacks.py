@@ -5,7 +5,7 @@ from typing import Any
 from theodolite.training import lightning_callback, transformers_callback
 
 from .plain_loop import given
-from .survey_probe import SurveyProbe
+from .watched import Watch
 
 
 def lightning_watch(
@@ -39,9 +39,9 @@ def transformers_watch(
 
 
 def _watching(make: Any, every: int, loss: Any, batches: Any, settings: Any) -> Any:
-    probe = SurveyProbe(every=every, **settings)
-    callback = make([probe.probe], on_step=probe.on_step, **given(loss, batches))
-    probe.retired = lambda: callback.watcher.retired
-    callback.course = probe.course
-    callback.rows = lambda: probe.course().rows()
+    watched = Watch(every=every, **settings)
+    callback = make([watched.probe], on_step=watched.on_step, **given(loss, batches))
+    watched.retired = lambda: callback.watcher.retired
+    callback.course = watched.course
+    callback.rows = watched.rows
     return callback

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor, nn
 
 from theodolite.core import FOREIGN, Cost, NormMode, Rows, as_integer, error_text
-from theodolite.training import Every, Probe, Snapshot
+from theodolite.training import Attached, Every, Probe, Snapshot
 
 from ..findings.rulebook import check_rules
 from ..measures.context import SurveyContext, opened_context
@@ -24,15 +24,19 @@ DEFAULT = ("map", "signal", "units", "norms", "curvature", "rates")
 _EXPECTED = ("done", "skipped", "refused")
 
 
-class SurveyProbe:
-    """What watched loops and trainer callbacks share: numbers and alerts.
+class Watch:
+    """A watched training: its numbers and alerts.
 
-    Settings are those of :func:`~theodolite.survey.watch`; the measure ``checks`` is
-    left out, since it trains on its own.
+    It is the context that :func:`~theodolite.survey.watch` returns, with its settings,
+    and what trainer callbacks share. The measure ``checks`` is left out, since it
+    trains on its own.
 
     Attributes:
         probe: The probe, for a watcher.
+        attached: Watches a plain loop inside of the context.
     """
+
+    attached: Attached
 
     def __init__(
         self,
@@ -67,14 +71,30 @@ class SurveyProbe:
         self._steps = step + 1
         self._judge.at_step(model, step, loss, function)
 
+    def __enter__(self) -> Self:
+        self.attached.__enter__()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.attached.__exit__(*raised)
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:
+        """What went wrong so far."""
+        return tuple(self._judge.alerts)
+
+    def rows(self) -> Rows:
+        """Return all that was measured so far."""
+        return Rows(self._rows)
+
     def course(self) -> Course:
         """Return what was measured so far."""
         return Course(
             title=self._title,
             every=self._every,
             steps=self._steps,
-            measured=Rows(self._rows),
-            alerts=tuple(self._judge.alerts),
+            measured=self.rows(),
+            alerts=self.alerts,
             failures={**self._failures, **self.retired()},
             cost=Cost(wall_s=self._spent_s),
             norm_mode=str(self._norm_mode),

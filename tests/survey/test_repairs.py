@@ -365,7 +365,7 @@ def test_what_is_about_speed_alone_is_no_advice(tmp_path):
         assert "optional; tried: after 120 steps" in " ".join(line.split())
         assert "\n→ " not in text
     assert short.count("Could be faster") == 1
-    assert 'group[name] *= 10.0' in full
+    assert "group[name] *= 10.0" in full
     result.to_json(tmp_path / "survey.json")
     assert Survey.from_json(tmp_path / "survey.json").faster == result.faster
     result.to_html(tmp_path / "survey.html")

@@ -143,6 +143,8 @@ def make_subject(
 
 def _read(model: nn.Module, batches: Batches, loss: Any) -> Sequence[Batch]:
     most = None if isinstance(batches, list) else MOST_STREAMED
+    if _are_several(model, batches, loss):
+        batches = _kept_apart(batches)
     read = read_batches(batches, max_batches=most)
     read = _kept_apart(read) if isinstance(read, tuple) else read
     if samples_in(read[0]) == 0:
@@ -351,3 +353,30 @@ def _kept_apart(batches: Sequence[Batch]) -> Sequence[Batch]:
     if not isinstance(batches[0], Tensor):
         return list(batches)
     return read_batches(_Several(batches, lambda batch: batch))
+
+
+def _are_several(model: nn.Module, batches: Any, loss: Loss | str | None) -> bool:
+    """Return whether a list of tensors is several batches: the model takes one of them.
+
+    A list of tensors is read as one batch elsewhere, with several inputs.
+    """
+    if not isinstance(batches, list) or not batches:
+        return False
+    if not all(isinstance(t, Tensor) and t.ndim > 1 for t in batches):
+        return False
+    # Two of different kinds are inputs and targets, also where they do not fit.
+    if len(batches) == 2 and len({(t.dtype, t.shape[1:]) for t in batches}) > 1:
+        return False
+
+    def runs(batch: Any) -> bool:
+        try:
+            with preserve(model), torch.no_grad():
+                if loss is None or isinstance(loss, str):
+                    run_model(model, batch)
+                else:
+                    loss(model, batch)
+        except Exception:  # of foreign code
+            return False
+        return True
+
+    return not runs(batches) and runs(batches[0])

@@ -257,8 +257,9 @@ def test_parameters_that_are_left_out_bound_no_rate(regression):
 
 def flat_but_for_rounding(model, batch):
     """A loss that bends down by a million, and up by less than products round."""
-    first, second, _ = model.weight[0]
-    return 5e-4 * second.square() - 5e5 * first.square()
+    first, second, third = model.weight[0]  # turned, so that no product is exact
+    one, other = first / 3 + second / 7 + third / 11, first / 7 - second / 3
+    return 5e-4 * other.square() - 5e5 * one.square()
 
 
 @pytest.mark.parametrize("loss", [flat_but_for_rounding, "l1"])

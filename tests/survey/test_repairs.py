@@ -123,93 +123,6 @@ def test_minus_a_loss_is_turned_round():
     close(loss(SCORES, LABELS), ENTROPY(SCORES, LABELS))
 
 
-class Unused(nn.Module):
-    """Calls layers and drops what they return."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
-        self.head = nn.Linear(4, 2)
-
-    def forward(self, x, used=False):
-        h = x * 1.0
-        for layer in self.layers:
-            made = layer(h).relu()
-            h = made if used else h
-        return self.head(h)
-
-
-def test_what_layers_return_is_used():
-    model, x = Unused(), torch.randn(5, 4)
-    wanted = model(x, used=True)
-    where = ("layers.0", "layers.1")
-    code = code_for("no-gradient", "Without effect: layers.0, layers.1.", where)
-    assert not torch.equal(model(x), wanted)
-    repaired(code, model=model)
-    close(model(x), wanted)
-
-
-class Placed(nn.Module):
-    def forward(self, heat):
-        best = heat.argmax(1)
-        return torch.stack([best // 4, best % 4], 1).float()
-
-
-def test_a_position_is_a_weighted_mean():
-    heat = 50.0 * functional.one_hot(torch.tensor([6, 9]), 16).float()
-    heat.requires_grad_()
-    model = Placed()
-    wanted = model(heat)
-    says = "The gradient stops at argmax()."
-    repaired(code_for("no-gradient", says, title="soft-argmax"), model=model)
-    made = model(heat)
-    torch.testing.assert_close(made, wanted, rtol=0, atol=1e-3)
-    (made * torch.randn(2, 2)).sum().backward()
-    assert heat.grad.abs().sum() > 0
-
-
-class Quantised(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.before, self.codes = nn.Linear(4, 2), nn.Embedding(8, 2)
-        self.after = nn.Linear(2, 3)
-
-    def forward(self, x):
-        z = self.before(x)
-        code = self.codes(torch.cdist(z, self.codes.weight).argmin(1))
-        self.penalty = (code - z.detach()).square().sum()
-        return self.after(code.reshape(-1, 2))
-
-
-def test_the_gradient_passes_a_choice():
-    model, x = Quantised(), torch.randn(5, 4)
-    wanted = model(x)
-    repaired(code_for("choice-without-gradient"), model=model)
-    close(model(x), wanted)
-    model(x).square().sum().backward()
-    assert model.before.weight.grad.abs().sum() > 0
-    assert model.codes.weight.grad is None
-    model(x)
-    model.penalty.backward()
-    assert model.codes.weight.grad.abs().sum() > 0
-
-
-class Pair(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embed = nn.Linear(3, 2)
-
-    def forward(self, one, other):
-        return self.embed(one) - self.embed(one)
-
-
-def test_each_branch_gets_its_own_input():
-    model, (one, other) = Pair(), torch.randn(2, 5, 3)
-    repaired(code_for("input-unused", "It is input 1, of shape (5, 3)."), model=model)
-    close(model(one, other), model.embed(one) - model.embed(other))
-    close(model(one, other), model.embed(one) - model.embed(other))
-
-
 class Dropped(nn.Module):
     def forward(self, x):
         return functional.dropout(x, 0.5)
@@ -281,6 +194,36 @@ def test_general_changes_are_shown_only_where_they_clearly_help():
     model, optimizer = learner(0.3)
     given = {"loss": loss, "optimizer": optimizer}
     assert survey(model, batches, progress=False, **given).advice == ()
+
+
+def test_what_is_about_speed_alone_is_no_advice(tmp_path):
+    (model, optimizer), loss = learner(0.01), nn.CrossEntropyLoss()
+    given = {"loss": loss, "optimizer": optimizer, "progress": False}
+    result = survey(model, clouds(32), **given)
+    assert (result.findings, result.advice) == ((), ())
+    first = result.faster[0]
+    assert first.title == "Use ten times the learning rate"
+    assert first.trial.helped == "yes"
+    short, full = result.text(), result.text(full=True)
+    for text in (short, full):
+        assert "nothing wrong found" in text
+        line = text[text.index("  Could be faster: Use ten times the learning rate") :]
+        assert "optional; tried: after 120 steps" in " ".join(line.split())
+        assert "\n→ " not in text
+    assert short.count("Could be faster") == 1
+    assert "group[name] *= 10.0" in full
+    result.to_json(tmp_path / "survey.json")
+    assert Survey.from_json(tmp_path / "survey.json").faster == result.faster
+    result.to_html(tmp_path / "survey.html")
+    page = (tmp_path / "survey.html").read_text()
+    assert 'id="faster"' in page
+    assert 'id="advice"' not in page
+    # A training with a fault gets the same change as advice.
+    (model, optimizer) = learner(1e-5)
+    sick = survey(model, clouds(32), loss=loss, optimizer=optimizer, progress=False)
+    assert sick.advice
+    assert not sick.faster
+    assert "Could be faster" not in sick.text(full=True)
 
 
 def test_general_changes_run_without_an_optimizer_and_leave_what_is_frozen():

@@ -285,7 +285,6 @@ def test_a_wrong_loss_is_one_sentence(loss, words):
         (nn.MultiheadAttention(6, 2), "16×6 6"),
         (nn.LayerNorm((3, 7)), "7 16×7"),
         (nn.BatchNorm1d(9), "9 16×9"),
-        (nn.GroupNorm(2, 4), "4×16×16 4×32×32 4×8×8"),
         (nn.ConvTranspose3d(4, 2, 3), "4×16×16×16 4×32×32×32 4×8×8×8"),
         (nn.Bilinear(2, 3, 4), ""),
         # Four layers are enough, and nothing is tried twice.

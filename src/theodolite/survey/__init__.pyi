@@ -26,5 +26,5 @@ from .watching.alerts import Alert as Alert
 from .watching.callbacks import lightning_watch as lightning_watch
 from .watching.callbacks import transformers_watch as transformers_watch
 from .watching.course import Course as Course
-from .watching.plain_loop import Watch as Watch
 from .watching.plain_loop import watch as watch
+from .watching.watched import Watch as Watch

@@ -88,7 +88,11 @@ def refit(optimizer: T, before: nn.Module, after: nn.Module) -> T:
     copied.__dict__.update(optimizer.__dict__)
     for name in [name for name in copied.__dict__ if name.endswith("_hooks")]:
         setattr(copied, name, OrderedDict())
-    copied.param_groups = [_moved(g, old, new) for g in optimizer.param_groups]
+    copied.param_groups = []
+    for group in optimizer.param_groups:
+        names = [old.get(id(parameter), "") for parameter in group["params"]]
+        moved = [new[name] for name in names if name in new]
+        copied.param_groups.append({**group, "params": moved})
     added = [p for name, p in new.items() if name not in set(old.values())]
     copied.param_groups[0]["params"] += added
     copied.state = defaultdict(dict)
@@ -97,13 +101,6 @@ def refit(optimizer: T, before: nn.Module, after: nn.Module) -> T:
         if match is not None and match.shape == parameter.shape:
             copied.state[match] = copy.deepcopy(state)
     return copied
-
-
-def _moved(
-    group: dict[str, Any], old: dict[int, str], new: dict[str, nn.Parameter]
-) -> dict[str, Any]:
-    names = [old.get(id(parameter), "") for parameter in group["params"]]
-    return {**group, "params": [new[name] for name in names if name in new]}
 
 
 def apply_advice(advice: Advice, patient: Treated, inputs: Any) -> Treated:
@@ -118,18 +115,12 @@ def apply_advice(advice: Advice, patient: Treated, inputs: Any) -> Treated:
         ConfigError: The code was not written here.
     """
     check_written(advice)
-    names: dict[str, Any] = {"model": patient.model, "inputs": inputs}
-    for name in ("optimizer", "step", "loss"):
-        if (value := getattr(patient, name)) is not None:
-            names[name] = value
+    given = vars(patient)
+    names: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    names["inputs"] = inputs
     exec(compile(advice.code, f"<advice: {advice.title}>", "exec"), names)
-    return Treated(
-        model=names["model"],
-        optimizer=names.get("optimizer"),
-        batch_size=names.get("batch_size"),
-        step=names.get("step"),
-        loss=names.get("loss"),
-    )
+    treated: dict[str, Any] = {name: names.get(name) for name in given}
+    return Treated(**treated)
 
 
 def check_written(advice: Advice) -> None:

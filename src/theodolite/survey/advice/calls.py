@@ -1,4 +1,4 @@
-"""Repairs of single calls in a forward pass, such as a softmax over a wrong axis.
+"""Repairs of calls in a forward pass, such as a softmax over a wrong axis.
 
 The repair is one changed word of the user's forward. So that it can be tried, the code
 replaces the call wherever the model runs; its first line says what to change.
@@ -139,19 +139,6 @@ def _straight(survey: Survey, finding: Finding) -> str | None:
     )
 
 
-@remedy("surgery", "Take the softmax before topk()", "softmax-of-one")
-def _before_topk(survey: Survey, finding: Finding) -> str | None:
-    if survey.find("check", rule="every-gradient-zero"):
-        return None
-    return replacing_one(
-        "scores.softmax(-1).topk(k)",
-        ("topk", "softmax"),
-        "(name == 'topk' or made.shape[-1] == 1)",
-        "(args[0].softmax(-1).topk(*args[1:], **kwargs)"
-        " if name == 'topk' else args[0])",
-    )
-
-
 @remedy("mode", "Use dropout of 0.2", "dropout-too-strong")
 def _less_dropout(survey: Survey, finding: Finding) -> str | None:
     """Change calls of the function, where no module drops."""
@@ -203,4 +190,63 @@ if name == "multi_head_attention_forward":
     mask = inverted(kwargs.get("key_padding_mask"))
     kwargs = {**kwargs, "key_padding_mask": mask}
 """,
+    )
+
+
+@remedy(
+    "surgery",
+    "Keep the gradient: remove detach(), numpy(), sample() and no_grad()",
+    "no-gradient",
+    "loss-without-gradient",
+    "sampled-without-gradient",
+)
+def _connected(survey: Survey, finding: Finding) -> str | None:
+    """Hand on what was cut off, found by its values, and run with gradients."""
+    cut = any(word in finding.says for word in ("gradient stops", "under no_grad"))
+    if finding.rule != "sampled-without-gradient" and not cut:
+        return None
+    if "in the loss" in finding.says:
+        return None
+    return replacing(
+        "remove detach(), .data, numpy() and no_grad(), and use rsample()",
+        """\
+names = {name, getattr(getattr(function, "__self__", None), "__name__", "")}
+with torch.set_grad_enabled(self.wanted):
+    if names & {"detach", "data", "numpy", "tolist", "item"}:
+        self.cut += [args[0]] * args[0].requires_grad
+    elif name != "__get__":
+        args = tree_map(self.whole, args)
+    if names & {"normal"} and len(args) > 1:
+        return args[0] + args[1] * torch.randn_like(args[0])
+    return function(*args, **kwargs)
+""",
+        """\
+self.cut, self.wanted = [], torch.is_grad_enabled()
+def whole(self, part):
+    if not torch.is_tensor(part) or part.requires_grad:
+        return part
+    same = [t for t in self.cut if t.shape == part.shape and torch.equal(t, part)]
+    return same[-1] if same else part""",
+    )
+
+
+@remedy("surgery", "Join it with the other branch of that shape", "joined-with-itself")
+def _other_branch(survey: Survey, finding: Finding) -> str | None:
+    """Put the last other tensor of its shape in place of the second copy."""
+    return replacing(
+        "hand the other branch to cat() or to the addition",
+        """\
+parts = args[0] if "cat" in name else args[:2]
+if "cat" in name or name in ("add", "__add__"):
+    if len(parts) == 2 and parts[0] is parts[1]:
+        other = [t for t in self.made if t.shape == parts[0].shape]
+        other = [t for t in other if t.data_ptr() != parts[0].data_ptr()]
+        pair = [*other[-1:], parts[0]][:2]
+        pair = pair[::-1] if len(pair) > 1 else parts
+        args = (pair, *args[1:]) if "cat" in name else (*pair, *args[2:])
+made = function(*args, **kwargs)
+self.made += [made] if hasattr(made, "data_ptr") else []
+return made
+""",
+        "self.made = []",
     )

@@ -9,7 +9,6 @@ from ..records.finding import Advice, Finding
 from ..records.whole_survey import Survey
 from . import (  # noqa: F401
     calls,
-    gradients,
     losses,
     repairs,
     settings,

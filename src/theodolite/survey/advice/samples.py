@@ -1,6 +1,6 @@
 """The samples of all batches, drawn again in batches of any size."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from theodolite.core import stream
 from theodolite.instruments import (
     Batch,
     join_batches,
+    map_tensors,
     read_batches,
     samples_in,
 )
@@ -54,14 +55,9 @@ class Pool:
 
 def picked(batch: Batch, index: Tensor | slice) -> Batch:
     """Return a copy of some samples of a batch."""
-    if isinstance(batch, Tensor):
-        if not batch.ndim:
-            return batch.clone()
-        return batch[
-            index if isinstance(index, slice) else index.to(batch.device)
-        ].clone()
-    if isinstance(batch, Mapping):
-        return {key: picked(value, index) for key, value in batch.items()}
-    if isinstance(batch, tuple | list):
-        return type(batch)([picked(value, index) for value in batch])
-    return batch
+
+    def taken(tensor: Tensor) -> Tensor:
+        chosen = index.to(tensor.device) if isinstance(index, Tensor) else index
+        return (tensor[chosen] if tensor.ndim else tensor).clone()
+
+    return map_tensors(batch, taken)

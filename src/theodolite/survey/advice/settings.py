@@ -63,19 +63,6 @@ def _larger(survey: Survey, finding: Finding) -> str | None:
 
 
 @remedy(
-    "rate",
-    "Use reduction='mean', or divide the learning rate by the batch size",
-    "summed-loss",
-)
-def _divided(survey: Survey, finding: Finding) -> str | None:
-    return (
-        '# Better: reduction="mean" of the loss. The same for plain descent:\n'
-        "for group in optimizer.param_groups:\n"
-        f'    group["lr"] /= {finding.value:g}\n'
-    )
-
-
-@remedy(
     "optimizer", "Call optimizer.zero_grad() before backward()", "gradients-not-cleared"
 )
 def _cleared(survey: Survey, finding: Finding) -> str | None:

@@ -47,17 +47,6 @@ def _around(block: Block) -> str:
 
 
 @remedy(
-    "surgery",
-    "Scale the branches by one over the root of their number",
-    "signal-explodes",
-)
-def _scaled_by_depth(survey: Survey, finding: Finding) -> str | None:
-    if not _residual(survey):
-        return None
-    return operated(survey, 'scale_branches(before, inputs, by="sqrt_depth")')
-
-
-@remedy(
     "initialisation",
     "Start every branch at zero",
     "signal-explodes",

@@ -22,12 +22,11 @@ CEILING = 10.0
 # Added to seeds, so that weights are not drawn again as the user drew them.
 OTHER = 1_000_003
 # Repairs that no trial can judge: without what gives the answer away the loss is
-# larger, equal units learn a little fast and then no more, codes move while they are
-# learned, trials shuffle in any case, and the user's own step cannot train a copy.
+# larger, equal units learn a little fast and then no more, trials shuffle in any case,
+# and the user's own step cannot train a copy.
 UNTRIED = frozenset({"target-in-inputs", "sees-the-future"}) | {
     "weights-all-equal",
     "batches-sorted",
-    "choice-without-gradient",
     "gradients-not-cleared",
     "gradients-discarded",
     "schedule-ends-training",

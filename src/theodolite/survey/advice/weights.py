@@ -10,27 +10,6 @@ from .remedy import ANY, remedy, trained
 
 @remedy(
     "initialisation",
-    "Use tanh in place of sigmoid between layers, with Xavier weights",
-    "gradient-vanishes",
-    "signal-vanishes",
-)
-def _centred(survey: Survey, finding: Finding) -> str | None:
-    """Replace sigmoids between layers by tanh, with the weights for it."""
-    bends = [name for block in survey.blocks for name in block.activations]
-    drawn = _drawn(survey, "xavier_normal_(layer.weight)")
-    if drawn is None or not any("sigmoid" in name for name in bends):
-        return None
-    return (
-        f"{drawn}"
-        "for parent in list(model.modules()):\n"
-        "    for name, child in list(parent.named_children()):\n"
-        "        if isinstance(child, torch.nn.Sigmoid):\n"
-        "            setattr(parent, name, torch.nn.Tanh())\n"
-    )
-
-
-@remedy(
-    "initialisation",
     "Re-initialise with He (Kaiming) weights and zero biases",
     "signal-vanishes",
     "gradient-vanishes",
@@ -145,41 +124,6 @@ def _drawn_again(survey: Survey, finding: Finding) -> str | None:
         "    layer = model.get_submodule(path)\n"
         '    if hasattr(layer, "reset_parameters"):\n'
         "        layer.reset_parameters()\n"
-    )
-
-
-@remedy(
-    "initialisation",
-    "Start recurrent weights orthogonal",
-    "gradient-lost-in-time",
-)
-def _orthogonal(survey: Survey, finding: Finding) -> str | None:
-    """Start recurrent weights orthogonal, one block for each gate."""
-    return (
-        "import torch\n"
-        f"for path in {trained(survey)!r}:\n"
-        "    own = model.get_submodule(path).named_parameters(recurse=False)\n"
-        "    for name, weight in own:\n"
-        "        width = weight.shape[-1]\n"
-        "        square = weight.ndim == 2 and len(weight) % width == 0\n"
-        '        if square and (len(weight) == width or "hh" in name):\n'
-        "            for gate in weight.data.split(width):\n"
-        "                torch.nn.init.orthogonal_(gate)\n"
-    )
-
-
-@remedy(
-    "initialisation", "Start the last layer at a tenth of its size", "loss-starts-high"
-)
-def _last_smaller(survey: Survey, finding: Finding) -> str | None:
-    paths = trained(survey)
-    if not paths:
-        return None
-    return (
-        "import torch\n"
-        "with torch.no_grad():\n"
-        f"    for parameter in model.get_submodule({paths[-1]!r}).parameters():\n"
-        "        parameter.mul_(0.1)\n"
     )
 
 

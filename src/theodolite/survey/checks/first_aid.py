@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -11,7 +11,7 @@ from theodolite.core import FOREIGN, error_text
 from theodolite.instruments import measuring, preserve
 
 from ..measures.context import SurveyContext
-from ..measures.contract import Found, Measure, number
+from ..measures.contract import Found, number
 from . import (
     cuts,
     dependence,
@@ -53,11 +53,13 @@ SYMPTOMS = frozenset(
 }
 
 
+# Gradients of a batch that they take: our choice.
+GRADIENTS = 60
 # Checks that need no pass of the model.
 _WITHOUT_PASS = (inputs.inputs_not_finite, training.does_not_run)
 
 
-class FirstAid(Measure):
+def check_rows(context: SurveyContext, gradients: float) -> Iterator[Found]:
     """All checks; a row ``check`` for each that fired, and the losses of trial steps.
 
     ``trial_gain`` is the share of the loss that a trial removed, at each rate as a
@@ -67,31 +69,25 @@ class FirstAid(Measure):
     ``loss_at_chance`` is the loss of equal chances for all classes, or of the best
     answer that ignores the inputs.
     """
-
-    name: ClassVar = "checks"
-    fixed: ClassVar = 60
-
-    def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
-        """Yield the trials, then a row for every check that fired."""
-        problem = context.net.problem
-        given: Any = {
-            "model": context.net.model,
-            "loss": problem.criterion,
-            "optimizer": context.optimizer,
-            "step": context.step,
-        }
-        with measuring(), undone(**given), torch.enable_grad():
-            for name, module in context.net.model.named_modules():
-                module.training = context.net.modes.get(name, module.training)
-            seen = Seen(
-                **given,
-                batches=list(islice(problem.batches, STEPS)),
-                seed=problem.seed,
-                long=int(min(LONG, max(2 * STEPS, context.effort / 4))),
-                data_known=context.labels_known,
-            )
-            found = list(_looked(seen, context))
-        yield from found
+    problem = context.net.problem
+    given: Any = {
+        "model": context.net.model,
+        "loss": problem.criterion,
+        "optimizer": context.optimizer,
+        "step": context.step,
+    }
+    with measuring(), undone(**given), torch.enable_grad():
+        for name, module in context.net.model.named_modules():
+            module.training = context.net.modes.get(name, module.training)
+        seen = Seen(
+            **given,
+            batches=list(islice(problem.batches, STEPS)),
+            seed=problem.seed,
+            long=int(min(LONG, max(2 * STEPS, context.effort / 4))),
+            data_known=context.labels_known,
+        )
+        found = list(_looked(seen, context))
+    yield from found
 
 
 def _looked(seen: Seen, context: SurveyContext) -> Iterator[Found]:
@@ -114,7 +110,7 @@ def _looked(seen: Seen, context: SurveyContext) -> Iterator[Found]:
     yield from (_row(each, sign) for each, sign in found)
     if runs:
         yield from _trials(seen)
-    context.net.passes += FirstAid.fixed
+    context.net.passes += GRADIENTS
 
 
 def _runs(seen: Seen, context: SurveyContext) -> bool:

@@ -1,33 +1,27 @@
 """State shared by all measures of one survey: the model, its data, and the effort."""
 
-import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
-from torch.utils._pytree import tree_map
 
 from theodolite.anatomy import OpenedModel, opened_model, returned_tensors
-from theodolite.core import FOREIGN, MeasurementError, TheodoliteError
+from theodolite.core import FOREIGN, MeasurementError
 from theodolite.instruments import (
     Batch,
     ExtremeEigenvalues,
-    Hessian,
     Problem,
-    apply_norm_mode,
-    evaluate,
-    opened,
-    run_model,
+    extreme_eigenvalues,
 )
 
-# Samples on which products are compared with finer arithmetic.
-_COMPARED = 4
+# Samples on which products are compared with finer arithmetic, and products.
+_COMPARED, _FEW_PRODUCTS = 4, 3
 # A product with the Hessian in gradients, its graph kept: two backward passes, and
 # vectors of Lanczos.
 PRODUCT = 2.0
@@ -63,38 +57,28 @@ class SurveyContext:
 
     @cached_property
     def graph_error(self) -> float:
-        """Relative rounding error of a product with the Hessian, 0 for float64.
+        """Rounding error of a product with the Hessian, relative to it; 0 for float64.
 
-        One product along the gradient of a few samples is compared with float64. If
-        the model cannot be copied to float64, half the digits are assumed; if it draws
-        random numbers, which may be others in float64, at most half.
+        It is measured on a few samples, or on all where they cannot be cut. If there
+        is nothing to compare with, half the digits are assumed.
         """
         if self.net.dtype == torch.float64:
             return 0.0
-        self.net.passes += 3
         try:
-            error = self._rounding_of_a_product(_COMPARED)
+            error = self._rounding(_COMPARED)
         except FOREIGN:  # a loss that cannot be cut, such as one of pairs of samples
-            error = self._rounding_of_a_product(self.net.samples)
-        draws = self.net.problem.randomness == "fixed"
-        return (
-            min(error, math.sqrt(torch.finfo(self.net.dtype).eps)) if draws else error
-        )
+            error = self._rounding(self.net.samples)
+        return error or math.sqrt(torch.finfo(self.net.dtype).eps)
 
-    def _rounding_of_a_product(self, samples: int) -> float:
-        problem, same = self.net.on(samples), self.net.first(samples)
-        vector = _flat_gradient(problem, same)
-        with Hessian(problem) as operator:
-            ours = operator.matvec(vector)
-        try:
-            finer = copy.deepcopy(self.net.model).double()
-            finer = replace(problem, model=finer, batches=tree_map(_double, same))
-            with Hessian(finer) as operator:
-                exact = operator.matvec(vector.double())
-        except (TheodoliteError, RuntimeError, TypeError, ValueError):
-            return math.sqrt(torch.finfo(ours.dtype).eps)
-        size = float(exact.norm())
-        return float((ours.double() - exact).norm()) / size if size else 0.0
+    def _rounding(self, samples: int) -> float:
+        reading = extreme_eigenvalues(
+            self.net.on(samples),
+            tol=0.1,
+            max_matvecs=_FEW_PRODUCTS,
+            method="products",
+        )
+        self.net.passes += reading.cost.passes
+        return reading.graph_error
 
 
 @contextmanager
@@ -132,22 +116,3 @@ def logits_in(outputs: Any) -> Tensor:
         f"the model returned a {type(outputs).__name__} without a tensor of real "
         "numbers: wrap it so that it returns one"
     )
-
-
-def _double(leaf: Any) -> Any:
-    real = isinstance(leaf, Tensor) and leaf.is_floating_point()
-    return leaf.double() if real else leaf
-
-
-def _flat_gradient(problem: Problem, batch: Batch) -> Tensor:
-    """Return the gradient by all parameters that require one, as one vector."""
-    model = problem.model
-    with opened(model, careful=False) as before:
-        leaves = [p for p in model.parameters() if p.requires_grad]
-        before.lend_buffers()
-        apply_norm_mode(model, problem.mode, lambda: run_model(model, batch))
-        value = evaluate(model, batch, problem.criterion)
-        grads = torch.autograd.grad(value, leaves, allow_unused=True)
-    pairs = zip(leaves, grads, strict=True)
-    flat = [(torch.zeros_like(p) if g is None else g).reshape(-1) for p, g in pairs]
-    return torch.cat(flat).detach()

@@ -1,9 +1,9 @@
 """What a measure is: a name, a share of the effort, and rows that come one by one."""
 
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from theodolite.core import StopCheck
 
@@ -34,41 +34,30 @@ def deadline(end: float) -> StopCheck:
     return StopCheck(check)
 
 
-class Measure(ABC):
-    """One of the survey's measures; subclasses are final.
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """One of the survey's measures.
 
     What it computes follows from the model, the data and the effort: it never reads the
     clock, and no other measure changes its numbers.
 
     Attributes:
         name: Name of the measure.
+        rows: Measures an opened model with about so many gradients; a row has a
+            quantity, a value, an error and labels.
         share: Share of the effort that it may use. It is 0 if the one gradient pass
             that all measures share has all that it needs.
         fixed: Gradients that it computes whatever the effort.
+        least: Gradients of the smallest part that is still useful.
+        refusal: Returns in a sentence why it cannot measure a model, or an empty one.
     """
 
-    name: ClassVar[str]
-    share: ClassVar[float] = 0.0
-    fixed: ClassVar[int] = 0
-
-    def refusal(self, context: SurveyContext) -> str:
-        """Return in a sentence why it cannot measure this model, or an empty string."""
-        del context
-        return ""
-
-    def least(self, context: SurveyContext) -> float:
-        """Return the gradients of the smallest part that is still useful."""
-        del context
-        return 0.0
-
-    @abstractmethod
-    def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
-        """Measure; a row has a quantity, a value, an error and labels.
-
-        Args:
-            context: The model, opened.
-            gradients: About how much may be computed.
-        """
+    name: str
+    rows: Callable[[SurveyContext, float], Iterator[Found]]
+    share: float = 0.0
+    fixed: int = 0
+    least: float = 0.0
+    refusal: Callable[[SurveyContext], str] = lambda context: ""
 
 
 def number(

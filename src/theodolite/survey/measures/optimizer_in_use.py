@@ -27,10 +27,9 @@ References:
     Cohen et al. (2022), Adaptive gradient methods at the edge of stability, eq. (2).
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -39,15 +38,8 @@ from torch.optim import Optimizer
 _ADAPTIVE = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adagrad")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Treatment:
-    """Settings of a parameter group.
-
-    Attributes:
-        rate: The learning rate.
-        most: Largest stable product of rate and curvature.
-        decay: Weight decay that acts through the gradient.
-    """
+class Treatment(NamedTuple):
+    """Rate, largest stable rate times curvature, and decay through the gradient."""
 
     rate: float
     most: float
@@ -88,16 +80,17 @@ class InUse:
 
     def scales(self) -> Tensor:
         """Return the root of rate over bound for each entry; 0 if it is not trained."""
-        return self._spread([t and math.sqrt(t.rate / t.most) for t in self.treatments])
+        roots = [
+            0.0 if t is None else (t.rate / t.most) ** 0.5 for t in self.treatments
+        ]
+        return self._spread(roots)
 
     def shifts(self) -> Tensor:
         """Return what decay adds to the curvature, for each entry."""
-        return self._spread([t and t.decay for t in self.treatments])
+        return self._spread([0.0 if t is None else t.decay for t in self.treatments])
 
-    def _spread(self, values: list[float | None]) -> Tensor:
-        flat = torch.tensor(
-            [value or 0.0 for value in values], dtype=torch.float64, device="cpu"
-        )
+    def _spread(self, values: list[float]) -> Tensor:
+        flat = torch.tensor(values, dtype=torch.float64, device="cpu")
         return flat.repeat_interleave(torch.tensor(self.sizes, device="cpu"))
 
 
@@ -115,8 +108,7 @@ def in_use(
     name = "" if optimizer is None else kind_of(optimizer)
     if optimizer is None or not name:
         return None
-    groups = _groups(optimizer)
-    leaves = list(parameters.values())
+    groups, leaves = _groups(optimizer), list(parameters.values())
     own = [groups.get(id(p)) for p in leaves]
     if all(group is None for group in own):
         return None
@@ -125,9 +117,8 @@ def in_use(
         treatments=tuple(None if g is None else _treatment(name, g) for g in own),
         sizes=tuple(p.numel() for p in leaves),
         started=any(
-            _squares(optimizer, g, p) is not None
+            g is not None and _squares(optimizer, g, p) is not None
             for g, p in zip(own, leaves, strict=True)
-            if g is not None
         ),
     )
 
@@ -145,22 +136,13 @@ def kind_of(optimizer: Optimizer) -> str:
 
 def _treatment(name: str, group: Mapping[str, Any]) -> Treatment:
     decay = 0.0 if group.get("decoupled_weight_decay") else group.get("weight_decay")
-    return Treatment(
-        rate=float(group["lr"]), most=bound_of(name, group), decay=float(decay or 0.0)
-    )
-
-
-def bound_of(name: str, group: Mapping[str, Any]) -> float:
-    """Return the bound on rate times curvature, by the settings of a group."""
+    momentum = float(group.get("momentum", 0.0))
+    dampening, nesterov = float(group.get("dampening", 0.0)), group.get("nesterov")
     if name == "adam":
-        beta = float(group.get("betas", (0.0,))[0])  # Adagrad has no momentum
-        ahead = "momentum_decay" in group  # of NAdam
-        return bound(momentum=beta, dampening=beta, nesterov=ahead)
-    return bound(
-        momentum=float(group.get("momentum", 0.0)),
-        dampening=float(group.get("dampening", 0.0)),
-        nesterov=bool(group.get("nesterov", False)),
-    )
+        momentum = dampening = float(group.get("betas", (0.0,))[0])  # none in Adagrad
+        nesterov = "momentum_decay" in group  # of NAdam
+    most = bound(momentum=momentum, dampening=dampening, nesterov=bool(nesterov))
+    return Treatment(rate=float(group["lr"]), most=most, decay=float(decay or 0.0))
 
 
 def bound(
@@ -193,15 +175,12 @@ def scales_of(optimizer: Any, parameters: Mapping[str, Tensor]) -> Tensor:
     """
     groups, flat = _groups(optimizer), []
     for parameter in parameters.values():
-        group = groups.get(id(parameter))
-        square = None if group is None else _squares(optimizer, group, parameter)
-        if group is None or square is None:
-            flat.append(
-                torch.zeros(parameter.numel(), dtype=torch.float64, device="cpu")
-            )
-        else:
+        group = groups.get(id(parameter), {})
+        square = _squares(optimizer, group, parameter) if group else None
+        root = torch.zeros_like(parameter, dtype=torch.float64).fill_(torch.inf)
+        if square is not None:
             root = square.sqrt() + float(group.get("eps", 1e-8))
-            flat.append(root.rsqrt().reshape(-1))
+        flat.append(root.rsqrt().reshape(-1))
     return torch.cat([each.to(flat[0].device) for each in flat])
 
 

@@ -2,16 +2,15 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
-from theodolite.core import NormMode
 from theodolite.instruments import ExtremeEigenvalues, Hessian, Operator
 
-from .context import PRODUCT, SurveyContext
-from .contract import Found, Measure, number
-from .curvature import FEWEST, Counted, ends_of, error_of, leading_of, not_resolved
+from .context import SurveyContext
+from .contract import Found, number
+from .curvature import ends_of, error_of, leading_of, not_resolved
 from .optimizer_in_use import InUse, bound, in_use, scales_of
 
 
@@ -19,39 +18,41 @@ class Preconditioned(Operator):
     r"""$S (H + \Delta) S$ for diagonals $S$ and $\Delta$, similar to $S^2(H + \Delta)$.
 
     Args:
-        inner: $H$, symmetric.
+        inner: $H$.
         scales: The diagonal of $S$.
-        shifts: The diagonal of $\Delta$; none by default.
+        shifts: The diagonal of $\Delta$.
     """
 
     symmetric = True
 
-    def __init__(
-        self, inner: Operator, scales: Tensor, *, shifts: Tensor | None = None
-    ) -> None:
+    def __init__(self, inner: Hessian, scales: Tensor, shifts: Tensor) -> None:
         self._inner = inner
+        self.shape, self.norm_mode = inner.shape, inner.norm_mode
+        self.torch_dtype, self.device = inner.torch_dtype, inner.device
         self._scales = scales.to(dtype=inner.torch_dtype, device=inner.device)
-        self._shifts = None
-        if shifts is not None and bool(shifts.any()):
-            self._shifts = shifts.to(self._scales)
-        self.shape, self.torch_dtype, self.device = (
-            inner.shape,
-            inner.torch_dtype,
-            inner.device,
-        )
-        self.norm_mode: NormMode = getattr(inner, "norm_mode", NormMode.EVAL)
+        self._shifts = shifts.to(self._scales)
 
     def product(self, vector: Tensor) -> Tensor:
         """Multiply one vector."""
         self.passes += 1
         scaled = self._scales * vector
-        product = self._inner.matvec(scaled)
-        if self._shifts is not None:
-            product = product + self._shifts * scaled
-        return self._scales * product
+        return self._scales * (self._inner.matvec(scaled) + self._shifts * scaled)
 
 
-class RatesMeasure(Measure):
+def no_rates(context: SurveyContext) -> str:
+    """Refuse an adaptive optimiser that has made no step."""
+    leaves = (p for p in context.net.model.parameters() if p.requires_grad)
+    use = in_use(context.optimizer, {str(i): p for i, p in enumerate(leaves)})
+    if use is None or use.plain or use.started:
+        return ""
+    kind = type(context.optimizer).__name__
+    return (
+        f"{kind} has made no step yet, so that its scales are not known: see the "
+        "trial steps, or survey after a few steps"
+    )
+
+
+def rate_rows(context: SurveyContext, gradients: float) -> Iterator[Found]:
     r"""Largest stable learning rate of the optimiser, and the rate in use.
 
     ``rate_over_stable`` is the largest eigenvalue of $D^{1/2}(H + \Delta)D^{1/2}$ with
@@ -63,48 +64,20 @@ class RatesMeasure(Measure):
 
     Without an optimiser, ``stable_rate`` is that of gradient descent.
     """
-
-    name: ClassVar = "rates"
-    share: ClassVar = 0.18
-
-    def refusal(self, context: SurveyContext) -> str:
-        """Refuse an adaptive optimiser that has made no step."""
-        leaves = (p for p in context.net.model.parameters() if p.requires_grad)
-        use = in_use(context.optimizer, {str(i): p for i, p in enumerate(leaves)})
-        if use is None or use.plain or use.started:
-            return ""
-        kind = type(context.optimizer).__name__
-        return (
-            f"{kind} has made no step yet, so that its scales are not known: see the "
-            "trial steps, or survey after a few steps"
-        )
-
-    def least(self, context: SurveyContext) -> float:
-        """Return the gradients of a few products."""
-        return PRODUCT * (FEWEST + 2)
-
-    def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
-        """Yield the stable rate, the rate in use, and their ratio."""
-        with Hessian(context.net.on(context.net.samples)) as hessian:
-            names = hessian.names
-            parameters = {name: context.net.model.get_parameter(name) for name in names}
-            use = in_use(context.optimizer, parameters)
-            if use is None or (use.plain and use.alike):
-                top = leading_of(context, Counted(hessian, context))
-            else:
-                operator = Counted(_as_used(hessian, use, context, parameters), context)
-                top = ends_of(operator, context, gradients)
-        yield from _rate_rows(context, use, top)
-
-
-def _as_used(
-    hessian: Hessian, use: InUse, context: SurveyContext, parameters: dict[str, Any]
-) -> Preconditioned:
-    """Return the curvature scaled by each rate over its bound; below 1 it is stable."""
-    own = use.scales().to(hessian.device)
-    if not use.plain:
-        own = own * scales_of(context.optimizer, parameters)
-    return Preconditioned(hessian, own, shifts=use.shifts())
+    with Hessian(context.net.on(context.net.samples)) as hessian:
+        names = hessian.names
+        parameters = {name: context.net.model.get_parameter(name) for name in names}
+        use = in_use(context.optimizer, parameters)
+        if use is None or (use.plain and use.alike):
+            top = leading_of(context, hessian)
+        else:
+            own = use.scales().to(hessian.device)
+            if not use.plain:
+                own = own * scales_of(context.optimizer, parameters)
+            # Curvature scaled by each rate over its bound: below 1 it is stable.
+            operator = Preconditioned(hessian, own, use.shifts())
+            top = ends_of(operator, context, gradients)
+    yield from _rate_rows(context, use, top)
 
 
 def _rate_rows(

@@ -3,17 +3,17 @@
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor, nn
 
 from theodolite.core import TheodoliteError
 
 from .context import SurveyContext, logits_in, targets_in
-from .contract import Found, Measure, number
+from .contract import Found, number
 
 
-class SignalMeasure(Measure):
+def signal_rows(context: SurveyContext, gradients: float) -> Iterator[Found]:
     """Forward and backward signals of the network.
 
     ``forward_rms`` and ``forward_correlation`` describe the output of each block,
@@ -23,16 +23,11 @@ class SignalMeasure(Measure):
     trained parameters whose gradient is all zero. ``left_out`` is the number of a
     module's trained weights that the optimiser does not hold.
     """
-
-    name: ClassVar = "signal"
-
-    def rows(self, context: SurveyContext, gradients: float) -> Iterator[Found]:
-        """Yield the loss, blocks by depth, then modules."""
-        yield from _loss_rows(context)
-        yield from _depth_rows(context)
-        yield from _module_rows(context)
-        yield from _zero_gradient_rows(context)
-        yield from _left_out_rows(context)
+    yield from _loss_rows(context)
+    yield from _depth_rows(context)
+    yield from _module_rows(context)
+    yield from _zero_gradient_rows(context)
+    yield from _left_out_rows(context)
 
 
 def _depth_rows(context: SurveyContext) -> Iterator[Found]:

@@ -23,7 +23,7 @@ from ..records.finding import CHECK, Finding
 from ..records.outcomes import Measured
 from ..records.text import batches_of, verdict_of
 from ..records.whole_survey import Survey
-from ..records.words import STATUSES, measure_words, word
+from ..records.words import STATUSES, word
 from .charts import BY_DEPTH, by_place, charts_of, place_of, places_of
 from .tables import number_lines, written, written_value
 
@@ -57,11 +57,12 @@ def survey_page(survey: Survey) -> str:
             {"advice": one, "answers": titles.get(one.rule, "")}
             for one in survey.advice
         ],
+        "faster": [{"advice": one, "answers": ""} for one in survey.faster],
         **charts_of(survey),
         "blocks": _block_table(survey, places),
         "missing": [
             {
-                "measure": measure_words(one.measure),
+                "measure": word(one.measure).name,
                 "status": STATUSES[one.status],
                 "outcome": one,
             }
@@ -172,7 +173,7 @@ def _table(outcome: Measured) -> dict[str, Any]:
     lines = number_lines(outcome.rows)
     modes = dict.fromkeys(str(row.get("norm_mode", "")) for row in outcome.rows)
     return {
-        "name": measure_words(outcome.measure),
+        "name": word(outcome.measure).name,
         "lines": lines[:_LONGEST_TABLE],
         "n_lines": len(lines),
         "modes": ", ".join(filter(None, modes)),

@@ -19,24 +19,41 @@ from theodolite.core import (
 )
 from theodolite.pages import format_seconds
 
-from ..checks.first_aid import FirstAid
-from ..measures.context import SurveyContext
+from ..checks.first_aid import GRADIENTS, check_rows
+from ..measures.context import PRODUCT, SurveyContext
 from ..measures.contract import Measure, OutOfTimeError
-from ..measures.curvature import CurvatureMeasure
-from ..measures.layer_statistics import MapMeasure, NormsMeasure, UnitsMeasure
-from ..measures.rates import RatesMeasure
-from ..measures.signals import SignalMeasure
+from ..measures.curvature import CURVATURE_SHARE, FEWEST, curvature_rows
+from ..measures.layer_statistics import (
+    map_rows,
+    no_norms,
+    no_units,
+    norm_rows,
+    unit_rows,
+)
+from ..measures.rates import no_rates, rate_rows
+from ..measures.signals import signal_rows
 from ..records.outcomes import Measured, MeasureStatus
 
 # Most useful per second first.
 MEASURES: tuple[Measure, ...] = (
-    FirstAid(),
-    MapMeasure(),
-    SignalMeasure(),
-    UnitsMeasure(),
-    NormsMeasure(),
-    CurvatureMeasure(),
-    RatesMeasure(),
+    Measure(name="checks", rows=check_rows, fixed=GRADIENTS),
+    Measure(name="map", rows=map_rows),
+    Measure(name="signal", rows=signal_rows),
+    Measure(name="units", rows=unit_rows, refusal=no_units),
+    Measure(name="norms", rows=norm_rows, refusal=no_norms),
+    Measure(
+        name="curvature",
+        rows=curvature_rows,
+        share=CURVATURE_SHARE,
+        least=PRODUCT * FEWEST,
+    ),
+    Measure(
+        name="rates",
+        rows=rate_rows,
+        share=0.18,
+        least=PRODUCT * (FEWEST + 2),
+        refusal=no_rates,
+    ),
 )
 
 _ABORTED = {
@@ -60,15 +77,20 @@ def chosen(names: Sequence[str] | None) -> list[Measure]:
 
 
 def run_measures(
-    context: SurveyContext, measures: Sequence[Measure], progress: "Progress"
+    context: SurveyContext,
+    measures: Sequence[Measure],
+    progress: "Progress | None" = None,
 ) -> Iterator[Measured]:
     """Yield the outcome of each measure; errors become outcomes.
 
     Each measure may compute its own share of the effort, whatever the others do.
     Ctrl-C and the time limit abort the measure that runs, and all after it.
     """
+    progress = progress or Progress(wanted=False)
     if progress.shown:
-        _announce(context, measures, progress)
+        with suppress(*FOREIGN):  # if the model runs at all
+            total = sum(each.fixed + each.share * context.effort for each in measures)
+            progress.announce(1 + total, context.net.first_pass.seconds)
     aborted: MeasureStatus | None = None
     for place, measure in enumerate(measures):
         if aborted is not None:
@@ -78,15 +100,6 @@ def run_measures(
         outcome = _run(context, measure)
         aborted = outcome.status if outcome.status in _ABORTED else None
         yield outcome
-
-
-def _announce(
-    context: SurveyContext, measures: Sequence[Measure], progress: "Progress"
-) -> None:
-    """Say about how long it will take, if the model runs at all."""
-    with suppress(*FOREIGN):
-        gradients = sum(each.fixed + each.share * context.effort for each in measures)
-        progress.announce(1 + gradients, context.net.first_pass.seconds)
 
 
 def _run(context: SurveyContext, measure: Measure) -> Measured:
@@ -107,9 +120,11 @@ def _run(context: SurveyContext, measure: Measure) -> Measured:
     try:
         if said := measure.refusal(context):
             return ended("refused", said)
-        least, allowed = measure.least(context), measure.share * context.effort
-        if least > allowed:
-            return ended("skipped", _would_take(measure, least))
+        allowed = measure.share * context.effort
+        if measure.least > allowed:
+            wanted = math.ceil(measure.least / measure.share)
+            said = f"it takes {math.ceil(measure.least)} gradients or more"
+            return ended("skipped", f"{said}: give effort={wanted}")
         for row in measure.rows(context, allowed):
             rows.append(row)
             safe_point()
@@ -122,11 +137,6 @@ def _run(context: SurveyContext, measure: Measure) -> Measured:
         return ended("partial" if rows else "refused", str(refused))
     except FOREIGN as failed:
         return ended("failed", error_text(failed))
-
-
-def _would_take(measure: Measure, least: float) -> str:
-    effort = math.ceil(least / measure.share)
-    return f"it takes {math.ceil(least)} gradients or more: give effort={effort}"
 
 
 def _labelled(

@@ -36,6 +36,7 @@ def short_text(survey: "Survey") -> str:
         *_fitting([_advice(a) for a in survey.advice], _ADVICE, "pieces of advice"),
     ]
     end = [*_unsupported(survey), *_missing(survey), cost_of(survey)]
+    end += _faster(survey.faster[:1], len(survey.faster) - 1)
     lines = [wrapped(f"  {name:<{wide}}  {told}", wide + 4) for name, told in numbers]
     room = LINES - len(top) - len(end)
     return "\n".join([*top, *_fitting(lines, room, "numbers"), *end])
@@ -66,7 +67,11 @@ def full_text(survey: "Survey") -> str:
         f"{key.replace('_', ' ')} {v}" for key, v in survey.settings.items() if v
     ]
     lines += wrapped(f"  settings: {', '.join(settings)}", 4) if settings else []
-    return "\n".join([*lines, cost_of(survey)])
+    lines.append(cost_of(survey))
+    for each in survey.faster:
+        code = textwrap.indent(each.code.rstrip(), "    ")
+        lines += ["", *_faster([each]), code]
+    return "\n".join(lines)
 
 
 def title_of(survey: "Survey") -> str:
@@ -157,6 +162,16 @@ def _advice(advice: "Advice") -> list[str]:
     helped = advice.trial.helped if advice.trial else ""
     tried = f" (tried: {_HELPED.get(helped, helped)})" if helped else ""
     return wrapped(f"→ {advice.title}{tried}", 2)
+
+
+def _faster(hints: Sequence["Advice"], more: int = 0) -> list[str]:
+    """Return lines on optional changes that were faster in trials."""
+    others = f"; and {more} more, see .faster" if more > 0 else ""
+    lines: list[str] = []
+    for each in hints:
+        tried = f" (optional; tried: {each.trial.said})" if each.trial else ""
+        lines += wrapped(f"  Could be faster: {each.title}{tried}{others}", 4)
+    return lines
 
 
 def _unsupported(survey: "Survey") -> list[str]:

@@ -41,6 +41,8 @@ class Survey:
         measured: Outcome of each measure, in the order in which they ran.
         findings: What the numbers mean, worst first.
         advice: What to change, most promising first.
+        faster: Optional changes of a training without a warning that lowered its loss
+            faster in trials; they repair nothing.
         unsupported: Layers that an instrument cannot handle, one sentence each.
         inputs: Where the inputs came from; ``"made up: …"`` if they are random.
         effort: Gradients of the first batch that it might compute.
@@ -58,6 +60,7 @@ class Survey:
     measured: tuple[Measured, ...]
     findings: tuple[Finding, ...] = ()
     advice: tuple[Advice, ...] = ()
+    faster: tuple[Advice, ...] = ()
     unsupported: tuple[str, ...] = ()
     inputs: str = ""
     effort: float = 0.0

@@ -79,16 +79,6 @@ STATUSES = {
     "out of time": "out of time",
 }
 
-MEASURES: dict[str, str] = {
-    "checks": "First aid",
-    "map": "Map of the network",
-    "signal": "Signal by depth",
-    "units": "Dead and saturated units",
-    "norms": "Norm layers",
-    "curvature": "Curvature of the loss",
-    "rates": "Stable learning rates",
-}
-
 
 def word(quantity: str) -> Word:
     """Return the words for a quantity, or its name made readable.
@@ -102,8 +92,3 @@ def word(quantity: str) -> Word:
     readable = quantity.replace("/", ", ").replace("_", " ")
     unit = "%" if quantity.endswith("_share") else ""
     return Word(readable[:1].upper() + readable[1:], unit=unit)
-
-
-def measure_words(measure: str) -> str:
-    """Return the words for a measure."""
-    return MEASURES.get(measure, word(measure).name)

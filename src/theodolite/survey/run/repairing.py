@@ -1,6 +1,6 @@
 """Repair copies of a surveyed network: find causes, and try the advice."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 
 from theodolite.core import FOREIGN, ConfigError, NormMode, TheodoliteError, error_text
 
-from ..advice import calls, gradients, losses
+from ..advice import calls, losses
 from ..advice.applying import Guard, runs
 from ..advice.general import general_advice
 from ..advice.prescribing import advise, instructions
@@ -19,7 +19,7 @@ from ..advice.trials import treat, try_advice, untried, withheld
 from ..checks.trial_steps import undone
 from ..findings.rulebook import find
 from ..measures.context import opened_context
-from ..planning.running import Progress, chosen, run_measures
+from ..planning.running import chosen, run_measures
 from ..records.finding import Advice, Finding
 from ..records.whole_survey import Survey
 from ..subject.subject import Subject
@@ -30,7 +30,7 @@ _STILL_SEEN = {"inputs-not-finite"} | {
     rule
     for remedy in REMEDIES
     for rule in remedy.rules
-    if remedy.write.__module__ in [file.__name__ for file in (calls, gradients, losses)]
+    if remedy.write.__module__ in (calls.__name__, losses.__name__)
 }
 # Measures that a repaired copy is looked at with: first aid and signals.
 _LOOKED = ("checks", "map", "signal", "units", "norms")
@@ -50,16 +50,17 @@ def tried_out(
     """Return the survey with causes first and its advice tried.
 
     Advice that did harm, and advice for symptoms, is left out. Where none for a cause
-    is known to help, changes that suit any training are tried.
+    is known to help, changes that suit any training are tried. If nothing is wrong,
+    those that help are optional, in ``faster``.
     """
     advice = advise(survey, alarming(survey))
     if not alarming(survey) and _does_well(survey):
         return survey
     try:
-        patient = SimpleNamespace(**vars(subject), optimizer=optimizer)
+        patient = SimpleNamespace(**vars(subject), optimizer=optimizer, passes=0)
         patient.batches = Pool(subject.batches).batches  # read once for all trials
-        search = _Search(survey, subject, patient, norm_mode)
-        findings, repairs = causes_first(survey, search.look, survey.effort)
+        look = _looking(survey, subject, patient, norm_mode)
+        findings, repairs = causes_first(survey, look, survey.effort)
         survey = replace(survey, findings=findings)
         advice = advise(survey, alarming(survey))
         first = [each for each in repairs if each in advice]
@@ -78,10 +79,13 @@ def tried_out(
     kept = [*general, *(each for each in tried if not withheld(each))]
     refused = {each.rule for each in tried if each.trial and not each.trial.n_seeds}
     kept += instructions(survey, refused - {each.rule for each in kept})
-    passes = survey.cost.passes + search.passes
+    passes = survey.cost.passes + patient.passes
     every = (*tried, *general)
     passes += sum(t.trial.n_seeds * t.trial.steps for t in every if t.trial)
-    return replace(survey, advice=tuple(kept), cost=replace(survey.cost, passes=passes))
+    survey = replace(survey, cost=replace(survey.cost, passes=passes))
+    if not alarming(survey):  # nothing is wrong: it is about speed alone
+        return replace(survey, faster=tuple(kept))
+    return replace(survey, advice=tuple(kept))
 
 
 def _does_well(survey: Survey) -> bool:
@@ -106,53 +110,46 @@ def _answers(advice: Advice, survey: Survey) -> bool:
     return rank < 2 or (advice.trial.helped == "yes" and not (rank > 2 and thumb))
 
 
-class _Search:
-    """Looks at repaired copies of one network."""
+def _looking(
+    survey: Survey,
+    subject: Subject,
+    patient: SimpleNamespace,
+    norm_mode: NormMode | str,
+) -> Callable[[Sequence[Advice]], Look | None]:
+    """Return what looks at a repaired copy; it returns None if the repair fails."""
+    pool = Pool(patient.batches)
+    given = patient.model, patient.optimizer, patient.loss
+    with undone(*given):
+        guard = Guard(*given, pool.batches[0])
 
-    def __init__(
-        self,
-        survey: Survey,
-        subject: Subject,
-        patient: SimpleNamespace,
-        norm_mode: NormMode | str,
-    ) -> None:
-        self.survey, self.subject, self.patient = survey, subject, patient
-        self.norm_mode, self.passes = norm_mode, 0
-        self.pool = Pool(patient.batches)
-        args = patient.model, patient.optimizer, patient.loss
-        with undone(*args):
-            self.guard = Guard(*args, self.pool.batches[0])
-
-    def look(self, advice: Sequence[Advice]) -> Look | None:
-        """Return what is seen on a copy that was repaired, None if that fails."""
-        model, optimizer = self.patient.model, self.patient.optimizer
-        with undone(model, optimizer, self.patient.loss):
+    def look(advice: Sequence[Advice]) -> Look | None:
+        with undone(*given):
             try:
-                copy = treat(advice, self.patient, self.pool, 0, self.guard)
+                copy = treat(advice, patient, pool, 0, guard)
             except ConfigError:
                 return None
-            batches: Any = self.subject.batches
+            batches: Any = subject.batches
             if copy.batch_size is not None:
-                draws = self.pool.draws(0, copy.batch_size)
-                batches = [next(draws) for _ in range(len(self.pool.batches))]
-            subject = replace(
-                self.subject, model=copy.model, loss=copy.loss, batches=batches
+                draws = pool.draws(0, copy.batch_size)
+                batches = [next(draws) for _ in range(len(pool.batches))]
+            repaired = replace(
+                subject, model=copy.model, loss=copy.loss, batches=batches
             )
-            self.passes += int(LOOK)
+            patient.passes += int(LOOK)
             with opened_context(
-                subject.problem(norm_mode=self.norm_mode, seed=self.survey.seed),
-                effort=self.survey.effort,
+                repaired.problem(norm_mode=norm_mode, seed=survey.seed),
+                effort=survey.effort,
                 optimizer=copy.optimizer,
                 labels_known=subject.labels_known,
             ) as context:
-                line = Progress(wanted=False)
-                outcomes = tuple(run_measures(context, chosen(_LOOKED), line))
+                outcomes = tuple(run_measures(context, chosen(_LOOKED)))
         if any(each.status in ("interrupted", "out of time") for each in outcomes):
             raise KeyboardInterrupt  # what was seen so far depends on the clock
-        again = replace(
-            self.survey, measured=outcomes, blocks=context.net.block_map.blocks
-        )
-        alarms = frozenset(f.rule for f in find(again) if f.severity in ALARMS)
+        blocks = context.net.block_map.blocks
+        found = find(replace(survey, measured=outcomes, blocks=blocks))
+        alarms = frozenset(f.rule for f in found if f.severity in ALARMS)
         alarms -= {each.rule for each in advice} & _STILL_SEEN
-        changed = sum(p.numel() for p in self.guard.changed(copy).values())
+        changed = sum(p.numel() for p in guard.changed(copy).values())
         return Look(alarms=alarms, changed=changed)
+
+    return look

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -105,19 +106,24 @@ def survey(
     end = time.perf_counter() + seconds_of(time_limit)
     watch, outcomes = Stopwatch(), list[Measured]()
     subject: Subject | None = None
-    seen: dict[str, Any] = {"title": _title(model), "norm_mode": str(norm_mode)}
+    net = model.model if isinstance(model, Subject) else model
+    title = model.title if isinstance(model, Subject) else type(model).__name__
+    seen: dict[str, Any] = {"title": title, "norm_mode": str(norm_mode)}
     # Looks at repaired copies take the effort at most, trials of advice half of it.
     line = Progress(wanted=progress, trials=1.5 * gradients if tries else 0.0)
     try:
         subject = _subject(model, batches, loss, seed)
         seen |= {"title": subject.title, "inputs": subject.inputs}
+        given_step = step
+        if step is not None and subject.loss is own_loss:  # labels as in their loop
+            given_step = lambda batch: step(labels_joined(batch))  # noqa: E731
         with (
             deadline(end),
             opened_context(
                 subject.problem(norm_mode=norm_mode, seed=seed),
                 effort=gradients,
                 optimizer=optimizer,
-                step=_as_given(step, subject),
+                step=given_step,
                 labels_known=subject.labels_known,
             ) as context,
             line.open(),
@@ -131,7 +137,7 @@ def survey(
         missed = [each.name for each in wanted[len(outcomes) :]]
         outcomes += [not_reached(name, _word(why)) for name in missed]
     result = Survey(
-        n_parameters=_size(model),
+        n_parameters=sum(p.numel() for p in net.parameters()),
         measured=tuple(outcomes),
         effort=gradients,
         cost=replace(watch.read(), passes=sum(o.cost.passes for o in outcomes)),
@@ -160,19 +166,14 @@ def _word(why: BaseException) -> MeasureStatus:
     return "interrupted" if isinstance(why, KeyboardInterrupt) else "out of time"
 
 
-def _title(model: nn.Module | Subject) -> str:
-    return model.title if isinstance(model, Subject) else type(model).__name__
-
-
-def _size(model: nn.Module | Subject) -> int:
-    net = model.model if isinstance(model, Subject) else model
-    return sum(p.numel() for p in net.parameters())
-
-
 def _seen(context: SurveyContext) -> dict[str, Any]:
     """Return the fields of the survey that come from the context, not from measures."""
+    blocks: tuple[Block, ...] = ()
+    with suppress(TheodoliteError, RuntimeError):
+        if "block_map" in vars(context.net):  # else no measure needed it
+            blocks = context.net.block_map.blocks
     return {
-        "blocks": _blocks(context),
+        "blocks": blocks,
         "settings": _settings(context),
         "unsupported": tuple(dict.fromkeys(context.net.unsupported)),
         "norm_mode": str(context.net.problem.mode),
@@ -189,20 +190,6 @@ def _subject(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
             "or pass its model"
         )
     return model
-
-
-def _as_given(step: Any, subject: Subject) -> Any:
-    """Let the user's step see batches with their labels, as it gets them in a loop."""
-    if step is None or subject.loss is not own_loss:
-        return step
-    return lambda batch: step(labels_joined(batch))
-
-
-def _blocks(context: SurveyContext) -> tuple[Block, ...]:
-    try:
-        return context.net.block_map.blocks if "block_map" in vars(context.net) else ()
-    except (TheodoliteError, RuntimeError):
-        return ()
 
 
 def _settings(context: SurveyContext) -> dict[str, Any]:

@@ -13,20 +13,7 @@ from torch import nn
 _SMALL = (32, 28, 64, 224, 96, 128, 16, 256, 8, 299)
 _LARGE = (64, 224, 96, 128, 32, 256, 299, 384, 512)
 _VOLUMES, _SIGNALS = (16, 32, 64), (64, 256, 1024, 4096, 16000)
-_LENGTHS = (16, 32, 8, 64, 128, 4)
-
-# Layers that fix channels but no size: spatial axes, attribute with the channels.
-_BY_CHANNELS: dict[type, tuple[int, str]] = {
-    nn.BatchNorm2d: (2, "num_features"),
-    nn.BatchNorm3d: (3, "num_features"),
-    nn.InstanceNorm1d: (1, "num_features"),
-    nn.InstanceNorm2d: (2, "num_features"),
-    nn.InstanceNorm3d: (3, "num_features"),
-    nn.GroupNorm: (2, "num_channels"),
-    nn.ConvTranspose1d: (1, "in_channels"),
-    nn.ConvTranspose2d: (2, "in_channels"),
-    nn.ConvTranspose3d: (3, "in_channels"),
-}
+_LENGTHS, _CODES = (16, 32, 8, 64, 128, 4), (16, 32, 8)
 
 
 @dataclass(frozen=True)
@@ -50,24 +37,19 @@ class Wanted:
 
 def candidates(model: nn.Module) -> Iterator[Wanted]:
     """Yield kinds of inputs that a model may take, most likely first."""
-    seen: set[tuple[Any, ...]] = set()
-    for one in _all(model):
-        key = one.shape, one.ids
-        if key not in seen:
-            seen.add(key)
-            yield one
-
-
-def _all(model: nn.Module) -> Iterator[Wanted]:
-    yield from _declared(model)
+    kinds = list(_declared(model))
     count = 0
     for name, layer in model.named_modules():
-        kinds = list(_of_layer(layer, f"{type(layer).__name__} {name!r}"))
-        yield from kinds
-        count += bool(kinds)
+        of_layer = list(_of_layer(layer, f"{type(layer).__name__} {name!r}"))
+        kinds += of_layer
+        count += bool(of_layer)
         # The first layers are enough: later ones read other values.
         if count == 4:
-            return
+            break
+    first: dict[tuple[Any, ...], Wanted] = {}
+    for one in kinds:
+        first.setdefault((one.shape, one.ids), one)
+    yield from first.values()
 
 
 def _declared(model: nn.Module) -> Iterator[Wanted]:
@@ -95,13 +77,20 @@ def _of_layer(layer: nn.Module, what: str) -> Iterator[Wanted]:
     if isinstance(layer, nn.Embedding | nn.EmbeddingBag):
         for length in _LENGTHS:
             yield Wanted((length,), layer.num_embeddings, what)
-    elif isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
-        yield from _images(layer, what)
+    elif isinstance(layer, nn.modules.conv._ConvNd):
+        axes = len(layer.kernel_size)
+        strides = max(layer.stride) > 1 or max(layer.kernel_size) > 5
+        sides = {1: _SIGNALS, 2: _LARGE if strides else _SMALL, 3: _VOLUMES}[axes]
+        for side in _CODES if layer.transposed else sides:
+            if side >= max(layer.kernel_size):
+                yield Wanted((layer.in_channels, *(side,) * axes), because=what)
     elif isinstance(layer, nn.Linear):
         yield from _rows(layer.in_features, what)
-        yield from _flattened(layer.in_features, what)
-    elif isinstance(layer, nn.Bilinear):
-        return
+        for channels in (1, 3):  # of a square image that is flattened
+            side = math.isqrt(layer.in_features // channels)
+            if side > 1 and channels * side * side == layer.in_features:
+                yield Wanted((channels, side, side), because=what)
+                yield Wanted((side, side), because=what)
     elif isinstance(layer, nn.RNNBase):
         yield Wanted((_LENGTHS[0], layer.input_size), because=what)
     elif isinstance(layer, nn.RNNCellBase):
@@ -112,44 +101,15 @@ def _of_layer(layer: nn.Module, what: str) -> Iterator[Wanted]:
         yield from _rows(layer.normalized_shape[-1], what)
     elif isinstance(layer, nn.BatchNorm1d):
         yield from _rows(layer.num_features, what)
-    elif type(layer) in _BY_CHANNELS:
-        axes, channels = _BY_CHANNELS[type(layer)]
-        for side in (16, 32, 8):
-            yield Wanted((getattr(layer, channels), *(side,) * axes), because=what)
-    else:
-        yield from _of_parameters(layer, what)
-
-
-def _images(layer: Any, what: str) -> Iterator[Wanted]:
-    axes = len(layer.kernel_size)
-    strides = max(layer.stride) > 1 or max(layer.kernel_size) > 5
-    sides = {1: _SIGNALS, 2: _LARGE if strides else _SMALL, 3: _VOLUMES}[axes]
-    for side in sides:
-        if side >= max(layer.kernel_size):
-            yield Wanted((layer.in_channels, *(side,) * axes), because=what)
+    elif not any(True for _ in layer.children()):  # of a class of the user's own
+        own = [p for p in layer.parameters(recurse=False) if p.ndim == 2]
+        for width in dict.fromkeys(n for p in own for n in reversed(p.shape)):
+            yield from _rows(int(width), what)
 
 
 def _rows(width: int, what: str) -> Iterator[Wanted]:
     yield Wanted((width,), because=what)
     yield Wanted((_LENGTHS[0], width), because=what)
-
-
-def _flattened(width: int, what: str) -> Iterator[Wanted]:
-    """Yield shapes of square images with ``width`` numbers, for models that flatten."""
-    for channels in (1, 3):
-        side = math.isqrt(width // channels)
-        if side > 1 and channels * side * side == width:
-            yield Wanted((channels, side, side), because=what)
-            yield Wanted((side, side), because=what)
-
-
-def _of_parameters(layer: nn.Module, what: str) -> Iterator[Wanted]:
-    """Yield inputs for a layer of an unknown class, by its largest weight."""
-    if any(True for _ in layer.children()):
-        return
-    own = [p for p in layer.parameters(recurse=False) if p.ndim == 2]
-    for width in dict.fromkeys(n for p in own for n in reversed(p.shape)):
-        yield from _rows(int(width), what)
 
 
 def required_arguments(model: nn.Module) -> list[str]:
@@ -158,10 +118,6 @@ def required_arguments(model: nn.Module) -> list[str]:
         given = inspect.signature(model.forward).parameters.values()
     except (TypeError, ValueError):
         return []
-    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return [
-        one.name
-        for one in given
-        if one.default is inspect.Parameter.empty and one.kind in (*plain, keyword)
-    ]
+    gathered = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = (one for one in given if one.default is inspect.Parameter.empty)
+    return [one.name for one in needed if one.kind not in gathered]

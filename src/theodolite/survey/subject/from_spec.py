@@ -1,6 +1,5 @@
 """Make a subject from a SPEC, and an optimiser from a line of text."""
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from pickle import UnpicklingError
@@ -77,10 +76,9 @@ def subject_of(
         loss = approve(loss, trust=trust)
     check_sizes(batch_size, n_batches)
     check_seed(seed)
-    model, code = _model(spec, seed)
+    model = _model(spec, seed)
     if weights is not None:
         _load(model, weights)
-        code += f"\n# weights: {weights}"
     if device is not None:
         try:
             model = model.to(device)
@@ -90,7 +88,7 @@ def subject_of(
                 f"({error_text(error)[:120]}): try 'cpu', or leave it out"
             ) from error
     chosen = _loss(loss) if isinstance(loss, ApprovedSpec) else loss
-    made: Any = {"seed": seed, "title": spec.spec.text, "code": code}
+    made: Any = {"seed": seed, "title": spec.spec.text}
     if data is None:
         sizes = {"batch_size": batch_size, "n_batches": n_batches}
         return make_subject(model, loss=chosen, shape=shape, **sizes, **made)
@@ -120,8 +118,8 @@ def _load(model: nn.Module, path: Path | str) -> None:
         ) from error
 
 
-def _model(approved: ApprovedSpec, seed: int) -> tuple[nn.Module, str]:
-    """Return the model, made with random numbers of a seed, and code that makes it."""
+def _model(approved: ApprovedSpec, seed: int) -> nn.Module:
+    """Return the model, made with random numbers of a seed."""
     spec = approved.spec
     if spec.kind == "name":
         raise ConfigError(f"SPEC {spec.text!r} is not understood: pass {FORMS}")
@@ -146,12 +144,7 @@ def _model(approved: ApprovedSpec, seed: int) -> tuple[nn.Module, str]:
             f"{what} returned a {type(made).__name__} and a torch.nn.Module was "
             "wanted: name what makes the model"
         )
-    parts = [repr(one) for one in spec.args]
-    parts += [f"{name}={value!r}" for name, value in spec.kwargs.items()]
-    first = f"# in {shlex.quote(spec.place)}"
-    if spec.kind == "module":
-        first = f"from {spec.place} import {spec.name.split('.')[0]}"
-    return made, f"{first}\nmodel = {spec.name}({', '.join(parts)})"
+    return made
 
 
 def _loss(approved: ApprovedSpec) -> str | Loss:
@@ -197,25 +190,18 @@ def optimizer_of(text: str, model: nn.Module) -> Optimizer:
     }
     if name.lower() not in kinds:
         raise unknown_name("optimizer", name, kinds)
-    settings = _settings(written)
+    try:
+        unnamed, settings = literal_arguments(written) if written.strip() else ((), {})
+        if unnamed:
+            raise ValueError("a value without a name")
+    except ValueError as error:
+        raise ConfigError(
+            f"the settings {written!r} are not NAME=VALUE: write them {_EXAMPLE}"
+        ) from error
     try:
         leaves = [p for p in model.parameters() if p.requires_grad]
         return kinds[name.lower()](leaves, **settings)
     except Exception as error:  # torch refuses settings in many ways
         raise ConfigError(
             f"torch does not take the optimiser {text!r} ({error}): write it {_EXAMPLE}"
-        ) from error
-
-
-def _settings(written: str) -> dict[str, Any]:
-    if not written.strip():
-        return {}
-    try:
-        unnamed, settings = literal_arguments(written)
-        if unnamed:
-            raise ValueError("a value without a name")
-        return settings
-    except ValueError as error:
-        raise ConfigError(
-            f"the settings {written!r} are not NAME=VALUE: write them {_EXAMPLE}"
         ) from error

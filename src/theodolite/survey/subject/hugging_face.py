@@ -28,14 +28,13 @@ def made_up_batch(
         Keyword arguments of the model, labels or None, and what they are in words.
     """
     name = model.main_input_name
-    maker = {"input_ids": _ids, "pixel_values": _pixels, "input_values": _sound}
-    if name not in maker:
+    if name not in ("input_ids", "pixel_values", "input_values"):
         raise SubjectError(
             f"{type(model).__name__} wants {name!r}, which cannot be made up: pass "
             "batches of its inputs by name, from Python"
         )
     try:
-        inputs, said = maker[name](model.config, samples, generator)
+        inputs, said = _inputs(model, name, samples, generator)
         device, dtype = place_of(model)
         inputs = inputs.to(device, dtype if inputs.is_floating_point() else None)
         labels = _labels(model, inputs, generator)
@@ -49,55 +48,41 @@ def made_up_batch(
     return with_decoder_inputs(model, {name: inputs}, labels), labels, said
 
 
-def _ids(config: Any, samples: int, generator: torch.Generator) -> tuple[Tensor, str]:
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
-    length = min(_LENGTH, int(getattr(text, "max_position_embeddings", 0) or _LENGTH))
-    ids = torch.randint(
-        text.vocab_size, (samples, length), generator=generator, device="cpu"
-    )
-    return ids, f"token ids below {text.vocab_size}, {length} per sample"
-
-
-def _pixels(
-    config: Any, samples: int, generator: torch.Generator
+def _inputs(
+    model: Any, name: str, samples: int, generator: torch.Generator
 ) -> tuple[Tensor, str]:
-    vision = getattr(config, "vision_config", config)
-    side = getattr(vision, "image_size", None) or 64
-    height, width = side if isinstance(side, list | tuple) else (side, side)
-    channels = getattr(vision, "num_channels", 3)
-    shape = (samples, int(channels), int(height), int(width))
-    return torch.randn(shape, generator=generator, device="cpu"), _size(
-        "Gaussian images", shape
-    )
-
-
-def _sound(config: Any, samples: int, generator: torch.Generator) -> tuple[Tensor, str]:
-    del config
-    shape = (samples, _SOUND)
-    return torch.randn(shape, generator=generator, device="cpu"), _size(
-        "Gaussian sounds", shape
-    )
-
-
-def _size(what: str, shape: tuple[int, ...]) -> str:
-    return f"{what} of {'×'.join(map(str, shape[1:]))}"
+    """Return random inputs of a name that models of transformers have, and words."""
+    config = model.config
+    if name == "input_ids":
+        text = config.get_text_config()
+        most = int(getattr(text, "max_position_embeddings", 0) or _LENGTH)
+        size = (samples, min(_LENGTH, most))
+        ids = torch.randint(text.vocab_size, size, generator=generator, device="cpu")
+        return ids, f"token ids below {text.vocab_size}, {size[1]} per sample"
+    shape, what = (_SOUND,), "sounds"
+    if name == "pixel_values":
+        vision = getattr(config, "vision_config", config)
+        side = getattr(vision, "image_size", None) or 64
+        sides = side if isinstance(side, list | tuple) else (side, side)
+        shape = (getattr(vision, "num_channels", 3), *map(int, sides))
+        what = "images"
+    drawn = torch.randn((samples, *shape), generator=generator, device="cpu")
+    return drawn, f"Gaussian {what} of {'×'.join(map(str, shape))}"
 
 
 def _labels(model: Any, inputs: Tensor, generator: torch.Generator) -> Tensor | None:
     """Draw labels for the heads that compute a loss from them."""
-    name, config = type(model).__name__, model.config
-    classes = int(getattr(config, "num_labels", 2) or 2)
+    name, classes = type(model).__name__, int(getattr(model.config, "num_labels", 2))
     if name.endswith(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")):
         return inputs
+    shape: tuple[int, ...] = tuple(inputs.shape)
     if name.endswith("ForMaskedLM"):
-        return torch.randint(
-            config.vocab_size, inputs.shape, generator=generator, device="cpu"
-        )
-    if name.endswith("ForTokenClassification"):
-        return torch.randint(classes, inputs.shape, generator=generator, device="cpu")
-    if name.endswith("Classification"):
-        return torch.randint(classes, (len(inputs),), generator=generator, device="cpu")
-    return None
+        classes = model.config.vocab_size
+    elif name.endswith("Classification"):
+        shape = shape if name.endswith("ForTokenClassification") else shape[:1]
+    else:
+        return None
+    return torch.randint(classes, shape, generator=generator, device="cpu")
 
 
 def own_loss(model: nn.Module, batch: Any) -> Tensor:

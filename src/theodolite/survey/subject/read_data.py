@@ -1,12 +1,10 @@
 """Data for a model: a named dataset, a folder of images, or arrays in a file."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.utils.data import DataLoader
 
 from theodolite import data as datasets
@@ -90,47 +88,16 @@ def _shaped(x: Tensor, model: nn.Module) -> tuple[Tensor, str]:
     whole = not x.is_floating_point()
     x = x.to(device, torch.int64 if whole else dtype)
     first: Exception | None = None
-    for change, how in _changes(x, model):
+    for changed, how in ((x, ""), (x.flatten(1), ", flattened")):
         try:
-            changed = change(x[:2])
-            outputs = run_once(model, changed)
+            outputs = run_once(model, changed[:2])
         except Exception as error:
             first = first or error
             continue
-        if not isinstance(outputs, Tensor) or len(outputs) == len(changed):
-            return change(x), how
+        if not isinstance(outputs, Tensor) or len(outputs) == len(changed[:2]):
+            return changed, how
     raise SubjectError(
         f"the model does not take the data, whose samples are of shape "
         f"{tuple(x.shape[1:])} ({error_text(first or SubjectError('none'))[:200]}): "
         "pass data of the shape that it was made for"
-    )
-
-
-def _changes(x: Tensor, model: nn.Module) -> list[tuple[Any, str]]:
-    """List changes that may make samples fit a model, smallest first."""
-    changes: list[tuple[Any, str]] = [(lambda x: x, "")]
-    if x.ndim == 4 and x.shape[1] == 1:
-        changes.append(
-            (lambda x: x.repeat(1, 3, 1, 1), ", grey repeated in 3 channels")
-        )
-    if x.ndim == 4 and x.shape[3] in (1, 3):
-        changes.append((lambda x: x.permute(0, 3, 1, 2), ", channels put first"))
-    changes.append((lambda x: x.flatten(1), ", flattened"))
-    if x.ndim == 4:
-        try:
-            wanted = find_inputs(model).wanted.shape
-        except SubjectError:
-            return changes
-        if len(wanted) == 3:
-            changes.append(
-                (lambda x: _resized(x, wanted), f", resized to {wanted[-1]}")
-            )
-    return changes
-
-
-def _resized(x: Tensor, wanted: tuple[int, ...]) -> Tensor:
-    if x.shape[1] == 1 and wanted[0] == 3:
-        x = x.repeat(1, 3, 1, 1)
-    return functional.interpolate(
-        x, size=wanted[1:], mode="bilinear", align_corners=False, antialias=True
     )

@@ -1,6 +1,6 @@
 """A model with its batches and its loss, and how to make one from a live module."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,7 +29,6 @@ from theodolite.instruments import (
     tensors_in,
 )
 
-from .given_batches import Several, are_several, kept_apart
 from .hugging_face import (
     is_hugging_face,
     labels_apart,
@@ -66,7 +65,6 @@ class Subject:
         inputs: One sentence on where inputs, labels and loss come from;
             begins with "made up" if no data was given.
         labels_known: Whether targets are real, not made up.
-        code: Lines of Python that make ``model``.
     """
 
     model: nn.Module
@@ -75,7 +73,6 @@ class Subject:
     title: str
     inputs: str
     labels_known: bool
-    code: str = ""
 
     def problem(self, *, norm_mode: NormMode | str, seed: int) -> Problem:
         """Return model, data and loss as instruments take them."""
@@ -97,8 +94,6 @@ def make_subject(
     seed: int = 0,
     title: str = "",
     inputs: str = "",
-    labels_known: bool = True,
-    code: str = "",
 ) -> Subject:
     """Return a model with data and a loss; missing ones are derived from the model.
 
@@ -114,8 +109,6 @@ def make_subject(
         seed: Seed of made-up inputs and labels.
         title: Name of the model; its class by default.
         inputs: Where given batches come from.
-        labels_known: Whether the labels of given batches are real.
-        code: Lines of Python that make the model.
 
     Raises:
         SubjectError: Inputs, labels or a loss cannot be found; says what to pass.
@@ -127,15 +120,16 @@ def make_subject(
     check_sizes(batch_size, n_batches)
     check_seed(seed)
     if batches is None:
-        usual = BATCH_SIZE if _count(model) < _LARGE else BATCH_SIZE // 4
+        large = sum(p.numel() for p in model.parameters()) >= _LARGE
+        usual = BATCH_SIZE // 4 if large else BATCH_SIZE
         size = usual if batch_size is None else batch_size
         by_name = is_hugging_face(model) and shape is None
         make = _made_up_by_name if by_name else partial(_made_up, shape=shape)
         given, aim, what = make(model, loss, size, n_batches, seed)
-        whence, labels_known = f"made up: {what}, random labels", False
+        whence, known = f"made up: {what}, random labels", False
     else:
         given, aim, known = _given(model, _read(model, batches, loss), loss, seed)
-        whence, labels_known = inputs or "as given", labels_known and known
+        whence = inputs or "as given"
         whence = whence if known else f"inputs {whence}; labels made up"
     return Subject(
         model=model,
@@ -143,21 +137,20 @@ def make_subject(
         loss=aim.loss,
         title=title or type(model).__name__,
         inputs=f"{whence}, {aim.says}",
-        labels_known=labels_known,
-        code=code,
+        labels_known=known,
     )
 
 
 def _read(model: nn.Module, batches: Batches, loss: Any) -> Sequence[Batch]:
     most = None if isinstance(batches, list) else MOST_STREAMED
-    if are_several(model, batches, loss):
-        batches = kept_apart(batches)
+    if _are_several(model, batches, loss):
+        batches = _kept_apart(batches)
     read = read_batches(batches, max_batches=most)
-    read = kept_apart(read) if isinstance(read, tuple) else read
+    read = _kept_apart(read) if isinstance(read, tuple) else read
     if samples_in(read[0]) == 0:
         raise SubjectError("the first batch has no samples: pass batches with some")
     if loss is None and isinstance(read[0], Mapping):
-        read = read_batches(Several(read, partial(labels_apart, model)))
+        read = read_batches(_Several(read, partial(labels_apart, model)))
     return read
 
 
@@ -179,10 +172,6 @@ def _given(
     outputs = _outputs(model, given[0])
     aim = named_aim(loss, outputs)
     return [(x, fitted(loss, outputs, y)) for x, y in given], aim, True
-
-
-def _count(model: nn.Module) -> int:
-    return sum(p.numel() for p in model.parameters())
 
 
 def check_seed(seed: int) -> None:
@@ -222,7 +211,7 @@ def _made_up(
             y = _targets(aim, run_once(model, x[:2]), size, generator)
             made.append((x, y.to(place_of(model)[0])))
     because = wanted.because and f" ({wanted.because})"
-    return kept_apart(made), aim, f"{wanted}{because}"
+    return _kept_apart(made), aim, f"{wanted}{because}"
 
 
 def _targets(
@@ -324,7 +313,7 @@ def _labelled(
         made.append((batch, aim.draw(outputs, generator).to(device)))
     if aim is None:
         raise SubjectError("there are no batches: pass at least one")
-    return kept_apart(made), aim
+    return _kept_apart(made), aim
 
 
 def _outputs(model: nn.Module, batch: Batch) -> Any:
@@ -339,3 +328,55 @@ def _outputs(model: nn.Module, batch: Batch) -> Any:
             f"{type(model).__name__} does not run on the batches given "
             f"({error_text(error)[:200]}): pass what its forward takes"
         ) from error
+
+
+class _Several:
+    """Batches that are read again and again, each changed by a function.
+
+    A list of tensors would count as one batch.
+    """
+
+    def __init__(
+        self, batches: Sequence[Batch], change: Callable[[Batch], Any]
+    ) -> None:
+        self._batches, self._change = batches, change
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._change, self._batches)
+
+
+def _kept_apart(batches: Sequence[Batch]) -> Sequence[Batch]:
+    """Return batches as what is read as several, which lists of tensors are not."""
+    if not isinstance(batches[0], Tensor):
+        return list(batches)
+    return read_batches(_Several(batches, lambda batch: batch))
+
+
+def _are_several(model: nn.Module, batches: Any, loss: Loss | str | None) -> bool:
+    """Return whether a list of tensors is several batches: the model takes one of them.
+
+    A list of tensors is read as one batch elsewhere, with several inputs.
+    """
+    if not isinstance(batches, list) or not batches:
+        return False
+    if not all(isinstance(t, Tensor) and t.ndim > 1 for t in batches):
+        return False
+    # Two of different kinds are inputs and targets, also where they do not fit.
+    if len(batches) == 2 and len({(t.dtype, t.shape[1:]) for t in batches}) > 1:
+        return False
+
+    def runs(batch: Any) -> bool:
+        try:
+            with preserve(model), torch.no_grad():
+                if loss is None or isinstance(loss, str):
+                    run_model(model, batch)
+                else:
+                    loss(model, batch)
+        except Exception:  # of foreign code
+            return False
+        return True
+
+    return not runs(batches) and runs(batches[0])

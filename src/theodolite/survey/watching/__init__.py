@@ -2,6 +2,6 @@
 
 Start at ``plain_loop.py``; ``callbacks`` are the same in Lightning and Hugging Face
 trainers. The engine is ``training.Watcher``, attached to model and optimiser.
-``survey_probe`` measures, ``alerts`` holds the rules along a run, ``course`` is the
+``watched`` measures, ``alerts`` holds the rules along a run, ``course`` is the
 result.
 """

@@ -60,7 +60,7 @@ class _Look:
 
     survey: Survey
     losses: Sequence[float]
-    weights: tuple[tuple[float, float], ...]
+    weights: tuple[tuple[float, float], ...]  # two sums over each parameter
     rate: float
 
     def value(self, quantity: str) -> float:
@@ -114,11 +114,14 @@ class Judge:
     ) -> None:
         """Judge the numbers of a look."""
         self._read_losses(model)
+        held = [p.detach() for p in model.parameters() if p.requires_grad and p.numel()]
+        sums = ((float(p.double().sum()), float(p.double().abs().sum())) for p in held)
+        groups = getattr(optimizer, "param_groups", [])
         look = _Look(
             survey=survey,
             losses=tuple(self._losses),
-            weights=_fingerprint(model),
-            rate=_rate(optimizer),
+            weights=tuple(sums),
+            rate=max((float(group.get("lr", 0.0)) for group in groups), default=0.0),
         )
         past = self._looks
         found = [f for rule in _RULES for f in rule(past, look)]
@@ -170,14 +173,14 @@ class Judge:
 def _of_loss(value: float, function: str, model: nn.Module) -> Finding | None:
     """Return what is wrong with the loss of a step, if anything."""
     if not math.isfinite(value):
-        where = _not_finite(model)
+        named = model.named_parameters()
         return _finding(
             "not-finite-in-training",
             "The loss is NaN or infinite",
             "Go back to a checkpoint; lower the rate, clip gradients, or look for "
             "divisions by zero, logarithms and overflow.",
             value,
-            where=where,
+            where=tuple(n for n, p in named if not bool(p.isfinite().all())),
             source="arithmetic of floating point, IEEE 754: NaN passes on",
         )
     if value < 0 and function in _NEVER_NEGATIVE:
@@ -269,7 +272,8 @@ def _collapse(past: Sequence[_Look], look: _Look) -> Iterator[Finding]:
     """Yield that all samples look alike in the last block, if they did not at first."""
     if not past:
         return
-    first, now = (_unlike_samples(each.survey) for each in (past[0], look))
+    ends = [body(e.survey, "forward_correlation")[-1:] for e in (past[0], look)]
+    first, now = (1 - last[0][1].value if last else math.nan for last in ends)
     if first > _APART and now < _ALIKE:
         yield _finding(
             "signals-collapse",
@@ -289,29 +293,11 @@ _RULES = (_loss_course, _moves, _gradients, _collapse)
 
 
 def _finding(
-    rule: str,
-    title: str,
-    says: str,
-    value: float,
-    threshold: float = 0.0,
-    *,
-    above: bool = True,
-    quantity: str = "training_loss",
-    where: tuple[str, ...] = (),
-    source: str,
+    rule: str, title: str, says: str, value: float, threshold: float = 0.0, **facts: Any
 ) -> Finding:
-    return Finding(
-        rule=rule,
-        severity="sick",
-        title=title,
-        says=says,
-        quantity=quantity,
-        value=value,
-        threshold=threshold,
-        above=above,
-        where=where,
-        source=source,
-    )
+    numbers = {"value": value, "threshold": threshold}
+    facts = {"quantity": "training_loss", "above": True, **numbers, **facts}
+    return Finding(rule=rule, severity="sick", title=title, says=says, **facts)
 
 
 def _ends(losses: Sequence[float]) -> tuple[float, float]:
@@ -320,25 +306,3 @@ def _ends(losses: Sequence[float]) -> tuple[float, float]:
         return math.nan, math.nan
     size = max(1, min(_WINDOW, len(losses) // 4))
     return median(losses[:size]), median(losses[-size:])
-
-
-def _unlike_samples(survey: Survey) -> float:
-    """Return one minus the mean cosine between samples in the last block."""
-    last = body(survey, "forward_correlation")[-1:]
-    return 1 - last[0][1].value if last else math.nan
-
-
-def _rate(optimizer: Any) -> float:
-    groups = getattr(optimizer, "param_groups", [])
-    return max((float(group.get("lr", 0.0)) for group in groups), default=0.0)
-
-
-def _fingerprint(model: nn.Module) -> tuple[tuple[float, float], ...]:
-    """Return two sums over each trained parameter; equal weights have equal ones."""
-    held = [p.detach() for p in model.parameters() if p.requires_grad and p.numel()]
-    return tuple((float(p.double().sum()), float(p.double().abs().sum())) for p in held)
-
-
-def _not_finite(model: nn.Module) -> tuple[str, ...]:
-    named = model.named_parameters()
-    return tuple(n for n, p in named if not bool(p.detach().isfinite().all()))

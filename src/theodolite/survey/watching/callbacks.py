@@ -5,7 +5,7 @@ from typing import Any
 from theodolite.training import lightning_callback, transformers_callback
 
 from .plain_loop import given
-from .survey_probe import SurveyProbe
+from .watched import Watch
 
 
 def lightning_watch(
@@ -31,26 +31,17 @@ def lightning_watch(
 def transformers_watch(
     every: int = 100, *, loss: Any = None, batches: Any = None, **settings: Any
 ) -> Any:
-    """Return a ``TrainerCallback`` that watches a training as :func:`watch` does.
+    """Return a ``TrainerCallback``: see :func:`lightning_watch`.
 
     Batch and loss are those of the step.
-
-    Args:
-        every: Steps between two looks.
-        loss: See :func:`watch`.
-        batches: See :func:`watch`.
-        settings: Further arguments of :func:`watch`, such as ``on_alert``.
-
-    Returns:
-        A callback; its ``course()`` is what was seen so far, ``rows()`` its numbers.
     """
     return _watching(transformers_callback, every, loss, batches, settings)
 
 
 def _watching(make: Any, every: int, loss: Any, batches: Any, settings: Any) -> Any:
-    probe = SurveyProbe(every=every, **settings)
-    callback = make([probe.probe], on_step=probe.on_step, **given(loss, batches))
-    probe.retired = lambda: callback.watcher.retired
-    callback.course = probe.course
-    callback.rows = lambda: probe.course().rows()
+    watched = Watch(every=every, **settings)
+    callback = make([watched.probe], on_step=watched.on_step, **given(loss, batches))
+    watched.retired = lambda: callback.watcher.retired
+    callback.course = watched.course
+    callback.rows = watched.rows
     return callback

@@ -1,12 +1,12 @@
 """What was measured during a training."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from theodolite.core import Cost, Row, Rows, norm_words, printable, record_values
+from theodolite.core import Cost, Rows, norm_words, printable, record_values
 
 from ..records.outcomes import on_fewest
 from ..records.text import wrapped
@@ -95,16 +95,11 @@ def _lines(course: Course) -> Iterator[str]:
         ends = [list(rows.where(step=step)) for step in (steps[0], steps[-1])]
         n = len(ends[0])
         among = f" (largest of {n})" if n > 1 else ""
-        told = " → ".join(map(_largest, ends))
+        values = [[row["value"] for row in end] for end in ends]
+        most = (f"{max(v):.4g}" if None not in v else "not finite" for v in values)
+        told = " → ".join(most)
         yield f"  {quantity}{among}  {told}{on_fewest(rows)}"
     if more := measured - set(_SHOWN):
         yield f"  {len(more)} more quantities: see .rows()"
     for name, reason in course.failures.items():
         yield f"  NOT MEASURED {name}: {reason}"
-
-
-def _largest(rows: Iterable[Row]) -> str:
-    """Return the largest value of rows in words."""
-    values = [row["value"] for row in rows]
-    known = [value for value in values if value is not None]
-    return f"{max(known):.4g}" if len(known) == len(values) else "not finite"

@@ -1,18 +1,17 @@
 """Watch a plain training loop from outside."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any
 
 from torch import nn
 from torch.optim import Optimizer
 
-from theodolite.core import NormMode, Rows
+from theodolite.core import NormMode
 from theodolite.instruments import Batches, Loss, as_loss, read_batches
 from theodolite.training import Attached, Watcher
 
 from .alerts import Alert
-from .course import Course
-from .survey_probe import SurveyProbe
+from .watched import Watch
 
 
 def watch(
@@ -28,7 +27,7 @@ def watch(
     on_alert: Callable[[Alert], object] | None = None,
     norm_mode: NormMode | str = "as_is",
     seed: int = 0,
-) -> "Watch":
+) -> Watch:
     """Watch a plain training loop: the survey's numbers and rules along its steps.
 
     Every so many steps the survey's measures run before the update, and once at the
@@ -75,7 +74,7 @@ def watch(
         >>> watched.rows().where(quantity="loss").column("step"), watched.alerts
         ([0, 2, 4], ())
     """
-    probe = SurveyProbe(
+    watched = Watch(
         every=every,
         measures=measures,
         effort=effort,
@@ -84,47 +83,13 @@ def watch(
         ignore=ignore,
         on_alert=on_alert,
     )
-    return Watch(model, optimizer, probe, loss=loss, batches=batches)
-
-
-class Watch:
-    """A watched loop; made by :func:`watch` and used as a context."""
-
-    def __init__(
-        self,
-        model: nn.Module,
-        optimizer: Optimizer,
-        probe: SurveyProbe,
-        *,
-        loss: Loss | None,
-        batches: Batches | None,
-    ) -> None:
-        self._probe = probe
-        watcher = Watcher([probe.probe])
-        probe.retired = lambda: watcher.retired
-        self._attached = Attached(
-            watcher, model, optimizer, on_step=probe.on_step, **given(loss, batches)
-        )
-
-    def __enter__(self) -> Self:
-        self._attached.__enter__()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._attached.__exit__(*raised)
-
-    @property
-    def alerts(self) -> tuple[Alert, ...]:
-        """What went wrong so far."""
-        return self.course().alerts
-
-    def course(self) -> Course:
-        """Return what was measured so far."""
-        return self._probe.course()
-
-    def rows(self) -> Rows:
-        """Return all that was measured so far."""
-        return self.course().rows()
+    watcher = Watcher([watched.probe])
+    watched.retired = lambda: watcher.retired
+    facts = given(loss, batches)
+    watched.attached = Attached(
+        watcher, model, optimizer, on_step=watched.on_step, **facts
+    )
+    return watched
 
 
 def given(loss: Loss | None, batches: Any) -> dict[str, Any]:
@@ -133,8 +98,5 @@ def given(loss: Loss | None, batches: Any) -> dict[str, Any]:
         return {"criterion": None if loss is None else as_loss(loss)}
     read = list(read_batches(batches() if callable(batches) else batches))
     # A model that returns its loss has no other name for it.
-    return {"batch": lambda: read, "criterion": as_loss(loss or _own_loss)}
-
-
-def _own_loss(model: nn.Module, batch: Any) -> Any:
-    return model(**batch).loss
+    own = loss or (lambda model, batch: model(**batch).loss)
+    return {"batch": lambda: read, "criterion": as_loss(own)}

@@ -3,18 +3,17 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor, nn
 
 from theodolite.core import FOREIGN, Cost, NormMode, Rows, as_integer, error_text
-from theodolite.training import Every, Probe, Snapshot
+from theodolite.training import Attached, Every, Probe, Snapshot
 
 from ..findings.rulebook import check_rules
 from ..measures.context import SurveyContext, opened_context
 from ..planning.effort import gradients_of
-from ..planning.running import Progress, chosen, run_measures
-from ..records.outcomes import Measured
+from ..planning.running import chosen, run_measures
 from ..records.whole_survey import Survey
 from .alerts import RUN_RULES, Alert, Judge
 from .course import Course
@@ -25,21 +24,19 @@ DEFAULT = ("map", "signal", "units", "norms", "curvature", "rates")
 _EXPECTED = ("done", "skipped", "refused")
 
 
-class SurveyProbe:
-    """What watched loops and trainer callbacks share: numbers and alerts.
+class Watch:
+    """A watched training: its numbers and alerts.
 
-    Args:
-        every: Steps between two looks.
-        measures: Names of measures, without ``checks``, which trains on its own.
-        effort: How much a look may compute; see :func:`theodolite.survey.survey`.
-        norm_mode: Statistics that normalisation layers use while measuring.
-        seed: Seed of all random numbers.
-        ignore: Names of rules that raise no alert.
-        on_alert: Called with every alert.
+    It is the context that :func:`~theodolite.survey.watch` returns, with its settings,
+    and what trainer callbacks share. The measure ``checks`` is left out, since it
+    trains on its own.
 
     Attributes:
         probe: The probe, for a watcher.
+        attached: Watches a plain loop inside of the context.
     """
+
+    attached: Attached
 
     def __init__(
         self,
@@ -74,14 +71,30 @@ class SurveyProbe:
         self._steps = step + 1
         self._judge.at_step(model, step, loss, function)
 
+    def __enter__(self) -> Self:
+        self.attached.__enter__()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.attached.__exit__(*raised)
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:
+        """What went wrong so far."""
+        return tuple(self._judge.alerts)
+
+    def rows(self) -> Rows:
+        """Return all that was measured so far."""
+        return Rows(self._rows)
+
     def course(self) -> Course:
         """Return what was measured so far."""
         return Course(
             title=self._title,
             every=self._every,
             steps=self._steps,
-            measured=Rows(self._rows),
-            alerts=tuple(self._judge.alerts),
+            measured=self.rows(),
+            alerts=self.alerts,
             failures={**self._failures, **self.retired()},
             cost=Cost(wall_s=self._spent_s),
             norm_mode=str(self._norm_mode),
@@ -93,7 +106,9 @@ class SurveyProbe:
         start = time.perf_counter()
         self._title = type(at.model).__name__
         self._settings = self._settings or _settings(at)
-        rows = _training_rows(at)
+        seen = at.loss == at.loss  # with its dropout, as the training computed it
+        row = {"quantity": "training_loss", "value": at.loss, "error": None}
+        rows: list[dict[str, Any]] = [row] if seen else []
         problem = replace(at.problem, norm_mode=self._norm_mode, seed=self._seed)
         if problem.batches is None or problem.loss is None:
             self._failures["survey"] = (
@@ -115,11 +130,11 @@ class SurveyProbe:
         return rows
 
     def _survey(self, context: SurveyContext) -> Survey:
-        line = Progress(wanted=False)
-        outcomes = tuple(run_measures(context, self._measures, line))
+        outcomes = tuple(run_measures(context, self._measures))
         if any(each.status == "interrupted" for each in outcomes):
             raise KeyboardInterrupt
-        self._failures = _failures(outcomes)
+        failed = [each for each in outcomes if each.status not in _EXPECTED]
+        self._failures = {each.measure: each.reason for each in failed}
         self._norm_layers = context.net.norm_layers
         return Survey(
             title=self._title,
@@ -131,17 +146,6 @@ class SurveyProbe:
             norm_mode=str(context.net.problem.mode),
             norm_layers=context.net.norm_layers,
         )
-
-
-def _training_rows(at: Snapshot) -> list[dict[str, Any]]:
-    """Return the loss that the training computed, with its dropout, if it was seen."""
-    if at.loss != at.loss:
-        return []
-    return [{"quantity": "training_loss", "value": at.loss, "error": None}]
-
-
-def _failures(outcomes: Sequence[Measured]) -> dict[str, str]:
-    return {e.measure: e.reason for e in outcomes if e.status not in _EXPECTED}
 
 
 def _settings(at: Snapshot) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from tests.known_failures.samples import clouds
 WIDTH = 24
 
 
-def _three_layers() -> tuple[nn.Sequential, list[nn.Linear]]:
+def _three_layers(
+    activation: type[nn.Module] = nn.ReLU,
+) -> tuple[nn.Sequential, list[nn.Linear]]:
     """Return a network and its three layers."""
     layers = [nn.Linear(16, WIDTH), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 4)]
     first, second, head = layers
-    model = nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), head)
+    model = nn.Sequential(first, activation(), second, activation(), head)
     return model, layers
 
 
@@ -22,6 +24,15 @@ def _with_bias(bias: float) -> Case:
     with seeded(21):
         model, layers = _three_layers()
         nn.init.constant_(layers[0].bias, bias)
+    return Case(model=model, batches=clouds())
+
+
+def _of_tanh(gain: float) -> Case:
+    with seeded(22):
+        model, layers = _three_layers(nn.Tanh)
+        with torch.no_grad():
+            layers[0].weight.mul_(gain)
+            layers[1].weight.mul_(gain)
     return Case(model=model, batches=clouds())
 
 
@@ -95,6 +106,15 @@ PAIRS = (
         sick=lambda: _with_bias(-4.0),
         healthy=lambda: _with_bias(0.0),
         expected=("dead-units",),
+        also=("biases-shut-units",),
+    ),
+    Pair(
+        name="saturated-units",
+        illness="weights so large that every tanh is at one of its ends",
+        cure="torch's own weights",
+        sick=lambda: _of_tanh(20.0),
+        healthy=lambda: _of_tanh(1.0),
+        expected=("saturated-units",),
     ),
     Pair(
         name="equal-weights",

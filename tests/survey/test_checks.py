@@ -77,6 +77,14 @@ def trained(part, **settings):
     return classes(model, optimizer=torch.optim.SGD(part(model), lr=0.1, **settings))
 
 
+def stale(value):
+    model = norm()
+    model[1].running_var.fill_(value)
+    model[1].running_mean.fill_(0.1)
+    model[1].eval()
+    return classes(model)
+
+
 def convolved(norm_of):
     parts = {"conv": nn.Conv1d(4, 8, 3, padding=1), "norm": nn.LayerNorm(norm_of)}
     return Of(
@@ -318,6 +326,7 @@ PAIRS = {
         lambda: classes(norm(), X[:3], LABELS[:3]),
         lambda: classes(norm()),
     ),
+    "running-statistics-far": (lambda: stale(1e5), lambda: stale(0.3)),
     "norm-removes-signal": (
         lambda: classes(
             nn.Sequential(

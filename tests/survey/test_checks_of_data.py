@@ -146,6 +146,7 @@ PAIRS = {
     "sampled-without-gradient": (lambda: drawn(True), lambda: drawn(False)),
     "loss-term-without-gradient": (lambda: residual(False), lambda: residual(True)),
     "channels-cut-by-view": (lambda: pictures(True), lambda: pictures(False)),
+    "biases-shut-units": (lambda: shut(-9.0), lambda: shut(-0.1)),
     "targets-unrelated": (
         lambda: in_batches(ORDER),
         lambda: in_batches(torch.arange(320)),

@@ -5,7 +5,7 @@ from functools import partial
 
 from ..records.finding import Finding
 from ..records.whole_survey import Survey
-from .remedy import remedy
+from .remedy import RUN, remedy
 
 ENOUGH_SAMPLES = 32
 
@@ -60,6 +60,34 @@ for _factor, _words in (0.1, "a tenth"), (0.01, "a hundredth"):
 def _larger(survey: Survey, finding: Finding) -> str | None:
     best = re.search(r"([0-9]+) times the rate", finding.says)
     return times(float(best[1]) if best else 10.0, survey, finding)
+
+
+@remedy(
+    "mode",
+    "Collect the running statistics of all norms again",
+    "running-statistics-far",
+)
+def _collected(survey: Survey, finding: Finding) -> str | None:
+    """Collect all running statistics again, and name the setting that spoilt them."""
+    odd = [row["says"] for row in survey.find("check", rule="odd-norm-setting")]
+    cause = odd[0].rpartition("Here: ")[2] if odd else "norms in eval mode keep theirs"
+    return (
+        "import torch\n"
+        f"# Change what caused it, too: {' '.join(cause.split())}\n"
+        "norms = [\n"
+        "    module for module in model.modules()\n"
+        '    if getattr(module, "running_var", None) is not None\n'
+        "]\n"
+        "found = [(norm.training, norm.momentum) for norm in norms]\n"
+        "for norm in norms:\n"
+        "    norm.reset_running_stats()\n"
+        "    norm.momentum = None  # the mean over all batches that pass\n"
+        "    norm.train()\n"
+        f"{RUN}"
+        "for norm, (mode, momentum) in zip(norms, found):\n"
+        "    norm.train(mode)\n"
+        "    norm.momentum = momentum\n"
+    )
 
 
 @remedy(

@@ -49,12 +49,18 @@ def _around(block: Block) -> str:
 @remedy(
     "initialisation",
     "Start every branch at zero",
+    "branches-drown-skips",
     "signal-explodes",
 )
 def _zeroed(survey: Survey, finding: Finding) -> str | None:
     if not _residual(survey):
         return None
     return operated(survey, 'zero_branches(before, inputs, how="weights")')
+
+
+@remedy("surgery", "Move the norms to the start of the branches", "norm-after-addition")
+def _moved(survey: Survey, finding: Finding) -> str | None:
+    return operated(survey, 'move_norms(before, inputs, to="pre")')
 
 
 @remedy(

@@ -110,6 +110,7 @@ def _biases_zero(survey: Survey, finding: Finding) -> str | None:
 @remedy(
     "initialisation",
     "Re-initialise these layers",
+    "saturated-units",
     "dead-units",
     "signal-explodes",
     ANY,

@@ -13,8 +13,8 @@ _NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._Insta
 EPSILON = 5e-3
 # Momenta of running statistics: our choice.
 SLOWEST, FASTEST = 2e-3, 0.9
-# Values behind a statistic: our choice.
-FEW = 5
+# Values behind a statistic, and distances of statistics in deviations: our choice.
+FEW, FAR = 5, 3.0
 _FUNCTIONS = "layer_norm group_norm batch_norm instance_norm rms_norm normalize".split()
 _POOLS = ("mean", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool2d")
 
@@ -88,6 +88,36 @@ def batch_norm_of_few(seen: Seen) -> Sign | None:
     detail = f"Here they are over {least} values."
     severity = "note" if least > 2 and seen.learns else None
     return Sign(least, FEW, above=False, where=few, detail=detail, severity=severity)
+
+
+@check(
+    "running-statistics-far",
+    "warning",
+    "Running statistics of batch norms do not fit the data",
+    source="compared with the statistics of the batch; the levels are ours",
+    repaired_by="Collect the statistics again in train mode",
+    kind="mode",
+)
+def running_statistics_far(seen: Seen) -> Sign | None:
+    """They subtract a mean and divide by a deviation that their inputs do not have, so
+    that what leaves them is far from 0 or nearly constant.
+    """
+    for call in seen.trace.named("batch_norm"):
+        mean, variance = call.given(1, "running_mean"), call.given(2, "running_var")
+        if call.given(5, "training", False) or mean is None or variance is None:
+            continue
+        columns = call.inputs[0].detach().double().movedim(1, -1).flatten(0, -2)
+        if len(columns) < FEW:
+            continue
+        spread = columns.std(0).clamp(min=1e-12)
+        off = float(((columns.mean(0) - mean) / spread).abs().median())
+        ratio = float((variance.double() / spread.square()).log().abs().median())
+        if len(columns) > 8 and (off > FAR or ratio > 2 * FAR):
+            detail = (
+                f"Their means are {off:.3g} deviations away from those of the batch."
+            )
+            return Sign(max(off, ratio), FAR, detail=detail, where=call.module)
+    return None
 
 
 @check(

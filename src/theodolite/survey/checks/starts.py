@@ -14,6 +14,9 @@ from .seen import Seen
 TRAINED = 0.01
 # Share of all weights that are frozen at random: our choice.
 MOSTLY = 0.5
+# Share of the units of a layer that biases shut: our choice.
+SHUT = 0.9
+_BIASED = ("linear", "conv1d", "conv2d", "conv3d")
 _TRAINED = """\
 for path in {paths!r}:
     model.get_submodule(path).requires_grad_(True)
@@ -148,3 +151,35 @@ def zeros_stay_zero(seen: Seen) -> Sign | None:
     repair += "    model.get_submodule(path).reset_parameters()\n"
     detail = f"Here: {listed(owners)}."
     return Sign(len(owners), where=owners, detail=detail, repair=repair)
+
+
+@check(
+    "biases-shut-units",
+    "sick",
+    "Biases keep nearly all ReLU units of a layer at zero",
+    source="a rectifier that is shut has derivative 0; the level of 0.9 is ours",
+    repaired_by="Set the biases of hidden layers to zero",
+    kind="initialisation",
+)
+def biases_shut_units(seen: Seen) -> Sign | None:
+    """The biases are so far below zero that the units are 0 for every sample. Without
+    the biases they would be active.
+    """
+    worst, where = 0.0, list[str]()
+    for call in seen.trace.named("relu", "relu6"):
+        layer = seen.trace.calls[call.sources[0]] if call.sources[0] >= 0 else None
+        bias = layer.given(2, "bias") if layer and layer.name in _BIASED else None
+        if layer is None or not isinstance(bias, Tensor) or len(bias) < 8:
+            continue
+        axis = -1 if layer.name == "linear" else 1
+        made = layer.outputs[0].detach().movedim(axis, -1).flatten(0, -2)
+        shut = (made <= 0).all(0) & (made > bias.detach()).any(0)
+        worst = max(worst, float(shut.double().mean()))
+        where += [layer.module] * bool(bias.requires_grad and bias.max() < 0)
+    if worst <= SHUT or not where:
+        return None
+    repair = (
+        f"for path in {where!r}:\n    model.get_submodule(path).bias.data.zero_()\n"
+    )
+    detail = f"{worst:.0%} of the units of a layer are always 0."
+    return Sign(worst, SHUT, where=where, detail=detail, repair=repair)

@@ -1,8 +1,9 @@
 """Numbers of a survey with their errors, and when one is beyond a threshold."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median_low
 from typing import TypeVar
 
 from theodolite.core import Row
@@ -161,6 +162,12 @@ def largest(pairs: Iterable[tuple[T, Figure]]) -> tuple[T, Figure] | None:
 def smallest(pairs: Iterable[tuple[T, Figure]]) -> tuple[T, Figure] | None:
     """Return the pair with the smallest number; NaN counts as smallest."""
     return min(pairs, key=lambda p: _rank(p[1].value, -math.inf), default=None)
+
+
+def middle(figures: Sequence[Figure]) -> Figure:
+    """Return the lower median."""
+    value = median_low([f.value for f in figures])
+    return next(f for f in figures if f.value == value)
 
 
 def _rank(value: float, missing: float) -> float:

@@ -8,14 +8,14 @@ from theodolite.core import Row, unknown_name
 
 from ..records.finding import CHECK, Finding, Severity
 from ..records.whole_survey import Survey
-from . import norms, signals, units
+from . import norms, signals, skips, units
 from .rule import WRITTEN, Rule
 
 _ORDER: dict[Severity, int] = {"sick": 0, "warning": 1, "note": 2, "good": 3}
 # Rules in the order in which findings of one severity and place are listed.
 RULES: tuple[Rule, ...] = tuple(
     each
-    for file in (signals, units, norms)
+    for file in (signals, skips, units, norms)
     for each in WRITTEN
     if each.read.__module__ == file.__name__
 )

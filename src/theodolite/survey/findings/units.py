@@ -1,4 +1,4 @@
-"""Numbers that are not finite, and dead units."""
+"""Numbers that are not finite, and dead and saturated units."""
 
 from dataclasses import replace
 from math import isfinite
@@ -12,6 +12,38 @@ DEAD = 0.25
 MOSTLY_DEAD = 0.5
 # Smaller layers lose units by chance, and are often bottlenecks: our choice.
 FEW_UNITS = 16
+# Share of saturated units in a layer: our choice.
+SATURATED = 0.5
+
+
+def _worst(
+    survey: Survey, quantity: str, threshold: float, *, wide: bool = False
+) -> Evidence | None:
+    """Return the largest share over the layers, or over those on the main path.
+
+    Args:
+        survey: What was measured.
+        quantity: The share.
+        threshold: What it is held against.
+        wide: Whether to leave out gates and layers of few units.
+    """
+    shares = [
+        (str(row.get("layer") or row["module"]), figure_of(row))
+        for row in survey.find(quantity)
+        if not wide
+        or not (row.get("gate") or row.get("n_units", FEW_UNITS) < FEW_UNITS)
+    ]
+    worst = largest(shares)
+    if worst is None:
+        return None
+    names = dict.fromkeys(name for name, f in shares if f.value > threshold)
+    return Evidence(
+        figure=worst[1],
+        threshold=threshold,
+        above=True,
+        where=tuple(names),
+        detail=f"The worst share is {worst[1]}, behind {worst[0]}.",
+    )
 
 
 @rule(
@@ -56,32 +88,23 @@ def dead_units(survey: Survey) -> Evidence | None:
     """These units give zero for every sample, so that the weights before them get no
     gradient, and the units stay dead.
     """
-    shares = [
-        (row, str(row.get("layer") or row["module"]), figure_of(row))
-        for row in survey.find("dead_share")
-    ]
-
-    def worst(wide: bool) -> Evidence | None:
-        """Return the largest share, of all layers or of wide ones that are no gates."""
-        kept = [
-            (name, figure)
-            for row, name, figure in shares
-            if not wide
-            or not (row.get("gate") or row.get("n_units", FEW_UNITS) < FEW_UNITS)
-        ]
-        if (found := largest(kept)) is None:
-            return None
-        names = dict.fromkeys(name for name, f in kept if f.value > DEAD)
-        return Evidence(
-            figure=found[1],
-            threshold=DEAD,
-            above=True,
-            where=tuple(names),
-            severity="sick" if wide else "note",
-            detail=f"The worst share is {found[1]}, behind {found[0]}.",
-        )
-
-    wide = worst(True)
+    wide = _worst(survey, "dead_share", DEAD, wide=True)
     if wide is not None and replace(wide, threshold=MOSTLY_DEAD).beyond:
-        return wide
-    return worst(False)
+        return replace(wide, severity="sick")
+    worst = _worst(survey, "dead_share", DEAD)
+    return worst and replace(worst, severity="note")
+
+
+@rule(
+    "saturated-units",
+    "sick",
+    "Many tanh or sigmoid units are saturated",
+    quantity="saturated_share",
+    source="Glorot & Bengio (2010), figures 2 and 3; the level of 0.5 is ours",
+    confidence="rule of thumb",
+)
+def saturated_units(survey: Survey) -> Evidence | None:
+    """For most samples these units are near an end of their range, where the slope is
+    nearly zero: hardly any gradient passes them.
+    """
+    return _worst(survey, "saturated_share", SATURATED)

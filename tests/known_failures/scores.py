@@ -35,9 +35,9 @@ A finding is a number of a survey that lies beyond a threshold by more than its 
 other tools are copied.
 
 A finding is "sick" or a "warning", which ask for action, or a "note", which is for
-information and has no advice. The tables count a note as found. Dead units in gates and
-in layers of fewer than 16 units are notes, because sound networks have them too. A survey
-praises a network only if every trained parameter gets a gradient.
+information and has no advice. The tables count a note as found. Dead units in gates
+and in layers of fewer than 16 units are notes, because sound networks have them too. A
+survey praises a network only if every trained parameter gets a gradient.
 """
 
 
@@ -71,12 +71,13 @@ six goals. What was missed is listed in `sealed_scores_3.json` in the folder
 `tests/known_failures/authored` (and in `sealed_scores_2.json` and `sealed_scores.json`
 for earlier rules).
 
-The rules as they are now are fewer. After these rates were measured, all three sets were
-looked at again, which is the second opening of the third: checks that had fired on none
-of the 185 faults were removed, except for faults that this documentation promises, checks
-that had alarmed as often on sound set-ups as on broken ones were removed or became notes,
-and the causes of five of the false alarms of the third set were repaired. So rates of the
-present rules on these sets are not out of sample; they need other set-ups.
+The rules as they are now are fewer. After these rates were measured, all three sets
+were looked at again, which is the second opening of the third: checks that had fired on
+none of the 185 faults were removed, except for faults that this documentation promises,
+checks that had alarmed as often on sound set-ups as on broken ones were removed or
+became notes, and the causes of five of the false alarms of the third set were repaired.
+So rates of the present rules on these sets are not out of sample; they need other
+set-ups.
 
 Published tools for the same job, on 32 public questions (other faults than these, so
 that the figures are not comparable one by one; none reports alarms on repaired

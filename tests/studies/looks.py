@@ -20,9 +20,9 @@ PAPERS = {
         "batch_norm",
     ),
     "littwin2016loss": (
-        "plain", "residual", "batch_norm", "scalar_norm", "weak_branch",
-        "strong_branch", "order_three", "orders_two_three", "orders_two_four",
-        "opposite_gradients",
+        "plain", "residual", "batch_norm", "norm_without_decay", "scalar_norm",
+        "weak_branch", "strong_branch", "order_three", "orders_two_three",
+        "orders_two_four", "opposite_gradients",
     ),
     "macdonald2023skip": (
         "plain", "residual", "average", "average_in_branch", "average_and_details",

@@ -129,11 +129,24 @@ def line(monkeypatch):
 def test_overrides_make_another_run(line, tmp_path):
     entry = line
     first = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
-    plan = plan_study(entry, scale="smoke", n_seeds=4)
+    plan = plan_study(entry, scale="smoke", n_seeds=4, settings={"slope": "-1"})
     second = run_study(plan, root=tmp_path, jobs=0)
     assert first.folder.path != second.folder.path
-    assert second.summary.command.endswith("--scale smoke --seeds 4")
+    command = "--scale smoke --seeds 4 --set slope=-1.0"
+    assert second.summary.command.endswith(command)
+    assert plan_again(entry, second.folder).command == second.summary.command
     assert len(second.folder.spec.seeds) == 4
+    assert second.folder.rows(plan.entry.study.cells(plan.config)).values()[0] == -1
+
+
+def test_settings_of_several_values_have_commas_between():
+    given = {"image_depths": "8,14", "tasks": "", "precision": "tf32", "epochs": "3"}
+    plan = plan_study(find("depth_along_training"), scale="smoke", settings=given)
+    config = plan.config
+    assert (config.image_depths, config.tasks) == ((8, 14), ())
+    assert (config.precision, config.epochs) == ("tf32", 3)
+    chosen = "--set tasks= --set image_depths=8,14 --set epochs=3 --set precision=tf32"
+    assert plan.command.endswith(chosen)
 
 
 def test_a_study_in_this_process_leaves_the_settings_of_torch(line, tmp_path):
@@ -172,6 +185,10 @@ def test_bad_settings_are_refused():
         plan_study(entry, scale="quik")
     with pytest.raises(ConfigError, match="n_seeds is 0"):
         plan_study(entry, scale="smoke", n_seeds=0)
+    with pytest.raises(UnknownNameError, match="did you mean 'width'"):
+        plan_study(entry, scale="smoke", settings={"widht": "4"})
+    with pytest.raises(ConfigError, match=r"width was set to 'wide' \(.*a value like"):
+        plan_study(entry, scale="smoke", settings={"width": "wide"})
 
 
 def test_damaged_files_are_said_or_made_again(line, tmp_path):

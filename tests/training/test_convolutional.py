@@ -47,8 +47,11 @@ def roll(images, generator):
 def plain_loop(model, images, recipe, seed, augment=None):
     """One network by torch's own optimiser, with nothing shared or fast."""
     generator = torch.Generator().manual_seed(derive(seed, "images"))
+    norms = [p for name, p in model.named_parameters() if "norm" in name]
+    others = [p for name, p in model.named_parameters() if "norm" not in name]
+    decay = recipe.weight_decay if recipe.decay_norms else 0.0
     optimizer = torch.optim.SGD(
-        model.parameters(),
+        [{"params": others}, {"params": norms, "weight_decay": decay}],
         lr=recipe.rate,
         momentum=recipe.momentum,
         weight_decay=recipe.weight_decay,
@@ -70,7 +73,8 @@ def plain_loop(model, images, recipe, seed, augment=None):
             strict=True,
         ):
             passed = sum(done / total >= m for m in recipe.milestones)
-            optimizer.param_groups[0]["lr"] = recipe.rate * recipe.factor**passed
+            for group in optimizer.param_groups:
+                group["lr"] = recipe.rate * recipe.factor**passed
             loss = functional.cross_entropy(model((batch.double() - 127) / 74), answers)
             optimizer.zero_grad()
             loss.backward()
@@ -88,8 +92,12 @@ def plain_loop(model, images, recipe, seed, augment=None):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"nesterov": False}, {"nesterov": False, "momentum": 0.0}],
-    ids=["nesterov", "momentum", "plain"],
+    [
+        {"decay_norms": False, "weight_decay": 0.1},
+        {"nesterov": False},
+        {"nesterov": False, "momentum": 0.0},
+    ],
+    ids=["nesterov, norms without decay", "momentum", "plain"],
 )
 @pytest.mark.parametrize("augment", [None, roll])
 def test_several_at_once_equal_a_plain_loop(augment, changes):

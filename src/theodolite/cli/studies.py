@@ -67,6 +67,12 @@ def run(
         typer.Option(help="Worker processes; one per core by default, 0 for none."),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0 …")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A setting in place of the preset's."
+        ),
+    ] = None,
     executor: Annotated[
         str, typer.Option(help="pool for this machine, ray for a cluster.")
     ] = "pool",
@@ -110,6 +116,10 @@ def run(
             scale=scale,
             n_seeds=seeds,
             device=device,
+            settings={
+                name: value
+                for name, _, value in (one.partition("=") for one in settings or ())
+            },
             elsewhere=address is not None,
         )
         for entry in entries

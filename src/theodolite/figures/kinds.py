@@ -50,6 +50,7 @@ _KINDS: dict[tuple[str, ...], SeriesStyle] = {
     # Norms.
     ("batch_norm", "decay"): _NORM,
     ("scalar_norm",): _SCALAR,
+    ("norm_without_decay",): _NORM.darker("o"),
     ("grown",): _NORM.darker("s"),
     ("held",): _NORM.lighter("o"),
     # Scales of branches in a residual network, from weak to strong.

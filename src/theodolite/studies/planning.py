@@ -5,9 +5,9 @@ import shlex
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 from theodolite import data
 from theodolite.core import (
@@ -17,6 +17,7 @@ from theodolite.core import (
     Rows,
     RunError,
     StudyError,
+    unknown_name,
 )
 from theodolite.runs import RunFolder, RunSpec
 
@@ -138,6 +139,7 @@ def plan_study(
     scale: str,
     n_seeds: int | None = None,
     device: str | None = None,
+    settings: Mapping[str, str] | None = None,
     elsewhere: bool = False,
 ) -> Plan:
     """Check a study before anything is computed, and load its data once.
@@ -147,10 +149,14 @@ def plan_study(
         scale: ``smoke``, ``quick`` or ``paper``.
         n_seeds: Trials per point in place of the preset's.
         device: Device of the networks, in place of the preset's.
+        settings: Texts of further settings in place of the preset's, by name; several
+            values have commas between them.
         elsewhere: Whether other machines compute; this one then needs no such device.
     """
     study = entry.study
-    config = study.config(scale, n_seeds=n_seeds, device=device)
+    preset = study.config(scale)
+    read = {name: _setting(preset, name, x) for name, x in (settings or {}).items()}
+    config = study.config(scale, **{"n_seeds": n_seeds, "device": device, **read})
     if not elsewhere:
         check_device(config.device, "" if device else f"{entry.full_name} at {scale}")
     needed = {
@@ -173,7 +179,7 @@ def plan_study(
         for part, dataset in needed.items()
         if data.needs_folder(dataset.name)
     }
-    command = _command(entry, scale, n_seeds, device, bool(from_folder))
+    command = _command(entry, scale, config, bool(from_folder))
     return Plan(entry, spec, config, command, from_folder)
 
 
@@ -194,19 +200,12 @@ def plan_again(entry: Entry, folder: RunFolder) -> Plan:
         RunError: Cells are missing, or another version of the study made them.
     """
     spec, config = folder.spec, _config_again(entry, folder)
-    preset = entry.study.presets.get(spec.scale, config)
     from_folder = {
         part: digest
         for part, digest in spec.config.get("data", {}).items()
         if data.needs_folder(part.partition("/")[0])
     }
-    command = _command(
-        entry,
-        spec.scale,
-        None if config.n_seeds == preset.n_seeds else config.n_seeds,
-        None if config.device == preset.device else config.device,
-        bool(from_folder),
-    )
+    command = _command(entry, spec.scale, config, bool(from_folder))
     cells = entry.study.cells(config)
     if missing := len(folder.pending(cells)):
         root = shlex.quote(str(folder.path.parents[3]))
@@ -285,15 +284,38 @@ def prepare_worker() -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 
-def _command(
-    entry: Entry, scale: str, n_seeds: int | None, device: str | None, from_folder: bool
-) -> str:
+def _setting(config: Any, name: str, text: str) -> Any:
+    """Return the value of a setting that is given as text."""
+    import msgspec
+
+    kinds = get_type_hints(type(config))
+    if name not in kinds:
+        raise unknown_name("setting", name, kinds)
+    several = get_origin(kinds[name]) is tuple
+    given = [part for part in text.split(",") if part] if several else text
+    try:
+        return msgspec.convert(given, kinds[name], strict=False)
+    except msgspec.ValidationError as wrong:
+        like = _text(getattr(config, name))
+        raise ConfigError(
+            f"{name} was set to {text!r} ({wrong}): pass a value like {like!r}"
+        ) from None
+
+
+def _text(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _command(entry: Entry, scale: str, config: Any, from_folder: bool) -> str:
     name = entry.full_name if entry.file is None else shlex.quote(entry.file.path)
     parts = ["theodolite", "run", name, "--scale", scale]
-    if n_seeds is not None:
-        parts += ["--seeds", str(n_seeds)]
-    if device is not None:
-        parts += ["--device", device]
+    preset = entry.study.presets.get(scale, config)
+    for setting in (one.name for one in fields(config)):
+        value = getattr(config, setting)
+        if value != getattr(preset, setting):
+            flag = {"n_seeds": "--seeds", "device": "--device"}.get(setting)
+            text = _text(value) if flag else f"{setting}={_text(value)}"
+            parts += [flag or "--set", shlex.quote(text)]
     if from_folder:
         parts += ["--data", "DIR"]
     return " ".join(parts)

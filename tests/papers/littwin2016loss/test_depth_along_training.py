@@ -18,7 +18,12 @@ from tests.studies.counterfactuals import (
     said,
     with_change,
 )
-from theodolite.core import LayerwiseBlueprint, PredictedAndMeasured, Rows
+from theodolite.core import (
+    LayerwiseBlueprint,
+    PredictedAndMeasured,
+    Rows,
+    UnknownNameError,
+)
 from theodolite.networks import build
 from theodolite.theory import path_length_moments
 from theodolite_papers.littwin2016loss.depth_along_training import (
@@ -31,6 +36,7 @@ from theodolite_papers.littwin2016loss.depth_along_training.claims_beyond import
     QUARTER,
 )
 from theodolite_papers.littwin2016loss.depth_along_training.config import (
+    EXEMPT,
     PRESETS,
     Config,
     cells,
@@ -292,6 +298,38 @@ def test_networks_that_were_stopped_do_not_count(smoke_root):
     assert claim_of(study, name).rule(alone).outcome == "NOT RUN"
 
 
+@pytest.mark.parametrize("lacking", [{"norm": EXEMPT}, {"readout": 0.02}])
+def test_a_training_on_images_that_was_not_run_leaves_claims_open(lacking, smoke_root):
+    study, _ = rows_of(smoke_root, STUDY)
+    there = with_change(living(smoke_root), "m", OUT, UP)
+    claim = claim_of(study, "images-deeper-with-batch-norm")
+    assert claim.rule(there).outcome == "HOLDS"
+    rows = there.measured.where(lambda row: not lacking.items() <= row.items())
+    ruling = claim.rule(PredictedAndMeasured(there.predicted, rows))
+    assert ruling.outcome == "UNDECIDED"
+    assert "; not run under depth of the output; digits, " in ruling.judged.because
+
+
+def test_axes_of_images_change_the_training_alone(smoke_root):
+    """The start has the same paths; scales end apart where they do not decay."""
+    _, both = rows_of(smoke_root, STUDY)
+    rows = both.measured.where(family="images", trial=0)
+
+    def read(quantity, **labels):
+        return rows.value(quantity=quantity, **labels)
+
+    last = max(rows.levels("step"))
+    usual, exempt, small = (
+        {"norm": norm, "readout": readout}
+        for norm, readout in (("batch", 1.0), (EXEMPT, 1.0), ("batch", 0.02))
+    )
+    for other in (exempt, small):
+        start = [read(OUT, step=0, **one) for one in (usual, other)]
+        assert start[0] == pytest.approx(start[1], rel=1e-6)
+        ends = [read("scale", step=last, **one) for one in (usual, other)]
+        assert ends[0] != pytest.approx(ends[1], rel=1e-5)
+
+
 class TestReading:
     """A network of equation 20 with one unit, whose ensemble is known."""
 
@@ -367,6 +405,11 @@ test_refusals = refused(
     ({"updates": 8}, "at least 16"),
     ({"probes": 1}, "at least 2 samples"),
 )
+
+
+def test_norms_of_image_networks_are_known_by_name():
+    with pytest.raises(UnknownNameError, match="did you mean 'batch_exempt'"):
+        Config(image_norms=("exempt",))
 
 
 def test_the_datasets_of_a_study_are_those_that_must_be_loaded():

@@ -26,7 +26,8 @@ class Recipe:
         batch_size: Images per step.
         rate: Learning rate at the start.
         momentum: Of the velocity.
-        weight_decay: Of all parameters.
+        weight_decay: Of all parameters, or of all but those of norms.
+        decay_norms: Whether scales and shifts of normalisation layers decay as well.
         nesterov: Whether the momentum is Nesterov's.
         milestones: Fractions of all steps at which the rate is multiplied by
             ``factor``. Li et al. (2016), figure 2: at the 81st and the 122nd of 200
@@ -42,6 +43,7 @@ class Recipe:
     rate: float = 0.1
     momentum: float = 0.9
     weight_decay: float = 1e-4
+    decay_norms: bool = True
     nesterov: bool = True
     milestones: tuple[float, ...] = (80 / 200, 121 / 200)
     factor: float = 0.1

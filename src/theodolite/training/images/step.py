@@ -16,6 +16,12 @@ from .recipe import Images, Recipe
 # Sums over lists of tensors in few kernels; torch keeps them under a private name.
 _torch: Any = torch
 _WARM_UP = 3  # steps before a capture, as torch.cuda.graph wants
+_NORMS = (
+    nn.modules.batchnorm._NormBase,  # batch and instance norms
+    nn.GroupNorm,
+    nn.LayerNorm,
+    nn.RMSNorm,
+)
 
 
 class Replayable(Protocol):
@@ -36,8 +42,9 @@ class Step:
     The update is that of ``torch.optim.SGD``: $g \leftarrow g + \lambda w$,
     $v \leftarrow \mu v + g$, $w \leftarrow w - \eta\,(g + \mu v)$ with Nesterov's
     momentum and $w \leftarrow w - \eta v$ without; no velocity is kept where
-    $\mu = 0$. Batch, rate, loss and errors are tensors that stay where they are, so
-    that it can be captured as a CUDA graph.
+    $\mu = 0$. Without ``decay_norms``, $\lambda$ is 0 for parameters of norms. Batch,
+    rate, loss and errors are tensors that stay where they are, so that it can be
+    captured as a CUDA graph.
 
     Attributes:
         batch: Raw images to fill before a step.
@@ -56,6 +63,14 @@ class Step:
         self.model, size = model, recipe.batch_size
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         moved = self.parameters if recipe.momentum else []
+        norms = () if recipe.decay_norms else _NORMS
+        exempt = {
+            id(p)
+            for m in model.modules()
+            if isinstance(m, norms)
+            for p in m.parameters()
+        }
+        self.decays = [id(p) not in exempt for p in self.parameters]
         self.velocity = [torch.zeros_like(p) for p in moved]
         first = self.parameters[0]
         self.batch = images.inputs[:size].clone()
@@ -101,7 +116,11 @@ class Step:
 
     def _update(self, gradients: list[Tensor]) -> None:
         if self.weight_decay:
-            _torch._foreach_add_(gradients, self.parameters, alpha=self.weight_decay)
+            decayed, weights = (
+                [t for t, decays in zip(part, self.decays, strict=True) if decays]
+                for part in (gradients, self.parameters)
+            )
+            _torch._foreach_add_(decayed, weights, alpha=self.weight_decay)
         move = gradients
         if self.momentum:
             _torch._foreach_mul_(self.velocity, self.momentum)

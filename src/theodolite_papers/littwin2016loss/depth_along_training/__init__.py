@@ -13,6 +13,7 @@ $\beta$. Cost: a minute of processor time at QUICK. PAPER takes an hour of proce
 time and a GPU: an H200 trains five convolutional networks of depth 20 in 3 minutes. Of
 depths 38 and 56 the committed run has five seeds each, read at few steps; with
 `theodolite run depth_along_training --scale paper --data DIR` one trains all ten.
+docs/studies.md has the commands for what the committed run lacks.
 """
 
 import math
@@ -91,8 +92,11 @@ STUDY = gather_study(
         "Convolutional networks are pre-activation networks with units of two layers, "
         "trained with Nesterov's momentum 0.9 and decay 0.0001 on images as they are; "
         "without normalisation, the last convolution of a unit starts divided by the "
-        "root of the number of units, and the rate is five times smaller. Of depth 20 "
-        "the committed run has ten seeds, of 38 and 56 five each, read at early steps "
-        "and the last, as five of depth 20 without normalisation are.",
+        "root of the number of units, and the rate is five times smaller. Whether "
+        "scales and shifts of norms decay, and the size of the readout at the start, "
+        "are axes at depth 20; the committed run has neither norms without decay nor a "
+        "small readout there. Of depth 20 it has ten seeds, of 38 and 56 five each, "
+        "read at early steps and the last, as five of depth 20 without normalisation "
+        "are.",
     ),
 )

@@ -85,7 +85,7 @@ ON_IMAGES = (
     of_images(
         "images-initially-below-half",
         "Networks for images, too, begin mostly below half their depth.",
-        images(starts_mostly_below_half, parts=("output_below_half",)),
+        images(starts_mostly_below_half, parts=("output_below_half",), at_start=True),
         "half depth or more",
     ),
     of_images(

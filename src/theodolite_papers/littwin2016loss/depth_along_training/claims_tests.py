@@ -35,9 +35,9 @@ from theodolite.core import (
     undecided,
 )
 
-from ..shared.layerwise_config import SHORT
+from ..shared.layerwise_config import READOUTS, SHORT
 from ..shared.trainings import grown, until
-from .config import FACTORS
+from .config import EXEMPT, FACTORS
 from .figure import GROUP, foretold, groups, laws, network_name, units_of, whole
 
 Group = Mapping[str, Any]
@@ -56,7 +56,7 @@ PARTS = {
     "gradient_depth": "depth of the gradient",
     "output_below_half": "output's share below half",
 }
-NORMED, PLAIN = ("scalar", "batch"), ("none",)
+NORMED, PLAIN = ("scalar", "batch", EXEMPT), ("none",)
 GAUSSIANS = "gaussians"
 EARLY_STEPS = 10
 
@@ -86,10 +86,10 @@ def over_groups(
     """
 
     def kinds(both: PredictedAndMeasured) -> list[ReadAs]:
-        listed = []
+        listed, read = [], groups(both.measured)
         for part in parts:
             started = set()
-            for group in groups(both.measured):
+            for group in read if at_start else [*read, *unread(read)]:
                 if group["norm"] not in norms or group["family"] not in families:
                     continue
                 start = tuple(v for k, v in group.items() if k not in TRAINING)
@@ -99,12 +99,13 @@ def over_groups(
                 short = group["horizon"] == SHORT
                 rows = measured(named.format(part), **group).out_of(whole)
                 rows = rows.called(PARTS.get(part, part))
-                if not len(rows(both)):
+                if group in read and not len(rows(both)):
                     continue
                 for share in (1.0, 0.25) if quarters and short else (1.0,):
                     name = f"{PARTS.get(part, part)}; {network_name(group)}"
                     name += ", first quarter" if share < 1 else ""
                     test = until(rows, make, share) if quarters else make(rows)
+                    test = test if group in read else not_run
                     listed.append(ReadAs(name, WHAT, source_of(group), test))
         return listed
 
@@ -121,6 +122,31 @@ def over_groups(
 
 WHAT = "One measure of the depth, on one kind of network, in one training."
 TRAINING = ("horizon", "rate")  # labels that do not change a network at its start
+
+
+def unread(read: list[dict]) -> list[dict]:
+    """Return the trainings on images that the axes hold and that have no rows.
+
+    Decay of norms and the readout at the start are axes at the least depth.
+    """
+    images = [group for group in read if group["family"] in IMAGES]
+    wanted = [
+        {**group, "norm": norm, "readout": readout}
+        for group in images
+        if group["depth"] == min(one["depth"] for one in images)
+        for norm in (PLAIN if group["norm"] in PLAIN else ("batch", EXEMPT))
+        for readout in READOUTS
+    ]
+    return [
+        one
+        for place, one in enumerate(wanted)
+        if one not in read and one not in wanted[:place]
+    ]
+
+
+def not_run(both: PredictedAndMeasured) -> Judgement:
+    """Judge a training of which there are no rows."""
+    return undecided("it was not run", missing=True)
 
 
 def source_of(group: Group) -> str:

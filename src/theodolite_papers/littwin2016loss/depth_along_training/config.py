@@ -3,13 +3,28 @@
 from dataclasses import dataclass
 from typing import Any
 
-from theodolite.core import ConfigError, LayerwiseBlueprint, PreactivationBlueprint
+from theodolite.core import (
+    ConfigError,
+    LayerwiseBlueprint,
+    PreactivationBlueprint,
+    unknown_name,
+)
 
-from ..shared.layerwise_config import LONG, SHORT, TrainedConfig, spaced, stages
+from ..shared.layerwise_config import (
+    LONG,
+    READOUTS,
+    SHORT,
+    TrainedConfig,
+    spaced,
+    stages,
+)
 
 CLASSES = {"gaussians": 50, "mnist": 10, "digits": 10, "cifar10": 10}
 LAYERWISE, IMAGES = "layerwise", "images"
 LAYERWISE_NORMS = ("scalar", "batch", "none")
+# With batch normalisation whose scales and shifts do not decay, EXEMPT.
+EXEMPT = "batch_exempt"
+IMAGE_NORMS = ("batch", EXEMPT, "none")
 # Factors on all scales, or on all weights, of networks at their start.
 FACTORS = (0.5, 1.0, 2.0)
 
@@ -28,6 +43,10 @@ class Config(TrainedConfig):
     probes: int = 32  # samples on which an ensemble is read
     image_tasks: tuple[str, ...] = ()  # datasets of the convolutional networks
     image_depths: tuple[int, ...] = ()  # their convolutions plus 2
+    # Norms that do not decay, and readouts other than the usual, are of the least depth
+    # alone.
+    image_norms: tuple[str, ...] = ("batch", "none")
+    image_readouts: tuple[float, ...] = READOUTS[:1]  # factors on the readout
     image_seeds: int = 10  # at most so many of each kind
     image_width: int = 16  # channels of their first stage
     image_stages: int = 3  # their stages
@@ -43,6 +62,9 @@ class Config(TrainedConfig):
         super().__post_init__()
         if self.probes < 2:
             raise ConfigError(f"probes is {self.probes}: pass at least 2 samples")
+        for norm in self.image_norms:
+            if norm not in IMAGE_NORMS:
+                raise unknown_name("norm", norm, IMAGE_NORMS)
 
     def image_reading_steps(self, images: int) -> tuple[int, ...]:
         """Updates after which a convolutional network is read."""
@@ -68,9 +90,9 @@ class Config(TrainedConfig):
             width=self.image_width,
             stages=self.image_stages,
             channels=channels,
-            norm=cell["norm"],
+            norm="none" if cell["norm"] == "none" else "batch",
         )
-        if cell["norm"] == "batch":
+        if plan.norm == "batch":
             return plan
         # This keeps the size of the last layer independent of the depth.
         return plan.with_(branch_scale=plan.units**-0.5)
@@ -89,9 +111,11 @@ PRESETS = {
         probes=8,
         image_tasks=("digits",),
         image_depths=(4,),
+        image_norms=IMAGE_NORMS,
+        image_readouts=READOUTS,
         image_width=4,
         image_stages=1,
-        image_samples=128,
+        image_samples=64,
         image_batch=16,
     ),
     "quick": Config(
@@ -101,6 +125,8 @@ PRESETS = {
         updates=160,
         image_tasks=("digits",),
         image_depths=(14,),
+        image_norms=IMAGE_NORMS,
+        image_readouts=READOUTS,
         image_width=4,
         image_stages=1,
         image_batch=64,
@@ -117,6 +143,8 @@ PRESETS = {
         long_updates=5000,
         image_tasks=("cifar10",),
         image_depths=(20, 38, 56),
+        image_norms=IMAGE_NORMS,
+        image_readouts=READOUTS,
         epochs=5,
         precision="bf16",
     ),
@@ -125,19 +153,22 @@ PRESETS = {
 
 def cells(config: Config) -> list[dict[str, Any]]:
     """Return one cell per network: images first, then by seed, costliest first."""
-    rates = {"batch": config.image_rate, "none": config.plain_rate}
-    recipes = {
-        norm: {"horizon": LONG, "readout": 1.0, "rate": rate}
-        for norm, rate in rates.items()
-    }
+    recipes = [
+        (norm, {"horizon": LONG, "readout": readout, "rate": rate})
+        for readout in config.image_readouts
+        for norm in config.image_norms
+        for rate in [config.plain_rate if norm == "none" else config.image_rate]
+    ]
     images = [
         _cell(IMAGES, task, norm, depth, recipe, trial)
         for trial in config.seeds[: config.image_seeds]
         for depth in sorted(config.image_depths, reverse=True)
         for task in config.image_tasks
-        for norm, recipe in recipes.items()
+        for norm, recipe in recipes
+        if depth == min(config.image_depths)
+        or (norm != EXEMPT and recipe["readout"] == READOUTS[0])
     ]
-    first = config.tasks[0], config.depths[0]
+    first = [*config.tasks[:1], *config.depths[:1]]
     return images + [
         _cell(LAYERWISE, task, norm, depth, training, trial)
         for trial in config.seeds
@@ -145,7 +176,7 @@ def cells(config: Config) -> list[dict[str, Any]]:
         for task in config.tasks
         for norm in LAYERWISE_NORMS
         for training in config.trainings
-        if training["horizon"] != SHORT or (task, depth) == first
+        if training["horizon"] != SHORT or [task, depth] == first
     ]
 
 

@@ -9,6 +9,7 @@ from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 from ..shared.layerwise_config import LONG, SHORT
+from .config import EXEMPT
 
 GROUP = ("family", "task", "norm", "depth", "horizon", "readout", "rate")
 RUN = (*GROUP, "trial")
@@ -56,10 +57,11 @@ def _order(key: tuple) -> tuple:
 def network_name(group: Row) -> str:
     """Return the name of a kind of network and its training."""
     kind = f"{group['task']}, {NORMS[group['norm']]}, depth {group['depth']}"
+    readout = f", readout × {group['readout']:g}"
     if group["family"] == "images":
-        return f"{kind}, convolutional"
+        return f"{kind}, convolutional{readout if group['readout'] != 1 else ''}"
     more = ", many more updates" if group["horizon"] == LONG else ""
-    return f"{kind}, readout × {group['readout']:g}, rate {group['rate']:g}{more}"
+    return f"{kind}{readout}, rate {group['rate']:g}{more}"
 
 
 def units_of(row: Row) -> int:
@@ -152,8 +154,18 @@ def _part(rows: Rows, part: str) -> Iterator[Row]:
             }
 
 
-NORMS = {"scalar": "one scale a layer", "batch": "batch norm", "none": "no norm"}
-KINDS = {"scalar": "scalar_norm", "batch": "batch_norm", "none": "no_norm"}
+NORMS = {
+    "scalar": "one scale a layer",
+    "batch": "batch norm",
+    EXEMPT: "batch norm without decay",
+    "none": "no norm",
+}
+KINDS = {
+    "scalar": "scalar_norm",
+    "batch": "batch_norm",
+    EXEMPT: "norm_without_decay",
+    "none": "no_norm",
+}
 PARTS = {"output_depth": "output", "gradient_depth": "gradient"}
 
 

@@ -10,7 +10,7 @@ from theodolite import data, networks, training
 from theodolite.core import Row, Rows, RunError, stream
 
 from . import measure_ensemble as ensembles
-from .config import Config
+from .config import EXEMPT, Config
 
 Cell = Mapping[str, Any]
 ERROR = "_error"
@@ -23,7 +23,7 @@ def measure_images(
     at_once: int = 4,
     limit_s: float = float("inf"),
 ) -> list[Rows]:
-    """Train the networks of cells of one task and norm; return rows of each, in order.
+    """Train the networks of cells of one task; return rows of each, in order.
 
     A seed fixes weights and batches, so that cells of one ``trial`` are pairs. After
     ``limit_s`` seconds all unfinished runs are stopped.
@@ -31,24 +31,30 @@ def measure_images(
     task = cells[0]["task"]
     images = images_of(task, config.image_samples, config.device)
     steps = config.image_reading_steps(len(images.labels))
-    recipe = training.Recipe(
-        epochs=config.epochs,
-        batch_size=config.image_batch,
-        rate=cells[0]["rate"],
-        precision=config.precision,  # type: ignore[arg-type]
-    )
+    recipes = [
+        training.Recipe(
+            epochs=config.epochs,
+            batch_size=config.image_batch,
+            rate=cell["rate"],
+            decay_norms=cell["norm"] != EXEMPT,
+            precision=config.precision,  # type: ignore[arg-type]
+        )
+        for cell in cells
+    ]
     made: dict[int, Any] = {}
 
     def build(place: int) -> Any:
-        plan = config.image_plan(cells[place], images.inputs.shape[1])
-        made[place] = networks.build(plan, seed=cells[place]["trial"])
-        made[place].trial = cells[place]["trial"]
+        cell = cells[place]
+        plan = config.image_plan(cell, images.inputs.shape[1])
+        made[place] = networks.build(plan, seed=cell["trial"])
+        made[place].head.weight.data *= cell["readout"]
+        made[place].trial = cell["trial"]
         return ensembles.remember_sizes(made[place])
 
     done = training.train_many(
         [partial(build, place) for place in range(len(cells))],
         images,
-        recipe=recipe,
+        recipe=recipes,
         seeds=[cell["trial"] for cell in cells],
         probe=partial(_read, config, images),
         probe_steps=steps,

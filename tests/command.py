@@ -8,7 +8,20 @@ from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
+from theodolite import figures
 from theodolite.cli import main
+
+
+def as_svg(save):
+    """Return ``figures.save`` for SVG alone, where PNG and PDF would be made as well.
+
+    Three formats take three times as long, and tests of figures save them all.
+    """
+
+    def saved(figure, stem, formats=("svg",)):
+        return save(figure, stem, [one for one in formats if one == "svg"] or formats)
+
+    return saved
 
 
 def in_a_process(*arguments, **environment):
@@ -29,6 +42,7 @@ def theodolite(*arguments):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("THEODOLITE_DATA", raising=False)
         patch.setenv("MPLBACKEND", "agg")  # both of which the command may set
+        patch.setattr(figures, "save", as_svg(figures.save))
         with redirect_stdout(out), redirect_stderr(err):
             with pytest.raises(SystemExit) as ended:
                 main([*map(str, arguments)])

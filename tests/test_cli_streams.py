@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.command import theodolite
 from tests.runs.processes import until
+from tests.studies import tiny
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="uses /dev and ptys")
 
@@ -99,13 +101,10 @@ def test_an_error_that_nobody_hears_is_one_all_the_same(redirection):
 def results(tmp_path_factory):
     """A folder whose name no old encoding can write, with a finished run."""
     root = tmp_path_factory.mktemp("λ")
-    arguments = ["0", "run", "line", "--scale", "smoke", "--jobs", "0", "--out", root]
-    subprocess.run(
-        [sys.executable, "-c", TINY, *map(str, arguments)],
-        env=environment(),
-        check=True,
-        capture_output=True,
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        tiny.install(patch)
+        run = theodolite("run", "line", "--scale", "smoke", "--jobs", 0, "--out", root)
+    assert run.returncode == 0, run.stderr
     return root
 
 

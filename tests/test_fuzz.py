@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.command import as_svg
 from tests.studies import tiny
 from theodolite import cli, figures, runs, studies
 from theodolite.core import (
@@ -53,9 +54,7 @@ def alone(monkeypatch, tmp_path):
     monkeypatch.chdir(inside)
     monkeypatch.delenv("THEODOLITE_DATA", raising=False)
     monkeypatch.setenv("MPLBACKEND", "agg")
-    # One format of each figure: three take three times as long.
-    save = figures.save
-    monkeypatch.setattr(figures, "save", lambda one, stem, _: save(one, stem, ["svg"]))
+    monkeypatch.setattr(figures, "save", as_svg(figures.save))
 
 
 @pytest.fixture(scope="module")

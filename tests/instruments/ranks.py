@@ -172,7 +172,7 @@ def spectra(model, mine, team):
     given = {"loss": LOSS, "norm_mode": "full", "team": team}
     # As a model that is trained over processes comes.
     held = model if team is None else nn.parallel.DistributedDataParallel(model)
-    ends = extreme_eigenvalues(model, mine, **given)
+    ends = extreme_eigenvalues(model, mine, params=["3.weight"], **given)
     return {
         "eigenvalues": torch.from_numpy(ends.eigenvalues),
         "trace": torch.tensor(trace(held, mine, max_matvecs=12, **given).trace),

@@ -67,6 +67,7 @@ def test_a_study_equals_the_local_result_value_for_value(
     """By the code of the page, with this cluster and the smallest scale in it."""
     monkeypatch.chdir(tmp_path)
     swaps = {'"HOST:6379", ': "", '"quick"': '"smoke"'}
+    swaps["pool=cluster"] = "pool=cluster, figure_formats=['svg']"
     space = names_by_page("scale_out.md", "plan_study", swaps)
     plan, there = space["plan"], space["done"]
     cells = plan.entry.study.cells(plan.config)

@@ -154,7 +154,8 @@ def test_trackers_finish_when_the_run_fails(folder):
 def test_a_study_tells_its_verdicts(tmp_path):
     tracker = Remember()
     plan = plan_study(find("around_zero"), scale="smoke")
-    done = run_study(plan, root=tmp_path, jobs=0, trackers=[tracker])
+    svg = {"root": tmp_path, "jobs": 0, "figure_formats": ["svg"]}
+    done = run_study(plan, **svg, trackers=[tracker])
     assert [len(t) for t in tracker.events].count(3) == 1, "started more than once"
     step, rows = tracker.events[-2]
     assert step == done.execution.n_computed

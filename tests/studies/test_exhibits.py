@@ -41,7 +41,8 @@ def summary(monkeypatch, tmp_path):
             long = commit(tmp_path)
             plan.entry.__dict__["study"] = replace(tiny.STUDY, committed=long)
             plan = replace(plan, config=replace(plan.config, committed=True))
-        return run_study(plan, root=tmp_path, jobs=0).summary
+        svg = {"root": tmp_path, "jobs": 0, "figure_formats": ["svg"]}
+        return run_study(plan, **svg).summary
 
     return summary
 

@@ -192,7 +192,8 @@ def test_a_file_that_ran_resumes_and_one_that_was_edited_does_not(file, tmp_path
     def computed():
         (entry,) = studies_in_file(StudyFile.read(file))
         plan = plan_study(entry, scale="smoke", n_seeds=2)
-        return run_study(plan, root=tmp_path / "out", jobs=0).execution.n_computed
+        svg = {"root": tmp_path / "out", "jobs": 0, "figure_formats": ["svg"]}
+        return run_study(plan, **svg).execution.n_computed
 
     assert computed() == 4
     assert computed() == 0

@@ -128,9 +128,9 @@ def line(monkeypatch):
 
 def test_overrides_make_another_run(line, tmp_path):
     entry = line
-    first = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
+    first = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0, **SVG)
     plan = plan_study(entry, scale="smoke", n_seeds=4, settings={"slope": "-1"})
-    second = run_study(plan, root=tmp_path, jobs=0)
+    second = run_study(plan, root=tmp_path, jobs=0, **SVG)
     assert first.folder.path != second.folder.path
     command = "--scale smoke --seeds 4 --set slope=-1.0"
     assert second.summary.command.endswith(command)
@@ -161,7 +161,7 @@ def test_a_study_in_this_process_leaves_the_settings_of_torch(line, tmp_path):
     try:
         before = settings()
         plan = plan_study(line, scale="smoke")
-        run_study(plan, root=tmp_path, jobs=0)
+        run_study(plan, root=tmp_path, jobs=0, **SVG)
         assert settings() == before
     finally:
         torch.set_num_threads(threads)
@@ -194,7 +194,7 @@ def test_bad_settings_are_refused():
 def test_damaged_files_are_said_or_made_again(line, tmp_path):
     entry = line
     plan = plan_study(entry, scale="smoke")
-    first = run_study(plan, root=tmp_path, jobs=0)
+    first = run_study(plan, root=tmp_path, jobs=0, **SVG)
     assert last_summary(tmp_path, entry)[1] == first.summary
     whole = first.summary.to_dict()
     damaged = {
@@ -214,16 +214,16 @@ def test_damaged_files_are_said_or_made_again(line, tmp_path):
         with pytest.raises(RunError, match=re.escape(f"summary.json {words}")):
             last_summary(tmp_path, entry)
     first.folder.write("predicted.jsonl", '{"quantity": "relu_sl')
-    again = run_study(plan, root=tmp_path, jobs=0)
+    again = run_study(plan, root=tmp_path, jobs=0, **SVG)
     assert again.execution.n_computed == 0
     assert again.summary.claims == first.summary.claims
 
 
 def test_the_last_run_is_the_one_judged_last(line, tmp_path):
     entry = line
-    old = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
+    old = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0, **SVG)
     plan = plan_study(entry, scale="smoke", n_seeds=4)
-    new = run_study(plan, root=tmp_path, jobs=0)
+    new = run_study(plan, root=tmp_path, jobs=0, **SVG)
     (old.folder.path / "summary.json").touch()
     assert last_summary(tmp_path, entry)[0].path == new.folder.path
 

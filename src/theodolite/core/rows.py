@@ -59,6 +59,7 @@ Row = Mapping[str, Any]
 Cell = Mapping[str, Any]  # labels of an independent piece of a run
 
 _ATOMS = frozenset({type(None), str, float, int, bool})
+_Index = dict[tuple[Any, ...], list[dict[str, Any]]]
 # Rows that a notebook shows.
 _SHOWN = 12
 _LINE = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
@@ -78,19 +79,20 @@ class Rows(Sequence[Row]):
         [2, 4]
     """
 
-    __slots__ = ("_by_quantity", "_rows")
+    __slots__ = ("_indices", "_rows")
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._rows: tuple[dict[str, Any], ...] = tuple(
             to_json_values(dict(r)) for r in rows
         )
-        self._by_quantity: dict[str, list[dict[str, Any]]] | None = None
+        # By the labels that rows were asked for by; None after the first time.
+        self._indices: dict[tuple[str, ...], _Index | None] = {}
 
     @classmethod
     def _of(cls, rows: Iterable[dict[str, Any]]) -> "Rows":
         table = cls.__new__(cls)
         table._rows = tuple(rows)
-        table._by_quantity = None
+        table._indices = {}
         return table
 
     @classmethod
@@ -150,24 +152,38 @@ class Rows(Sequence[Row]):
 
     def where(self, test: Callable[[Row], bool] | None = None, **labels: Any) -> "Rows":
         """Keep the rows that carry all these labels and pass the test."""
-        kept: Iterable[dict[str, Any]] = self._rows
-        wanted = to_json_values(labels)
-        if type(wanted.get("quantity")) is str:  # the usual filter, so it has an index
-            kept = self._quantities().get(wanted.pop("quantity"), ())
-        for key, want in wanted.items():
-            kept = [row for row in kept if row.get(key) == want]
+        kept = self._with(to_json_values(labels))
         if test is not None:
             kept = [row for row in kept if test(dict(row))]
         return Rows._of(kept)
 
-    def _quantities(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the rows of each quantity that has a name, in their order."""
-        if self._by_quantity is None:
-            self._by_quantity = {}
-            for row in self._rows:
-                if isinstance(name := row.get("quantity"), str):
-                    self._by_quantity.setdefault(name, []).append(row)
-        return self._by_quantity
+    def _with(self, labels: dict[str, Any]) -> Iterable[dict[str, Any]]:
+        """Return the rows with these labels, by an index from the second time on."""
+        names, wanted = tuple(labels), tuple(labels.values())
+        plain = all(type(one) in _ATOMS and one == one for one in wanted)  # NaN is not
+        if plain and (names in self._indices or names == ("quantity",)):
+            index = self._indices.get(names)
+            if index is None:
+                index = self._indices[names] = self._index(names)
+            return index.get(wanted, ())
+        self._indices.setdefault(names, None)
+        kept: Iterable[dict[str, Any]] = self._rows
+        if type(labels.get("quantity")) is str:
+            kept = self._with({"quantity": labels.pop("quantity")})
+        for name, want in labels.items():
+            kept = [row for row in kept if row.get(name) == want]
+        return kept
+
+    def _index(self, names: tuple[str, ...]) -> "_Index":
+        """Return the rows by their values of some labels, in their order."""
+        index: _Index = {}
+        for row in self._rows:
+            values = tuple(map(row.get, names))
+            try:
+                index.setdefault(values, []).append(row)
+            except TypeError:
+                continue  # a list, which is no label that an index is asked for
+        return index
 
     def column(self, name: str) -> list[Any]:
         """Return one column, None where a row lacks it."""

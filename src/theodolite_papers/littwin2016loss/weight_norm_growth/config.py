@@ -29,7 +29,7 @@ class Config(LayerwiseConfig):
 
 PRESETS = {
     "smoke": Config(
-        n_seeds=3, samples=1000, width=20, depth=5, updates=64, long_updates=80
+        n_seeds=3, samples=1000, width=20, depth=5, updates=32, long_updates=48
     ),
     "quick": Config(n_seeds=3, updates=200, committed=True),
     "paper": Config(n_seeds=10, long_updates=10_000),

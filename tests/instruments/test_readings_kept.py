@@ -80,7 +80,7 @@ READINGS = {
     "norms": lambda: classifier_norms(
         model(), (X, CLASSES), norm_mode="eval", directions=True
     ),
-    "blocks": lambda: by_block(trace, model(24), (X, CLASSES), **GIVEN, max_matvecs=6),
+    "blocks": lambda: by_block(trace, model(40), (X, CLASSES), **GIVEN, max_matvecs=6),
     "blocks of lists": lambda: by_block(
         extreme_eigenvalues, model(), (X, CLASSES), **GIVEN, k=2
     ),

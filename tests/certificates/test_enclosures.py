@@ -12,6 +12,7 @@ from torch import nn
 
 from theodolite import networks
 from theodolite.certificates import bends, functions, normalising, norms, tubes
+from theodolite.certificates.enclosure import prepare
 from theodolite.core import ResnetBlueprint, TwoBlockBlueprint
 from theodolite.instruments import Problem
 
@@ -79,6 +80,30 @@ def test_networks_of_the_paper_along_training(plan, dtype, steps):
     given = Problem(model, (x, y), loss=criterion, norm_mode="batch")
     for length in (1e-4, 1e-3):
         assert not outside(given, length, points=3)
+
+
+class Strides(nn.Module):
+    """A kernel that is used with two strides, or with one."""
+
+    def __init__(self, both):
+        super().__init__()
+        self.kernel = nn.Parameter(torch.ones(1, 1, 3, 3))
+        self.both, self.end = both, nn.Identity()
+
+    def forward(self, x):
+        x = (x * self.kernel.sum()).tanh()
+        first = torch.conv2d(x, self.kernel, stride=3).sum() if self.both else 0
+        return first + self.end(torch.conv2d(x, self.kernel)).sum((1, 2, 3))
+
+
+def test_a_kernel_with_two_strides_has_the_norm_of_each():
+    data = torch.linspace(-1, 1, 162).reshape(2, 1, 9, 9), torch.zeros(2)
+    gaps = []
+    for both in (False, True):
+        given = Problem(Strides(both), data, loss=nn.MSELoss(), norm_mode="as_is")
+        layers = prepare(given).enclose([torch.ones(1, 1, 3, 3)], 0.0, 0.01)[1]
+        gaps.append(layers["end"].gap)
+    assert gaps[0] == gaps[1] > 0
 
 
 MADE = tubes.made

@@ -17,6 +17,17 @@ def chain(*between, width=8):
     )
 
 
+class Applied(nn.Module):
+    """A layer of a function."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
 class Residual(nn.Module):
     """Blocks written by hand: sums, a concatenation, slices and products."""
 
@@ -82,17 +93,15 @@ class Convolutional(nn.Module):
 NETWORKS = {
     "linear": lambda: chain(),
     "tanh": lambda: chain(nn.Tanh(), nn.Linear(8, 8), nn.Tanh()),
-    "sigmoid": lambda: chain(nn.Sigmoid()),
-    "gelu": lambda: chain(nn.GELU()),
     "gelu_tanh": lambda: chain(nn.GELU(approximate="tanh")),
-    "silu": lambda: chain(nn.SiLU()),
-    "elu": lambda: chain(nn.ELU()),
     "softplus": lambda: chain(nn.Softplus(threshold=40)),
-    "log_sigmoid": lambda: chain(nn.LogSigmoid()),
-    "hardswish": lambda: chain(nn.Hardswish()),
+    **{
+        kind.__name__: lambda kind=kind: chain(kind())
+        for kind in (nn.Sigmoid, nn.GELU, nn.SiLU, nn.ELU, nn.LogSigmoid, nn.Hardswish,
+                     nn.Hardtanh)
+    },
     "relu": lambda: chain(nn.ReLU(inplace=True), nn.Linear(8, 8), nn.ReLU()),
     "relu6": lambda: chain(nn.ReLU6(), nn.Dropout(0.0)),
-    "hardtanh": lambda: chain(nn.Hardtanh()),
     "batch_norm": lambda: chain(nn.BatchNorm1d(8), nn.ReLU()),
     "layer_norm": lambda: chain(nn.LayerNorm(8), nn.Tanh()),
     "group_norm": lambda: chain(nn.GroupNorm(2, 8), nn.Tanh()),
@@ -105,7 +114,7 @@ NETWORKS = {
     "max_pool": lambda: Convolutional(nn.MaxPool2d(2, 1), nn.BatchNorm2d(4)),
     "mean_pool": lambda: Convolutional(nn.AvgPool2d(2), nn.GroupNorm(2, 4)),
     "plain_pool": lambda: Convolutional(nn.MaxPool2d(3, 2, 1), nn.Identity(), False),
-}
+}  # fmt: skip
 LOSSES = {
     "cross_entropy": nn.CrossEntropyLoss(),
     "weighted": nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 0.5])),
@@ -155,8 +164,7 @@ def outside(given, length, kind="gradient", seed=0, points=9, start=0.0):
     along = direction(ready, kind, seed)
     loss, layers = ready.enclose(along, start, start + length, exact=seed % 2 == 1)
     below, above, slip = weighed(loss)
-    below, above = max(below, -1e300), min(above, 1e300)
-    layers = {"loss": loss, **layers}
+    layers = {**layers, "loss": loss}
 
     def excesses(s):
         value, outputs = ready.run(along, start + s * length)
@@ -165,16 +173,10 @@ def outside(given, length, kind="gradient", seed=0, points=9, start=0.0):
             truth = torch.as_tensor(outputs.get(name, value), dtype=torch.float64)
             away = truth - ((1 - s) * tube.a + s * tube.b)
             slack = 1e-11 * (1 + float(truth.abs().max()))
-            gap, rad = (
-                share * min(tube.gap, 1e300),
-                share * tube.radius.clamp(max=1e300),
-            )
+            gap = share * min(tube.gap, 1e300)
             yield name, float(away.norm()) - gap - tube.slip - slack
-            entries = away.abs() - rad - tube.slip - slack
-            yield f"entries of {name}", float(entries.max())
-            if name == "loss":
-                gap = max(share * below - float(away), float(away) - share * above)
-                yield "bends", gap - slip - slack
+        low, high = share * max(below, -1e300), share * min(above, 1e300)
+        yield "bends", max(low - float(away), float(away) - high) - slip - slack
 
     found = {}
     for s in (k / points for k in range(points + 1)):

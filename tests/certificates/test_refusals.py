@@ -117,53 +117,37 @@ def test_a_theorem_that_does_not_apply_is_refused_in_a_sentence(theorem, make, x
     assert "\n" not in str(caught.value)
 
 
+def asked(change=lambda x: x, y=CLASSES, cost="cross_entropy", **options):
+    """Return a call with changed inputs."""
+    return lambda m, x: certificate(m, (change(x), y), cost, **options)
+
+
+def one_sample(m, x):
+    model = CHAINS["batch norm"]()
+    return certificate(model, (x[:1], CLASSES[:1]), "cross_entropy")
+
+
 BAD = [
-    (
-        lambda m, x: certificate(
-            CHAINS["batch norm"](), (x[:1], CLASSES[:1]), "cross_entropy"
-        ),
-        "more than 1 value per channel",
-    ),
-    (lambda m, x: certificate(m, (x.long(), CLASSES), "square"), "no tensor of real"),
-    (
-        lambda m, x: certificate(m, x, "cross_entropy"),
-        "Tensor of shape (4, 5)",
-    ),
+    (one_sample, "more than 1 value per channel"),
+    (asked(lambda x: x.long()), "no tensor of real"),
+    (lambda m, x: certificate(m, x, "cross_entropy"), "Tensor of shape (4, 5)"),
     (lambda m, x: certificate(m, (x, CLASSES, x), "square"), "pass tuple[Any, Any]"),
-    (lambda m, x: certificate(m, (x[0], CLASSES), "square"), "along the first axis"),
-    (lambda m, x: certificate(m, (x[:0], CLASSES[:0]), "square"), "along the first"),
-    (lambda m, x: certificate(m, (x.numpy(), CLASSES), "square"), "no tensor"),
-    (lambda m, x: certificate(m, (x, CLASSES), "hinge"), "unknown cost 'hinge'"),
-    (lambda m, x: certificate(m, (x, CLASSES), nn.L1Loss()), "L1Loss() has no known"),
-    (
-        lambda m, x: certificate(m, (x, CLASSES), nn.CrossEntropyLoss(reduction="sum")),
-        "default settings",
-    ),
-    (lambda m, x: certificate(m, (x, CLASSES + 5), "cross_entropy"), "no classes"),
-    (lambda m, x: certificate(m, (x, CLASSES[:2]), "cross_entropy"), "shape (2,)"),
-    (lambda m, x: certificate(m, (x, inputs(4, 3)), "logistic"), "no signs"),
-    (lambda m, x: certificate(m, (x, inputs(4, 2)), "square"), "shape (4, 2)"),
-    (lambda m, x: certificate(m, (x[:, :3], CLASSES), "cross_entropy"), "shape (3,)"),
-    (
-        lambda m, x: certificate(m, (x, CLASSES), "cross_entropy", radius=-1.0),
-        "radius is -1.0",
-    ),
-    (
-        lambda m, x: certificate(m, (x, CLASSES), "cross_entropy", norm_mode="frozen"),
-        "'frozen' holds statistics",
-    ),
-    (
-        lambda m, x: certificate(m.half(), (x.half(), CLASSES), "cross_entropy"),
-        "torch.float16 on cpu",
-    ),
-    (
-        lambda m, x: certificate(m, (x.to("meta"), CLASSES), "cross_entropy"),
-        "torch.float64 on meta",
-    ),
-    (
-        lambda m, x: certificate(m, (x * math.nan, CLASSES), "cross_entropy"),
-        "NaN",
-    ),
+    (asked(lambda x: x[0]), "along the first axis"),
+    (asked(lambda x: x[:0], CLASSES[:0]), "along the first"),
+    (asked(lambda x: x.numpy()), "no tensor"),
+    (asked(cost="hinge"), "unknown cost 'hinge'"),
+    (asked(cost=nn.L1Loss()), "L1Loss() has no known"),
+    (asked(cost=nn.CrossEntropyLoss(reduction="sum")), "default settings"),
+    (asked(y=CLASSES + 5), "no classes"),
+    (asked(y=CLASSES[:2]), "shape (2,)"),
+    (asked(y=inputs(4, 3), cost="logistic"), "no signs"),
+    (asked(y=inputs(4, 2), cost="square"), "shape (4, 2)"),
+    (asked(lambda x: x[:, :3]), "shape (3,)"),
+    (asked(radius=-1.0), "radius is -1.0"),
+    (asked(norm_mode="frozen"), "'frozen' holds statistics"),
+    (asked(lambda x: x.half()), "torch.float16 on cpu"),
+    (asked(lambda x: x.to("meta")), "torch.float64 on meta"),
+    (asked(lambda x: x * math.nan), "NaN"),
 ]
 
 

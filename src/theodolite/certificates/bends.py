@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .norms import UP, euclidean
-from .tubes import SLACK, Form, Tube, Weighed, grown, knots_of, made, pulled
+from .tubes import SLACK, Errors, Form, Tube, Weighed, knots_of, made, pulled, total
 
 
 def curved(
@@ -17,7 +17,6 @@ def curved(
     rounding: float,
     dims: tuple[int, ...] = (),
     convex: bool = False,
-    spread: Form | None = None,
     knots: tuple[Tensor, Tensor] | None = None,
 ) -> Tube:
     """Return the tube of a smooth map of groups of entries.
@@ -30,7 +29,6 @@ def curved(
         rounding: Bound of the norm of what it rounds.
         dims: Dimensions of a group; none for functions of each entry.
         convex: Whether it is convex, and a group of it has one entry.
-        spread: What becomes of errors entry by entry, for maps of groups.
         knots: Values, if they are computed already.
     """
     sizes, still = u.sizes(dims), u.a is u.b
@@ -44,20 +42,18 @@ def curved(
         low, high = max(low, -most), min(high, most)
         by = by.abs() * second
         first, top = euclidean(by * sizes), float(by.max()) * UP
-        return low, high, lambda name: (first + top * u.reach) * getattr(u, name)
+        share = first + top * u.reach
+        return low, high, (share * u.gap, share * u.slip)
 
-    knots, rad = knots or knots_of(form, (u,)), None
-    if spread or not dims:
-        rad = (spread(u.radius) if spread else slope * u.radius) + bends
-    bend = 0.0 if still else euclidean(bends)
-    result = made(form, (u,), (slope * UP,), knots, bend, rounding, weigh, rad)
+    knots, bend = knots or knots_of(form, (u,)), 0.0 if still else euclidean(bends)
+    result = made(form, (u,), (slope * UP,), knots, (bend, rounding), weigh)
     if dims and (dims != (slope.ndim - 1,) or knots[0].shape != u.a.shape):
         return result
 
-    def known(weights: Tensor, name: str) -> float:
+    def known(weights: Tensor) -> Errors:
         if dims and weights.shape[-1] != 1:
-            return math.inf
-        return u.along(weights * slope * UP, name)
+            return math.inf, math.inf
+        return u.along(weights * slope * UP)
 
     return result.weighing(known)
 
@@ -68,15 +64,7 @@ def weighed_bends(by: Tensor, bends: Tensor) -> tuple[float, float]:
     return -low, float(((-by).clamp(min=0) * bends).sum()) * UP
 
 
-def kinked(
-    form: Form,
-    u: Tube,
-    bends: Tensor,
-    margins: Tensor,
-    most: float,
-    rad: Tensor,
-    tops: Tensor,
-) -> Tube:
+def kinked(form: Form, u: Tube, bends: Tensor, margins: Tensor, most: float) -> Tube:
     r"""Return the tube of a convex map of linear pieces that are no longer than one.
 
     Args:
@@ -86,22 +74,15 @@ def kinked(
         margins: How far the chord of the argument stays away from a kink, for each
             entry of the result.
         most: What one entry may change besides its derivative, over an error there.
-        rad: What becomes of errors entry by entry.
-        tops: Norms of the errors that reach an entry.
     """
 
     def weigh(by: Tensor) -> Weighed:
         left = (margins - 2 * u.slip).clamp(min=0)
-
-        def share(name: str) -> float:
-            error = getattr(u, name) * UP
-            known = tops if name == "gap" else torch.full_like(tops, error)
-            return excess(by, left, error * most, known * most * UP)
-
-        return *weighed_bends(by, bends), share
+        gap, slip = (excess(by, left, error * most * UP) for error in u.errors)
+        return *weighed_bends(by, bends), (gap, slip)
 
     knots, bend = knots_of(form, (u,)), euclidean(bends)
-    result = made(form, (u,), (1.0,), knots, bend, 0.0, weigh, rad + bends)
+    result = made(form, (u,), (1.0,), knots, (bend, 0.0), weigh)
     return result.weighing(u.along) if knots[0].shape == u.a.shape else result
 
 
@@ -111,8 +92,7 @@ def rectified(u: Tube) -> Tube:
     passes = (least < u.slip) & (largest > -u.slip)
     bends = torch.where(passes & (u.a is not u.b), u.sizes(()) / 4, 0.0)
     margins = torch.where(least * largest > 0, torch.minimum(u.a.abs(), u.b.abs()), 0.0)
-    rad = torch.where(u.ends()[1] < 0, 0.0, u.radius)
-    return kinked(torch.relu, u, bends, margins, 1.0, rad, u.radius)
+    return kinked(torch.relu, u, bends, margins, 1.0)
 
 
 def largest(u: Tube) -> Tube:
@@ -131,11 +111,10 @@ def largest(u: Tube) -> Tube:
     change = u.change
     ranges = change.amax(0) - change.amin(0) + 4 * u.slip
     bends = torch.where(stays | (u.a is u.b), 0.0, ranges / 4 * UP)
-    tops = torch.linalg.vector_norm(u.radius, dim=0)
-    return kinked(top, u, bends, margins, math.sqrt(2), top(u.radius), tops)
+    return kinked(top, u, bends, margins, math.sqrt(2))
 
 
-def excess(by: Tensor, margins: Tensor, reach: float, tops: Tensor) -> float:
+def excess(by: Tensor, margins: Tensor, reach: float) -> float:
     r"""Return a bound of $\sum_i |\lambda_i| (|e_i| - q_i)_+$ over errors of a norm.
 
     It is $\frac\mu2\|e\|^2 + \sum_i (\lambda_i^2/2\mu - |\lambda_i|q_i)_+$ at most, for
@@ -145,17 +124,16 @@ def excess(by: Tensor, margins: Tensor, reach: float, tops: Tensor) -> float:
         by: The derivatives $\lambda$.
         margins: The distances q to kinks.
         reach: Largest norm of the errors e.
-        tops: Largest errors entry by entry.
     """
-    if not reach or not reach < math.inf:
-        return 0.0 if not reach else math.inf
-    near = margins < tops
-    sizes, costs, tops = by[near].abs(), margins[near], tops[near]
+    if not 0 < reach < math.inf:
+        return reach
+    near = margins < reach
+    sizes, costs = by[near].abs(), margins[near]
     top = euclidean(sizes)
-    best = min(top * reach, float((sizes * (tops - costs)).sum()))
+    best = min(top * reach, float((sizes * (reach - costs)).sum()))
     for power in range(12):
         mu = top / reach / 2**power
-        error = torch.minimum(sizes / mu, tops)
+        error = (sizes / mu).clamp(max=reach)
         parts = (sizes * (error - costs) - mu / 2 * error**2).clamp(min=0)
         best = min(best, mu * reach**2 / 2 + float(parts.sum()))
     return best * UP
@@ -166,32 +144,30 @@ def weighed(loss: Tube) -> tuple[float, float, float]:
 
     Between knots it is the first two, times 4s(1 − s), and the last.
     """
-    pulls = {id(loss): torch.ones_like(loss.a)}
+    pulls = {loss: torch.ones_like(loss.a)} if loss.node else {}
     low = high = slip = 0.0
-    for tube in reversed(_ordered(loss)):
-        by, node = pulls.pop(id(tube), None), tube.node
-        if node is None or by is None:
-            continue
+    while pulls:
+        # What was computed last; nothing that is still to come reads it.
+        tube = max(pulls, key=_order)
+        by, node = pulls.pop(tube), tube.node
+        assert node is not None
         size = euclidean(by)
-        pairs = list(zip(node.gains, node.inputs, strict=True))
-        # Of the derivatives themselves.
-        rest = [SLACK * size * sum(grown(*pair, name) for pair in pairs)
-                for name in ("gap", "slip")]  # fmt: skip
-        own = [grown(g, one, "slip") for g, one in pairs if one.node is None]
-        slip += size * (node.rounding + sum(own)) + rest[1]
-        if node.weigh is not None:
-            least, most, share = node.weigh(by)
-            shared = share("gap") + rest[0]
-            low, high = low + least - shared, high + most + shared
-            slip += share("slip")
-        else:
-            low, high = low - rest[0], high + rest[0]
+        pairs = list(zip(node.carried, node.inputs, strict=True))
+        # The first is the rounding of the derivatives themselves.
+        for least, most, (gap, more) in [
+            (0.0, 0.0, tuple(SLACK * size * one for one in total(node.carried))),
+            *([node.weigh(by)] if node.weigh else []),
+        ]:
+            low, high, slip = low + least - gap, high + most + gap, slip + more
+        slip += size * (
+            node.own[1] + sum(errors[1] for errors, one in pairs if one.node is None)
+        )
         places = [at for at, one in enumerate(node.inputs) if one.node is not None]
         if places:
             parts = pulled(node.form, [one.a for one in node.inputs], by, places)
             for at, part in zip(places, parts, strict=True):
-                key = id(node.inputs[at])
-                pulls[key] = pulls[key] + part if key in pulls else part
+                one = node.inputs[at]
+                pulls[one] = pulls[one] + part if one in pulls else part
     numbers = [(-low, loss.gap), (high, loss.gap), (slip, loss.slip)]
     # What is not known is no number, or infinite.
     low, high, slip = (
@@ -202,16 +178,5 @@ def weighed(loss: Tube) -> tuple[float, float, float]:
     return -low, high, slip
 
 
-def _ordered(end: Tube) -> list[Tube]:
-    """Return a tube and all that it was computed from, what was used first."""
-    done: dict[int, Tube] = {}
-    stack = [(end, False)]
-    while stack:
-        tube, ready = stack.pop()
-        if ready:
-            done[id(tube)] = tube
-        elif id(tube) not in done:
-            stack.append((tube, True))
-            inputs = tube.node.inputs if tube.node else ()
-            stack += [(other, False) for other in inputs]
-    return list(done.values())
+def _order(tube: Tube) -> int:
+    return tube.node.order if tube.node else -1

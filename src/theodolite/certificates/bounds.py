@@ -14,7 +14,6 @@ from theodolite.core import (
     MeasurementError,
     NormMode,
     ResidualLayer,
-    Rows,
     Status,
     Stopwatch,
     SystemLayer,
@@ -55,30 +54,20 @@ def balls_about(
 def _ball(layer: SystemLayer, weights: Any, radius: float) -> Any:
     if isinstance(layer, ResidualLayer):
         return balls_about(layer.branch, weights, radius)
+    numbers = {"bias": _norm(weights, "bias")}
     if isinstance(layer, BatchNormLayer):
-        return _of_norm(layer, weights, radius)
-    if not isinstance(layer, AffineLayer | ConvolutionLayer):
-        return ParameterBall(radius=radius)
-    matrix = weights["weight"].reshape(layer.out, -1)
-    return ParameterBall(
-        radius=radius,
-        weight=float(np.linalg.norm(matrix, 2)),
-        bias=_norm(weights, "bias"),
-        length=_norm(weights, "lengths"),
-        floor=float(np.linalg.norm(matrix, axis=1).min()),
-    )
-
-
-def _of_norm(layer: BatchNormLayer, weights: Any, radius: float) -> ParameterBall:
-    floor = shift = 0.0
-    if layer.statistics == "held":
-        floor = math.sqrt(layer.eps + float(weights["variance"].min()))
-        shift = float(np.abs(weights["mean"]).max())
-    scale = float(np.abs(weights["weight"]).max()) if layer.affine else 1.0
-    bias = _norm(weights, "bias")
-    return ParameterBall(
-        radius=radius, weight=scale, bias=bias, floor=floor, shift=shift
-    )
+        scale = float(np.abs(weights["weight"]).max()) if layer.affine else 1.0
+        numbers["weight"] = scale
+        if layer.statistics == "held":
+            least = float(weights["variance"].min())
+            numbers["floor"] = math.sqrt(layer.eps + least)
+            numbers["shift"] = float(np.abs(weights["mean"]).max())
+    elif isinstance(layer, AffineLayer | ConvolutionLayer):
+        matrix = weights["weight"].reshape(layer.out, -1)
+        numbers["weight"] = float(np.linalg.norm(matrix, 2))
+        numbers["length"] = _norm(weights, "lengths")
+        numbers["floor"] = float(np.linalg.norm(matrix, axis=1).min())
+    return ParameterBall(radius=radius, **numbers)
 
 
 def _norm(weights: Any, name: str) -> float:
@@ -152,7 +141,7 @@ def certificate(
     everywhere = bounds if radius == math.inf else _bounds(recognised, extent, math.inf)
     judged = conditions(recognised, x, goal.bounds(everywhere.outputs))
     if theorem is not None:
-        require(theorem, judged)
+        require(str(theorem), judged)
     loss, slope = goal.at(outputs)
     square = _gradient_square(system, inputs, outputs, slope, mode)
     kernel = None
@@ -186,7 +175,7 @@ def certificate(
         ratio_bound=costs.polyak * regular.bound,
         radius=radius,
         names=recognised.names,
-        hypotheses=Rows([one.row() for one in judged]),
+        hypotheses=judged,
         reasons=(*_reasons(bounds, costs, beta), *regular.notes),
         status=Status.EXACT if kernel is None else kernel.status,
         norm_mode=mode,

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from theodolite.core import (
     NonlinearLayer,
     ResidualLayer,
     Row,
+    Rows,
     SystemLayer,
     unknown_name,
 )
@@ -25,53 +25,47 @@ SMOOTH, REGULAR, GLOBAL = "Theorem 4.5", "Theorem 4.7", "Theorem 5.1"
 THEOREMS = {"4.5": (SMOOTH,), "4.7": (REGULAR,), "5.1": (SMOOTH, REGULAR, GLOBAL)}
 
 
-@dataclass(frozen=True)
-class Condition:
-    """One hypothesis of a theorem, and whether it holds."""
-
-    theorem: str  # which theorem
-    hypothesis: str  # what it requires, in words
-    fails: str = ""  # why it fails, with what to try; empty where it holds
-    holds: str = ""  # why it holds
-
-    def row(self) -> Row:
-        """Return the condition as a flat row."""
-        return {
-            "theorem": self.theorem,
-            "hypothesis": self.hypothesis,
-            "holds": not self.fails,
-            "why": self.fails or self.holds,
-        }
+# A hypothesis in words; why it fails, with what to try, or nothing; why it holds.
+Hypothesis = tuple[str, str, str]
 
 
-def conditions(
-    system: RecognisedSystem, data: np.ndarray, cost: CostBounds
-) -> tuple[Condition, ...]:
+def conditions(system: RecognisedSystem, data: np.ndarray, cost: CostBounds) -> Rows:
     """Return the hypotheses of theorems 4.5, 4.7 and 5.1, judged for all parameters.
 
     Only the layers of the system count; ``cost`` holds bounds on all possible outputs.
     """
-    return (
-        *_smooth(system, cost),
-        *_regular(system, data),
-        *_global(system),
-    )
+    judged = {
+        SMOOTH: _smooth(system, cost),
+        REGULAR: _regular(system, data),
+        GLOBAL: _global(system),
+        "Theorem 5.1, corrected": [_corrected(system)],
+    }
+    return Rows([
+        {"theorem": theorem, "hypothesis": words, "holds": not fails,
+         "why": fails or holds}
+        for theorem, hypotheses in judged.items()
+        for words, fails, holds in hypotheses
+    ])  # fmt: skip
 
 
-def require(name: str, judged: tuple[Condition, ...]) -> None:
-    """Raise if a theorem does not apply to the system or data."""
-    name = str(name)
+def failing(name: str, hypotheses: Rows) -> list[Row]:
+    """Return the hypotheses of a theorem, such as ``4.7``, that fail."""
     if name not in THEOREMS:
         raise unknown_name("theorem", name, THEOREMS)
-    for one in judged:
-        if one.theorem in THEOREMS[name] and one.fails:
-            raise ConfigError(
-                f"Theorem {name} does not apply, since it wants {one.hypothesis} and "
-                f"{one.fails}"
-            )
+    asked = THEOREMS[name]
+    return [row for row in hypotheses if row["theorem"] in asked and not row["holds"]]
 
 
-def _smooth(system: RecognisedSystem, cost: CostBounds) -> Iterator[Condition]:
+def require(name: str, hypotheses: Rows) -> None:
+    """Raise if a theorem does not apply to the system or data."""
+    for row in failing(name, hypotheses):
+        raise ConfigError(
+            f"Theorem {name} does not apply, since it wants {row['hypothesis']} and "
+            f"{row['why']}"
+        )
+
+
+def _smooth(system: RecognisedSystem, cost: CostBounds) -> Iterator[Hypothesis]:
     rough, loose, norms = [], [], []
     for name, layer in _named_layers(system):
         if isinstance(layer, NonlinearLayer):
@@ -81,80 +75,60 @@ def _smooth(system: RecognisedSystem, cost: CostBounds) -> Iterator[Condition]:
             loose += [f"layer {name} {why}" for why in _looseness(layer)]
         elif isinstance(layer, BatchNormLayer):
             norms.append(f"layer {name} is one")
-    yield Condition(
-        SMOOTH,
+    yield (
         "nonlinearities whose slope is Lipschitz (in print: continuous)",
         _listed(rough, "use tanh, sigmoid, softplus, GELU or SiLU"),
         "each nonlinearity's second derivative is bounded",
     )
-    yield Condition(
-        SMOOTH,
+    yield (
         "affine layers without bias, normalised by weight or entry with eps > 0",
         _listed(loose, "normalise them, or give a radius"),
         "each matrix is bounded with two derivatives",
     )
-    yield Condition(
-        SMOOTH,
+    yield (
         "no batch norm, but behind covariances bounded away from zero",
         _listed(norms, "the bound counts the batch norm's own eps instead"),
         "there is none",
     )
-    why = "" if cost.gradient < math.inf else f"{cost.why}: bound the outputs"
-    yield Condition(
-        SMOOTH,
+    yield (
         "a cost whose gradient is bounded and Lipschitz on the outputs",
-        why,
+        "" if cost.gradient < math.inf else f"{cost.why}: bound the outputs",
         f"its norm is at most {cost.gradient:.4g}, its constant {cost.curvature:.4g}",
     )
 
 
-def _regular(system: RecognisedSystem, data: np.ndarray) -> Iterator[Condition]:
+def _regular(system: RecognisedSystem, data: np.ndarray) -> Iterator[Hypothesis]:
     flat = data.reshape(len(data), -1)
     n, inputs = flat.shape
-    few = "" if n <= inputs else f"{n} samples came: pass at most {inputs}"
-    yield Condition(
-        REGULAR,
+    yield (
         f"no more samples than the {inputs} inputs",
-        few,
+        "" if n <= inputs else f"{n} samples came: pass at most {inputs}",
         f"{n} samples of {inputs} numbers",
     )
-    yield _independent(flat)
-    first = system.blueprint.layers[0]
-    yield Condition(
-        REGULAR,
+    values = np.linalg.svd(flat, compute_uv=False)
+    least = float(values[-1]) if n <= inputs else 0.0
+    limit = max(n, inputs) * np.finfo(float).eps * float(values[0])
+    fails = (
+        f"the smallest singular value of the data is {least:.3g}, which rounding "
+        "cannot tell from zero: drop samples that depend on others"
+    )
+    yield (
+        "linearly independent samples",
+        fails if least <= limit else "",
+        f"their smallest singular value is {least:.4g}",
+    )
+    yield (
         "an affine first layer whose matrix moves freely with its parameters",
-        _first_fails(first, system.names[0]),
+        _first_fails(system.blueprint.layers[0], system.names[0]),
         "its derivative has full rank at all parameters",
     )
-    yield Condition(
-        REGULAR,
+    yield (
         "later layers that are residual blocks without more features behind",
         _blocks_fail(system),
         "each skip has singular values 1",
     )
-    yield Condition(
-        REGULAR,
-        "branches whose Jacobian has a norm below one everywhere",
-        *_branches(system),
-    )
-
-
-def _independent(flat: np.ndarray) -> Condition:
-    values = np.linalg.svd(flat, compute_uv=False)
-    least = float(values[-1]) if len(flat) <= flat.shape[1] else 0.0
-    limit = max(flat.shape) * np.finfo(float).eps * float(values[0])
-    fails = ""
-    if least <= limit:
-        fails = (
-            f"the smallest singular value of the data is {least:.3g}, which rounding "
-            "cannot tell from zero: drop samples that depend on others"
-        )
-    return Condition(
-        REGULAR,
-        "linearly independent samples",
-        fails,
-        f"their smallest singular value is {least:.4g}",
-    )
+    words = "branches whose Jacobian has a norm below one everywhere"
+    yield words, *_branches(system)
 
 
 def _first_fails(layer: SystemLayer, name: str) -> str:
@@ -192,30 +166,31 @@ def _branches(system: RecognisedSystem) -> tuple[str, str]:
     return _listed(wrong, advice), f"all are at most {largest:.4g}"
 
 
-def _global(system: RecognisedSystem) -> Iterator[Condition]:
+def _global(system: RecognisedSystem) -> Iterator[Hypothesis]:
     first, name = system.blueprint.layers[0], system.names[0]
     fails = f"layer {name} is not: use AffineLayer(parameterisation='entry_norm')"
     entry = isinstance(first, AffineLayer) and first.parameterisation == "entry_norm"
-    yield Condition(
-        GLOBAL,
+    yield (
         "a first layer that is entry-normalised and without bias",
         "" if entry and not getattr(first, "bias", True) else fails,
         "it is",
     )
-    yield Condition(
-        GLOBAL,
+    yield (
         "branches of normalised matrices of norm below one and slopes of at most one",
         _listed(list(_branch_parts(system)), "scale or replace them"),
         "each matrix and each nonlinearity keeps to it",
     )
+
+
+def _corrected(system: RecognisedSystem) -> Hypothesis:
     layers = len(system.blueprint.layers)
-    yield Condition(
-        "Theorem 5.1, corrected",
+    fails = (
+        f"there are {layers} layers, for which the conclusion can fail though all "
+        "hypotheses hold: watch the first layer's weights"
+    )
+    return (
         "one layer, or weights of the first layer that stay bounded in training",
-        ""
-        if layers == 1
-        else f"there are {layers} layers, for which the conclusion can fail though all "
-        "hypotheses hold: watch the first layer's weights",
+        fails if layers > 1 else "",
         "there is one layer",
     )
 

@@ -5,12 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from theodolite.core import MeasurementError
 from theodolite.instruments import Batch, Problem, measuring, preserve
 
-from .enclosure import Prepared, prepare
+from .enclosure import prepare
 from .guaranteed import GuaranteedStep, guaranteed_step
 from .search import certain_fall
 
@@ -67,38 +66,25 @@ class CertifiedDescent(torch.optim.Optimizer):
         guarantee = guaranteed_step(
             problem, evaluations=self._evaluations, measure=False
         )
-        ready = prepare(problem)
+        own = [one for group in self.param_groups for one in group["params"]]
+        ready, step, fall = prepare(problem), guarantee.best_step, 0.0
+        if len(own) != len(ready.anchors):
+            raise MeasurementError(
+                "the parameters of the model changed since the optimizer was made: "
+                "make another"
+            )
         with preserve(ready.model):
-            step, fall, values = _lowered(ready, guarantee, self._own())
-        with torch.no_grad():
-            for one, value in zip(self._own(), values, strict=True):
-                one.copy_(value)
-        return replace(guarantee, best_step=step, decrease=fall)
-
-    def _own(self) -> list[Tensor]:
-        return [one for group in self.param_groups for one in group["params"]]
-
-
-def _lowered(
-    ready: Prepared, guarantee: GuaranteedStep, own: list[Tensor]
-) -> tuple[float, float, list[Tensor]]:
-    """Return a step, its certain decrease and the rounded weights."""
-    present = [one.detach().clone() for one in own]
-    if len(own) != len(ready.parameters):
-        raise MeasurementError(
-            "the parameters of the model changed since the optimizer was made: make "
-            "another"
-        )
-    step = guarantee.best_step
-    gradient = ready.gradient() if guarantee.decrease > 0 else []
-    for _ in range(_HALVINGS if gradient else 0):
-        values, change = [], []
-        for one, at, by in zip(own, ready.parameters, gradient, strict=True):
-            value = (at.detach() - step * by).to(one)
-            change.append(value.double().cpu() - at.detach())
-            values.append(value)
-        fall = certain_fall(ready, change)
-        if fall > 0:
-            return step, fall, values
-        step /= 2
-    return 0.0, 0.0, present
+            gradient = ready.gradient() if step else []
+            for _ in range(_HALVINGS if step else 0):
+                values, change = [], []
+                for one, at, by in zip(own, ready.anchors, gradient, strict=True):
+                    values.append((at - step * by).to(one))
+                    change.append(values[-1].double().cpu() - at)
+                fall = certain_fall(ready, change)
+                if fall > 0:
+                    with torch.no_grad():
+                        for one, value in zip(own, values, strict=True):
+                            one.copy_(value)
+                    break
+                step /= 2
+        return replace(guarantee, best_step=step if fall else 0.0, decrease=fall)

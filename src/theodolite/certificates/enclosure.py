@@ -8,7 +8,7 @@ are known, whatever its modules.
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +25,7 @@ from theodolite.instruments import (
     read_batches,
 )
 
-from .norms import Kernels, euclidean
+from .norms import euclidean
 from .operators import MOVES, Operators
 from .tubes import ROUNDOFF, Tube
 
@@ -40,32 +40,48 @@ _WRITTEN = "memory that was written to"
 _OUTWARD = frozenset("numpy tolist __array__ __dlpack__ data_ptr".split())
 
 
-class Enclosing(Listener):
-    """Carries tube along with the operators that run inside.
+class Layers(Listener):
+    """Keeps outputs of the layers that run inside.
+
+    Attributes:
+        layers: Copies of them, or what ``kept`` makes of them, by name.
+    """
+
+    def __init__(self, paths: Mapping[int, str]) -> None:
+        self._paths = paths
+        self.layers: dict[str, Any] = {}
+
+    def on_leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """Keep a layer's output."""
+        path = self._paths.get(id(module), "")
+        if isinstance(output, Tensor) and path and not list(module.children()):
+            self.layers[path] = self.kept(output)
+
+    def kept(self, output: Tensor) -> Any:
+        """Return what is kept of an output."""
+        return output.detach().clone()
+
+
+class Enclosing(Layers):
+    """Carries tubes along with the operators that run inside.
 
     Args:
         tubes: Tubes of parameters, with the tensors that hold their values.
         paths: Names of modules by their identity.
-        kernels: Norms of kernels that are known.
         exact: Whether products round less, at three times the cost.
-
-    Attributes:
-        layers: Tube of the outputs of the layers that ran, by name.
     """
 
     def __init__(
         self,
         tubes: list[tuple[Tensor, Tube]],
         paths: Mapping[int, str],
-        kernels: Kernels,
         exact: bool = False,
     ) -> None:
+        super().__init__(paths)
         # A tube, or why there is none; tensors are kept, so that no identity repeats.
         self._tubes: dict[int, tuple[Tensor, Tube | str]] = {}
         self._memory: set[int] = set()
-        self._paths = paths
-        self._operators = Operators(kernels, exact)
-        self.layers: dict[str, Tube] = {}
+        self._operators = Operators(exact)
         for tensor, one in tubes:
             self._keep(tensor, one)
 
@@ -96,16 +112,9 @@ class Enclosing(Listener):
             raise self._refusal(f"{name}(), whose numbers leave torch")
         return function(*args, **kwargs)
 
-    def on_enter(self, module: nn.Module, args: Any) -> None:
-        """Nothing to do; ``running`` names layers."""
-
-    def on_leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        """Keep the tube of a layer's output."""
-        path = self._paths.get(id(module), "")
-        if isinstance(output, Tensor) and path and not list(module.children()):
-            tube = self.of(output)
-            if tube is not None:
-                self.layers[path] = tube
+    def kept(self, output: Tensor) -> Tube | None:
+        """Return the tube of a layer's output."""
+        return self.of(output)
 
     def on_operator(self, operator: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator, and carry the tube of its arguments on."""
@@ -127,20 +136,15 @@ class Enclosing(Listener):
             result = operator(*args, **kwargs)
             self._keep(result, held)
             return result
-        moving = name not in _SHAPES and any(
-            [self.of(one) is not None for one in given]
-        )
-        if not moving:
-            result = operator(*args, **kwargs)
-            self._note_writes(written)
-            return result
+        moves = any([name not in _SHAPES and self.of(one) for one in given])
         try:
-            bounds = self._carried(operator, name, read, kwargs)
+            bounds = self._carried(operator, name, read, kwargs) if moves else ()
             result = operator(*args, **kwargs)
             self._note_writes(written)
-            for one in written:
-                self._keep(one, _WRITTEN)
-            self._keep_results(name, result, bounds)
+            if moves:
+                for one in written:
+                    self._keep(one, _WRITTEN)
+                self._keep_results(name, result, bounds)
             return result
         except (KeyError, TypeError, AttributeError, IndexError) as error:
             known = isinstance(error, KeyError)
@@ -229,15 +233,16 @@ class Prepared:
         batch: The batch, in float64.
         loss: A function of both.
         names: Names of the parameters that move.
+        paths: Names of modules by their identity.
+        anchors: Values of the parameters.
     """
 
     model: nn.Module
     batch: Any
     loss: Callable[[nn.Module, Any], Tensor]
     names: tuple[str, ...]
-    paths: dict[int, str] = field(default_factory=dict)
-    kernels: Kernels = field(default_factory=dict)
-    anchors: Parts = field(default_factory=list)
+    paths: dict[int, str]
+    anchors: Parts
 
     @property
     def parameters(self) -> Parts:
@@ -246,23 +251,23 @@ class Prepared:
         return [named[name] for name in self.names]
 
     @contextmanager
-    def moved(self, change: Parts, t: float = 1.0) -> Iterator[None]:
+    def moved(self, change: Parts, t: float) -> Iterator[None]:
         """Move the parameters while inside."""
-        before = [one.detach().clone() for one in self.parameters]
-        try:
-            with torch.no_grad():
-                for one, by in zip(self.parameters, change, strict=True):
-                    one.add_(by, alpha=t)
-            yield
-        finally:
-            with torch.no_grad():
-                for one, old in zip(self.parameters, before, strict=True):
-                    one.copy_(old)
+        with torch.no_grad():
+            try:
+                for one, at, by in zip(
+                    self.parameters, self.anchors, change, strict=True
+                ):
+                    one.copy_(at + t * by)
+                yield
+            finally:
+                for one, at in zip(self.parameters, self.anchors, strict=True):
+                    one.copy_(at)
 
     def run(self, change: Parts, t: float) -> tuple[float, dict[str, Tensor]]:
         """Return the loss and the layers' outputs after a step, as computed."""
-        outputs = LayerOutputs(self.paths)
-        with torch.no_grad(), self.moved(change, t), outputs:
+        outputs = Layers(self.paths)
+        with self.moved(change, t), outputs:
             return float(self.loss(self.model, self.batch)), outputs.layers
 
     def gradient(self) -> Parts:
@@ -270,24 +275,21 @@ class Prepared:
         try:
             with torch.enable_grad():
                 loss = self.loss(self.model, self.batch)
-                parts = torch.autograd.grad(loss, self.parameters, allow_unused=True)
+                parts = torch.autograd.grad(
+                    loss, self.parameters, allow_unused=True, materialize_grads=True
+                )
         except RuntimeError as error:
             reason = str(error).split(": [")[0].split(". ")[0]
             raise MeasurementError(
                 f"the loss has no gradient ({reason}): repair the model, or pass a "
                 "direction"
             ) from error
-        return [
-            torch.zeros_like(one) if part is None else part.detach()
-            for one, part in zip(self.parameters, parts, strict=True)
-        ]
+        return list(parts)
 
     def enclose(
         self, along: Parts, start: float, stop: float, exact: bool = False
     ) -> tuple[Tube, dict[str, Tube]]:
         """Return tubes of the loss and of each layer's output, between two points."""
-        if not self.anchors:
-            self.anchors.extend(one.detach().clone() for one in self.parameters)
         tubes = []
         with self.moved(along, start):
             for one, by, anchor in zip(
@@ -298,31 +300,18 @@ class Prepared:
                 moves = bool((by != 0).any())
                 slip = 1.01 * ROUNDOFF * size if moves else 0.0
                 b = b if moves and stop != start else a
-                tubes.append((one, Tube(a, b, 0.0, slip, None, anchor)))
-            enclosing = Enclosing(tubes, self.paths, self.kernels, exact)
+                tubes.append((one, Tube(a, b, 0.0, slip)))
+            enclosing = Enclosing(tubes, self.paths, exact)
             # Attention by plain products, whose operators are known.
-            with sdpa_kernel(SDPBackend.MATH), torch.no_grad(), enclosing:
+            with sdpa_kernel(SDPBackend.MATH), enclosing:
                 loss = self.loss(self.model, self.batch)
         bounds = enclosing.of(loss)
         if bounds is None:
             raise MeasurementError(
                 "the loss does not depend on the parameters: pass those of the model"
             )
-        return bounds, enclosing.layers
-
-
-class LayerOutputs(Listener):
-    """Keeps the outputs of layers, by name."""
-
-    def __init__(self, paths: Mapping[int, str]) -> None:
-        self._paths = paths
-        self.layers: dict[str, Tensor] = {}
-
-    def on_leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        """Keep a layer's output."""
-        path = self._paths.get(id(module), "")
-        if isinstance(output, Tensor) and path and not list(module.children()):
-            self.layers[path] = output.detach().clone()
+        layers = {name: one for name, one in enclosing.layers.items() if one}
+        return bounds, layers
 
 
 def prepare(problem: Problem) -> Prepared:
@@ -362,7 +351,9 @@ def prepare(problem: Problem) -> Prepared:
     named = problem.model.named_parameters()
     names = tuple(name for name, one in named if id(one) in chosen)
     paths = {id(module): name for name, module in model.named_modules()}
-    return Prepared(model=model, batch=batch, loss=loss, names=names, paths=paths)
+    own = dict(model.named_parameters())
+    anchors = [own[name].detach().clone() for name in names]
+    return Prepared(model, batch, loss, names, paths, anchors)
 
 
 def _refuse_shared_memory(model: nn.Module) -> None:

@@ -74,8 +74,7 @@ def log_sum_exp(u: Tube, dim: int) -> Tube:
     )
     form = partial(torch.logsumexp, dim=dim, keepdim=True)
     second = torch.minimum(top, one / 2)
-    spread = partial(torch.amax, dim=dim, keepdim=True)
-    return curved(form, u, one, second, rounding, (dim,), True, spread)
+    return curved(form, u, one, second, rounding, (dim,), convex=True)
 
 
 def log_softmax(u: Tube, dim: int) -> Tube:

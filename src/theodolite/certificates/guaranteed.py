@@ -30,6 +30,10 @@ from theodolite.instruments import (
 from .enclosure import Parts, Prepared, prepare
 from .search import Search
 
+_MEASURED = (
+    "sharpness sharpness_error stable_step ratio bend_bound bend_found looseness"
+).split()
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GuaranteedStep(Reading):
@@ -47,21 +51,20 @@ class GuaranteedStep(Reading):
         slope: Derivative of the loss along the direction, at 0.
         loss: The loss at these weights.
         loss_error: Its rounding.
-        sharpness: Largest eigenvalue of the Hessian, NaN if not measured.
+        sharpness: Largest eigenvalue of the Hessian; this and what follows is NaN if
+            it was not measured.
         sharpness_error: Its error.
         stable_step: Twice the descent over the sharpness, $2/\lambda_{max}$ along the
             negative gradient: the largest step of a parabola as sharp as that in all
             directions.
         ratio: ``step`` over ``stable_step``.
-        bend_bound: On the segment up to ``step``, the loss is at most so far from its
-            tangent.
+        bend_bound: On the segment up to ``best_step``, the loss is at most so far from
+            its tangent.
         bend_found: The largest distance from the tangent at some points of it, a lower
             bound of the truth.
         looseness: ``bend_bound`` over ``bend_found``.
-        layer_bounds: Bound of how far each layer's output is from its chord, as a norm,
-            on the longest stretch of the segment that was bounded at once.
-        layers_found: That distance in the middle.
-        layer_looseness: The one over the other; NaN for layers that are straight.
+        layer_looseness: The same for each layer's output and its chord, as a norm, on
+            the last stretch that was bounded; NaN for layers that are straight.
         names: The layers' names in the model.
         evaluations: How many stretches were bounded.
     """
@@ -79,8 +82,6 @@ class GuaranteedStep(Reading):
     bend_bound: Scalar
     bend_found: Scalar
     looseness: Scalar
-    layer_bounds: Annotated[np.ndarray, Dims("layer")]
-    layers_found: Annotated[np.ndarray, Dims("layer")]
     layer_looseness: Annotated[np.ndarray, Dims("layer")]
     names: tuple[str, ...]
     evaluations: int
@@ -141,22 +142,25 @@ def guaranteed_step(
     if evaluations < 1:
         raise MeasurementError(f"evaluations is {evaluations}: pass at least 1")
     ready = prepare(problem)
+    measured: dict[str, Any] = dict.fromkeys(_MEASURED, math.nan)
+    measured |= {"layer_looseness": np.empty(0), "names": ()}
     with preserve(ready.model):
         along, slope = _parts(ready, direction), None
         if direction is None:
-            slope = -sum(float(part.square().sum()) for part in along)
+            slope = -_square(along)
         search = Search(ready, along, slope)
         search.run(evaluations)
         search.check()
-        loose = _Looseness(ready, along, search) if measure and search.step else None
-    sharpness = error = stable = math.nan
+        if measure and search.step:
+            measured |= _looseness(ready, along, search)
+    step, (best_step, decrease) = search.step, search.best
     if measure:
         top = extreme_eigenvalues(problem, ends="largest", tol=1e-3, max_matvecs=60)
         sharpness, error = float(top.eigenvalues[0]), float(top.errors[0])
-        square = sum(float(part.square().sum()) for part in along)
-        if sharpness > 0 and square and search.slope < 0:
-            stable = -2 * search.slope / (sharpness * square)
-    step, (best_step, decrease) = search.step, search.best
+        measured |= {"sharpness": sharpness, "sharpness_error": error}
+        if sharpness > 0 and _square(along) and search.slope < 0:
+            stable = -2 * search.slope / (sharpness * _square(along))
+            measured |= {"stable_step": stable, "ratio": step / stable}
     known = step > 0 or not search.slope < 0
     return GuaranteedStep(
         step=step,
@@ -165,17 +169,7 @@ def guaranteed_step(
         slope=search.slope,
         loss=search.loss,
         loss_error=search.error,
-        sharpness=sharpness,
-        sharpness_error=error,
-        stable_step=stable,
-        ratio=step / stable if stable > 0 else math.nan,
-        bend_bound=loose.bound if loose else math.nan,
-        bend_found=loose.found if loose else math.nan,
-        looseness=_over(loose.bound, loose.found) if loose else math.nan,
-        layer_bounds=loose.layer_bounds if loose else np.empty(0),
-        layers_found=loose.layers_found if loose else np.empty(0),
-        layer_looseness=loose.layer_looseness if loose else np.empty(0),
-        names=loose.names if loose else (),
+        **measured,
         evaluations=search.count,
         status=Status.EXACT if known else Status.ROUNDING,
         norm_mode=problem.mode,
@@ -183,6 +177,10 @@ def guaranteed_step(
         cost=watch.read(passes=search.count),
         method="distances from chords between points of the segment",
     )
+
+
+def _square(parts: Parts) -> float:
+    return sum(float(part.square().sum()) for part in parts)
 
 
 def _parts(ready: Prepared, direction: Tensor | None) -> Parts:
@@ -202,32 +200,27 @@ def _parts(ready: Prepared, direction: Tensor | None) -> Parts:
     return [part.reshape(one.shape) for part, one in pairs]
 
 
-class _Looseness:
-    """How far bounds on the segment are above what is found there."""
-
-    def __init__(self, ready: Prepared, along: Parts, search: Search) -> None:
-        slope, path = search.slope, search.path
-        # Of the last stretch all is counted, of which a part may be certain.
-        self.bound = max(one.bend(slope) for one in path)
-        self.found = max(abs(one.ends[1] - slope * one.stop) for one in path)
-        longest, layers = search.longest or (path[0], {})
-        middle = (longest.start + longest.stop) / 2
-        outputs = ready.run(along, middle)[1]
-        self.names = tuple(layers)
-        tubes = layers.values()
-        self.layer_bounds = np.array([one.gap for one in tubes])
-        self.layers_found = np.array(
-            [
-                float((outputs[name] - (one.a + one.b) / 2).norm())
-                for name, one in layers.items()
-            ]
-        )
-        rounding = [one.slip + 1e-15 * float(one.a.norm()) for one in tubes]
-        bent = self.layers_found > 100 * np.array(rounding)
-        self.layer_looseness = np.where(
-            bent, self.layer_bounds / np.where(bent, self.layers_found, 1.0), np.nan
-        )
-
-
-def _over(bound: float, found: float) -> float:
-    return bound / found if found > 0 else math.inf
+def _looseness(ready: Prepared, along: Parts, search: Search) -> dict[str, Any]:
+    """Return how far bounds on the segment are above what is found there."""
+    slope, layers = search.slope, search.layers
+    path = [one for one in search.path if one.stop <= search.best[0]]
+    bound = max(one.bend(slope) for one in path)
+    found, outputs = 0.0, {}
+    for one in path:
+        middle = (one.start + one.stop) / 2
+        loss, outputs = ready.run(along, middle)
+        lines = slope * middle, slope * one.stop
+        found = max(found, abs(loss - search.loss - lines[0]))
+        found = max(found, abs(one.ends[1] - lines[1]))
+    ratios = []
+    for name, one in layers.items():
+        away = float((outputs[name] - (one.a + one.b) / 2).norm())
+        bent = away > 100 * (one.slip + 1e-15 * one.size)
+        ratios.append(one.gap / away if bent else math.nan)
+    return {
+        "bend_bound": bound,
+        "bend_found": found,
+        "looseness": bound / found if found > 0 else math.inf,
+        "layer_looseness": np.array(ratios),
+        "names": tuple(layers),
+    }

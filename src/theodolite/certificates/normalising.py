@@ -57,12 +57,7 @@ def normalised(u: Tube, dims: tuple[int, ...], eps: float) -> Tube:
     away = (u.sizes(dims) / 2 + u.reach) * UP
     floor = math.sqrt(eps) * (1 - 8 * ROUNDOFF)
     least = (torch.minimum(first, second) - away / math.sqrt(count)).clamp(min=floor)
-    top = (torch.maximum(a.abs(), b.abs()) + away / least) * UP
-
-    def spread(rad: Tensor) -> Tensor:
-        return (rad + mean(rad) + top * mean(top * rad)) / least
-
     bound = _SECOND / math.sqrt(count) / least**2
     rounding = max(rounding, other)
     knots = (a, a if u.a is u.b else b)
-    return curved(form, u, 1 / least, bound, rounding, dims, spread=spread, knots=knots)
+    return curved(form, u, 1 / least, bound, rounding, dims, knots=knots)

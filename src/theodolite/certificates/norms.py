@@ -10,15 +10,12 @@ References:
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 # Relative rounding of norms of as many as a thousand million entries, and more.
 UP = 1 + 1e-6
-# Norms of kernels, by their places in memory, with the kernels.
-Kernels = dict[tuple[Any, ...], tuple[Tensor, float]]
 # Transforms of kernels with more channels than this are dearer than they are worth.
 _CHANNELS = 128
 
@@ -160,18 +157,23 @@ class Convolutions(Norms):
 def root_of_gram(matrices: Tensor) -> float:
     r"""Return a bound of the largest singular value of any matrix M of a batch.
 
-    It is $\|(MM^*)^{64}\|_F^{1/128}$.
+    It is $\|(MM^*)^{64}\|_F^{1/128}$. Matrices that are below another one for certain
+    are left out on the way there.
     """
     size = float(matrices.abs().max())
     if not 0 < size < math.inf:
         return 0.0 if size == 0 else math.inf
     wide = matrices.shape[-1] > matrices.shape[-2]
     m = (matrices if wide else matrices.mT.conj()) / size
-    gram, log = m @ m.mT.conj(), 0.0
+    gram = (m @ m.mT.conj()).reshape(-1, m.shape[-2], m.shape[-2])
+    log, rank = torch.zeros(len(gram), dtype=torch.float64, device="cpu"), len(gram[0])
     for power in range(7):
-        norm = torch.linalg.vector_norm(gram, dim=(-2, -1), keepdim=True) + 1e-200
-        log, gram = 2 * log + norm.log() if power else norm.log(), gram / norm
+        norm = torch.linalg.vector_norm(gram, dim=(-2, -1)) + 1e-200
+        log = 2 * log + norm.log()
+        # A Frobenius norm is at most rank^1/2 times the largest singular value.
+        keep = log >= log.max() - math.log(rank) / 2 - 1e-6
+        log, gram = log[keep], gram[keep] / norm[keep, None, None]
         if power < 6:
             gram = gram @ gram
     # Rounding is relative to the norm of the whole, 1e-13 of one at most.
-    return size * math.exp(float(torch.as_tensor(log, device="cpu").max()) / 128) * UP
+    return size * math.exp(float(log.max()) / 128) * UP

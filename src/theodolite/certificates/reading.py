@@ -1,18 +1,21 @@
 """The result of :func:`certificate`."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
 from theodolite.core import (
+    Dims,
     Reading,
     Rows,
+    Scalar,
     headline,
     metadata_line,
     quantity_line,
-    unknown_name,
 )
+
+from .conditions import failing
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,32 +48,21 @@ class Certificate(Reading):
         reasons: Why a bound is infinite, or a layer's term is itself a bound.
     """
 
-    dims: ClassVar = {
-        **dict.fromkeys(
-            "smoothness step derivative kernel_bound kernel_smallest "
-            "kernel_error".split(),
-            (),
-        ),
-        **dict.fromkeys(("own", "onward", "terms"), ("layer",)),
-        **dict.fromkeys("loss floor ratio ratio_error polyak ratio_bound".split(), ()),
-    }
-    error_of: ClassVar = {"kernel_smallest": "kernel_error", "ratio": "ratio_error"}
-
-    smoothness: float
-    step: float
-    derivative: float
-    kernel_bound: float
-    kernel_smallest: float
-    kernel_error: float
-    own: np.ndarray
-    onward: np.ndarray
-    terms: np.ndarray
-    loss: float
-    floor: float
-    ratio: float
-    ratio_error: float
-    polyak: float
-    ratio_bound: float
+    smoothness: Scalar
+    step: Scalar
+    derivative: Scalar
+    kernel_bound: Scalar
+    kernel_smallest: Annotated[float, Dims(error="kernel_error")]
+    kernel_error: Scalar
+    own: Annotated[np.ndarray, Dims("layer")]
+    onward: Annotated[np.ndarray, Dims("layer")]
+    terms: Annotated[np.ndarray, Dims("layer")]
+    loss: Scalar
+    floor: Scalar
+    ratio: Scalar
+    ratio_error: Scalar
+    polyak: Scalar
+    ratio_bound: Scalar
     radius: float
     names: tuple[str, ...]
     hypotheses: Rows
@@ -85,12 +77,7 @@ class Certificate(Reading):
 
         Theorem 5.1 also needs those of 4.5 and 4.7.
         """
-        from .conditions import THEOREMS
-
-        if theorem not in THEOREMS:
-            raise unknown_name("theorem", str(theorem), THEOREMS)
-        asked = THEOREMS[theorem]
-        return all(row["holds"] for row in self.hypotheses if row["theorem"] in asked)
+        return not failing(theorem, self.hypotheses)
 
     def summary_lines(self) -> list[str]:
         """Return the numbers, and each hypothesis that fails."""

@@ -11,6 +11,8 @@ from .tubes import Tube
 
 # A stretch is as long as its bend may use up this part of the decrease so far.
 _SHARE = 0.15
+# Bends grow with the length of a stretch to the power of 2.5 or so, as measured.
+_POWER = 0.4
 
 
 @dataclass(frozen=True)
@@ -64,21 +66,6 @@ class Stretch:
         return far
 
 
-def _turns(points: list[tuple[float, float]]) -> tuple[float, ...]:
-    """Return where a parabola through points is least, and nearly zero again."""
-    if len(points) < 3:
-        return ()
-    (x, y), *rest = points
-    first, second = ((v - y) / (u - x) for u, v in rest)
-    bend = (second - first) / (rest[1][0] - rest[0][0])
-    if not bend > 0:
-        return ()
-    slope = first - bend * (rest[0][0] - x)
-    least = -slope / (2 * bend)
-    root = least**2 - y / bend
-    return x + least, x + least + 0.999 * math.sqrt(max(root, 0.0))
-
-
 def certain_fall(ready: Prepared, change: Parts) -> float:
     """Return by how much a change of the parameters lowers the loss at least."""
     loss, _ = ready.enclose(change, 0.0, 1.0)
@@ -91,13 +78,13 @@ class Search:
 
     Attributes:
         loss: The loss at the start.
+        error: Its rounding.
         slope: Its derivative, by differences where it is not given.
         step: Up to there the loss is certain to be lower.
         best: The point with the largest certain decrease, and that decrease.
-        path: The stretches that are certain, and the last one, of which a part is.
-        longest: The longest of them, with tubes of the outputs of layers.
+        path: The stretches that are certain; of the next one, a part may be.
+        layers: Tubes of the outputs of layers, on the stretch up to the best point.
         count: How many were tried.
-        error: Rounding of the loss at the start.
     """
 
     def __init__(
@@ -110,8 +97,8 @@ class Search:
                 "the loss is not finite: check the batch and the weights"
             )
         # The scale of the weights over that of the direction.
-        sizes = [sum(float(x.detach().square().sum()) for x in one)
-                 for one in (ready.parameters, along)]  # fmt: skip
+        sizes = [sum(float(x.square().sum()) for x in one)
+                 for one in (ready.anchors, along)]  # fmt: skip
         t = 1e-4 * math.sqrt((sizes[0] + 1e-12) / (sizes[1] or 1.0))
         back, ahead = (ready.run(along, sign * t)[0] for sign in (-1, 1))
         self.slope = (ahead - back) / (2 * t) if slope is None else slope
@@ -119,7 +106,7 @@ class Search:
         self.count, self.step, self.error = 0, 0.0, math.inf
         self.best = 0.0, 0.0
         self.path: list[Stretch] = []
-        self.longest: tuple[Stretch, dict[str, Tube]] | None = None
+        self.layers: dict[str, Tube] = {}
 
     def run(self, evaluations: int) -> None:
         """Try one stretch after the other; each begins where the last one ended."""
@@ -129,37 +116,32 @@ class Search:
         length = 1.0
         if self._curvature:
             length = -self.slope / abs(self._curvature) / 64
-        t, exact, top, most = 0.0, False, 0.0, 8.0
-        points = [(0.0, 0.0)]
+        t, exact, most = 0.0, False, 8.0
         while self.count < evaluations and 0 < length < math.inf:
             loss, layers = self._ready.enclose(self._along, t, t + length, exact)
             self.count += 1
             stretch = self._measured(loss, t, t + length)
             exact = exact or stretch.slip > 1e-4 * abs(stretch.ends[1])
-            reach = stretch.falls()
+            reach, fall = stretch.falls(), -stretch.ends[1] - stretch.slip
             whole = reach == stretch.stop
-            if reach > self.step:
-                self.step = reach
-                self.path = [*(one for one in self.path if one.stop <= t), stretch]
-                if whole and length > top:
-                    self.longest, top = (stretch, layers), length
-            if whole and stretch.ends[1] + stretch.slip < -self.best[1]:
-                self.best = stretch.stop, -stretch.ends[1] - stretch.slip
+            self.step = max(self.step, reach)
+            if whole:
+                self.path.append(stretch)
+                if fall > self.best[1]:
+                    self.best, self.layers = (stretch.stop, fall), layers
             fall = -min(stretch.ends) - 2 * stretch.slip
             used = 4 * stretch.above / fall if fall > 0 else math.inf
-            factor = 8.0
-            if 0 < used < math.inf:
-                # Bends grow faster where they are already far too large.
-                power = 0.4 / (1 + max(math.log10(used), 0.0) / 8)
-                factor = ((_SHARE if whole or t else 0.3) / used) ** power
-            points = [*points[-2:], (stretch.stop, stretch.ends[1])]
+            factor = (_SHARE / used) ** _POWER if 0 < used < math.inf else 8.0
             if whole:
                 t = stretch.stop
                 length *= min(max(factor, 0.5), most)
             else:
-                most = 1.7  # beside a stretch that was too long
+                most = 2.0  # beside a stretch that was too long
                 length *= min(factor, 0.5) if used < math.inf else 0.1
-            for turn in _turns(points):
+            # A parabola through the start and the last point is zero there.
+            bend = stretch.ends[1] - self.slope * stretch.stop
+            zero = -self.slope * stretch.stop**2 / bend if bend > 0 else math.inf
+            for turn in (zero / 2, 0.999 * zero):
                 if t * 1.02 < turn < t + length:
                     length = turn - t
                     break
@@ -178,16 +160,15 @@ class Search:
         """Refuse a model whose loss on the segment is not within its bounds."""
         start = self._ready.run(self._along, 0.0)[0]
         certain = start == self.loss
-        for one in {self.path[0], self.path[-1]} if self.path else ():
-            for s in (0.5, 1.0):
-                t = one.start + s * (one.stop - one.start)
-                move = self._ready.run(self._along, t)[0] - start
-                chord = (1 - s) * one.ends[0] + s * one.ends[1]
-                bends = [4 * s * (1 - s) * bend for bend in (one.below, one.above)]
-                # The loss as computed has its rounding, too.
-                slack = 1e-9 * (1 + abs(start)) + 2 * one.slip
-                low, high = chord + bends[0] - slack, chord + bends[1] + slack
-                certain = certain and low <= move <= high
+        for one, s in zip({*self.path[:1], *self.path[-1:]}, (0.5, 0.7), strict=False):
+            t = one.start + s * (one.stop - one.start)
+            move = self._ready.run(self._along, t)[0] - start
+            chord = (1 - s) * one.ends[0] + s * one.ends[1]
+            bends = [4 * s * (1 - s) * bend for bend in (one.below, one.above)]
+            # The loss as computed has its rounding, too.
+            slack = 1e-9 * (1 + abs(start)) + 2 * one.slip
+            low, high = chord + bends[0] - slack, chord + bends[1] + slack
+            certain = certain and low <= move <= high
         if not certain:
             raise MeasurementError(
                 "the loss leaves its bounds, so the model computes something outside "

@@ -18,13 +18,15 @@ References:
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import count as counter
 
 import torch
 from torch import Tensor
 
-from .norms import UP, Kernels, Norms, euclidean, repeats
+from .norms import UP, Norms, euclidean, repeats
 
 ROUNDOFF = 2.0**-53
 # Largest relative error of torch's exp, log, tanh, sigmoid and erf that is allowed for;
@@ -35,9 +37,12 @@ ELEMENTARY = 2.0**-44
 SLACK = 1e-9
 
 Form = Callable[..., Tensor]
+# Bounds of a gap and of a slip.
+Errors = tuple[float, float]
 # How much a bend adds to the loss, at least and at most, and how much changes of
-# derivatives add, times gaps or slips, by name.
-Weighed = tuple[float, float, Callable[[str], float]]
+# derivatives add, times gaps and times slips.
+Weighed = tuple[float, float, Errors]
+_NODES = counter()
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +52,10 @@ class Node:
     form: Form
     inputs: tuple["Tube", ...]
     gains: tuple[float | Tensor, ...]  # norms of its derivatives, maybe of groups
-    rounding: float
-    bend: float
+    carried: tuple[Errors, ...]  # what becomes of the errors of each input
+    own: Errors  # its bend and its rounding
     weigh: Callable[[Tensor], Weighed] | None  # None where it is linear
+    order: int = field(default_factory=lambda: next(_NODES))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,25 +67,27 @@ class Tube:
     gap: float = 0.0
     slip: float = 0.0
     node: Node | None = None
-    # The value at weights whose norms are known, for parameters and their views.
-    anchor: Tensor | None = None
-    # Bounds of gap or slip, by name, where entries are multiplied by weights.
-    weighted: Callable[[Tensor, str], float] | None = None
-    # The gap entry by entry, where it is known.
-    rad: Tensor | None = None
+    # Bounds of the errors where entries are multiplied by weights.
+    weighted: Callable[[Tensor], Errors] | None = None
 
     @property
-    def radius(self) -> Tensor:
-        """A bound of the gap of each entry."""
-        return torch.full_like(self.a, self.gap) if self.rad is None else self.rad
+    def errors(self) -> Errors:
+        """The gap and the slip."""
+        return self.gap, self.slip
 
-    def along(self, weights: Tensor, name: str) -> float:
-        """Return a bound of the gap or slip of entries times weights."""
-        error = getattr(self, name)
-        most = float(weights.max()) * error if error else 0.0
-        if not error or self.weighted is None:
+    @cached_property
+    def size(self) -> float:
+        """The largest norm at a knot."""
+        first = euclidean(self.a)
+        return first if self.a is self.b else max(first, euclidean(self.b))
+
+    def along(self, weights: Tensor) -> Errors:
+        """Return bounds of the errors of entries times weights."""
+        most = grown(float(weights.max()), self)
+        if self.weighted is None or not any(most):
             return most
-        return min(most, self.weighted(weights, name))
+        gap, slip = self.weighted(weights)
+        return min(most[0], gap), min(most[1], slip)
 
     @property
     def still(self) -> bool:
@@ -105,54 +113,50 @@ class Tube:
 
     def ends(self) -> tuple[Tensor, Tensor]:
         """Return the least and the largest values."""
-        away = (self.radius + self.slip) * UP
         lower, upper = torch.minimum(self.a, self.b), torch.maximum(self.a, self.b)
-        return lower - away, upper + away
+        return lower - self.reach, upper + self.reach
 
-    def moved(self, change: Form) -> "Tube":
+    def moved(self, change: Form, norm: float = 1.0) -> "Tube":
         """Return the tube of entries that are only moved, repeated or left out."""
         a = change(self.a)
         view = a.untyped_storage().data_ptr() == self.a.untyped_storage().data_ptr()
-        norm = 1.0
-        if self.reach and not (view and a.numel() == self.a.numel()):
+        if self.reach and norm == 1 and not (view and a.numel() == self.a.numel()):
             norm = repeats(change, self.a)
-        result = linear(change, (self,), (norm,), a=a)
-        anchor = None if self.anchor is None else change(self.anchor)
-        return replace(result, anchor=anchor)
-
-    def summed(self, add: Form, count: int, norm: float) -> "Tube":
-        """Return the tube of sums or means of at most ``count`` entries each."""
-        return linear(add, (self,), (norm * UP,), gamma(count + 4) * norm)
+        return linear(change, (self,), (norm,), a=a)
 
     def scaled(self, factor: float) -> "Tube":
         """Return the tube of a multiple."""
         size = abs(factor)
-        result = linear(
-            lambda x: x * factor, (self,), (size,), 8 * ROUNDOFF * size,
-            sizes=lambda x: x * size,
-        )  # fmt: skip
-        return result.weighing(lambda weights, name: self.along(weights * size, name))
+        rounding = 8 * ROUNDOFF * size
+        result = linear(lambda x: x * factor, (self,), (size,), rounding)
+        return result.weighing(lambda weights: self.along(weights * size))
 
     def __add__(self, other: "Tube") -> "Tube":
         """Return the tube of the sum."""
         shape = torch.broadcast_shapes(self.a.shape, other.a.shape)
         pair = [
-            one if one.a.shape == shape else one.moved(lambda x: x.expand(shape))
+            one if one.a.shape == shape
+            # Each entry is repeated as often as the others.
+            else one.moved(
+                lambda x: x.expand(shape),
+                math.sqrt(math.prod(shape) / max(one.a.numel(), 1)) * UP,
+            )
             for one in (self, other)
-        ]
+        ]  # fmt: skip
         return linear(torch.add, pair, (1.0, 1.0), 1.01 * ROUNDOFF).weighing(
-            lambda weights, name: sum(one.along(weights, name) for one in pair)
+            lambda weights: total(one.along(weights) for one in pair)
         )
 
-    def weighing(self, known: Callable[[Tensor, str], float]) -> "Tube":
+    def weighing(self, known: Callable[[Tensor], Errors]) -> "Tube":
         """Return the same, given bounds of what its operation does to errors."""
         if self.node is None:
             return self
-        rounding, bend = self.node.rounding, self.node.bend
+        own = self.node.own
 
-        def weighted(weights: Tensor, name: str) -> float:
-            own = rounding if name == "slip" else bend
-            return (known(weights, name) + float(weights.max()) * own) * UP
+        def weighted(weights: Tensor) -> Errors:
+            top = float(weights.max())
+            gap, slip = total([known(weights), (top * own[0], top * own[1])])
+            return gap * UP, slip * UP
 
         return replace(self, weighted=weighted)
 
@@ -162,7 +166,7 @@ class Tube:
 
     def __mul__(self, other: "Tube") -> "Tube":
         """Return the tube of the product, entry by entry."""
-        return bilinear(torch.mul, self, other, 1, Norms(), {})
+        return bilinear(torch.mul, self, other, 1, Norms())
 
 
 def constant(value: Tensor) -> Tube:
@@ -173,6 +177,20 @@ def constant(value: Tensor) -> Tube:
 def gamma(count: int) -> float:
     r"""Return an upper bound of $\gamma_n$."""
     return 1.01 * count * ROUNDOFF
+
+
+def total(errors: Iterable[Errors]) -> Errors:
+    """Return sums of gaps and of slips."""
+    gaps, slips = zip(*errors, strict=True)
+    return sum(gaps), sum(slips)
+
+
+def grown(gain: float | Tensor, tube: Tube) -> Errors:
+    """Return what becomes of a gap and a slip."""
+    if isinstance(gain, Tensor):
+        return tube.along(gain)
+    gap, slip = tube.errors
+    return gain * gap if gap else 0.0, gain * slip if slip else 0.0
 
 
 def split(x: Tensor, bits: int) -> tuple[Tensor, Tensor]:
@@ -216,33 +234,19 @@ def made(
     inputs: Sequence[Tube],
     gains: Sequence[float | Tensor],
     knots: tuple[Tensor, Tensor],
-    bend: float,
-    rounding: float,
-    weigh: Callable[[Tensor], Weighed] | None,
-    rad: Tensor | None = None,
+    own: Errors,
+    weigh: Callable[[Tensor], Weighed] | None = None,
 ) -> Tube:
-    """Return the tube of an operation's result."""
+    """Return the tube of an operation's result, given its bend and rounding."""
     if all(one.still for one in inputs):
-        return Tube(knots[0], knots[0], 0.0, rounding)
-    gap, slip = (
-        own + sum(grown(by, one, name) for by, one in zip(gains, inputs, strict=True))
-        for own, name in ((bend, "gap"), (rounding, "slip"))
-    )
-    node = Node(form, tuple(inputs), tuple(gains), rounding, bend, weigh)
+        return Tube(knots[0], knots[0], 0.0, own[1])
+    carried = tuple(map(grown, gains, inputs))
+    node = Node(form, tuple(inputs), tuple(gains), carried, own, weigh)
     # What is no number, as infinity times zero, is not known.
-    gap, slip = (one * UP if one < math.inf else math.inf for one in (gap, slip))
-    if rad is not None:
-        rad = (rad * UP).nan_to_num(math.inf, math.inf).clamp(max=gap)
-        gap = min(gap, euclidean(rad))
-    return Tube(*knots, gap, slip, node, rad=rad)
-
-
-def grown(gain: float | Tensor, tube: Tube, name: str) -> float:
-    """Return what becomes of a gap or slip."""
-    if isinstance(gain, Tensor):
-        return tube.along(gain, name)
-    error = getattr(tube, name)
-    return gain * error if error else 0.0
+    gap, slip = (
+        one * UP if one < math.inf else math.inf for one in total([own, *carried])
+    )
+    return Tube(*knots, gap, slip, node)
 
 
 def linear(
@@ -251,7 +255,6 @@ def linear(
     gains: Sequence[float],
     rounding: float = 0.0,
     a: Tensor | None = None,
-    sizes: Form | None = None,
 ) -> Tube:
     """Return the tube of a linear map.
 
@@ -261,17 +264,9 @@ def linear(
         gains: Its norms, by argument.
         rounding: How much it rounds, relative to the norms of all arguments.
         a: Its value at the first knot, if it is known.
-        sizes: The map of absolute values; the map itself by default.
     """
-    knots = knots_of(form, inputs, a)
-    rounded = 0.0
-    if rounding:
-        most = [max(euclidean(one.a), euclidean(one.b)) for one in inputs]
-        rounded = rounding * sum(most)
-    rad = None
-    if any(one.gap for one in inputs):
-        rad = (sizes or form)(*(one.radius for one in inputs))
-    return made(form, inputs, gains, knots, 0.0, rounded, None, rad)
+    rounded = rounding * sum(one.size for one in inputs) if rounding else 0.0
+    return made(form, inputs, gains, knots_of(form, inputs, a), (0.0, rounded))
 
 
 def bilinear(
@@ -280,51 +275,36 @@ def bilinear(
     w: Tube,
     count: int,
     norms: Norms,
-    kernels: Kernels,
     exact: bool = False,
 ) -> Tube:
     """Return the tube of a bilinear form, of sums of at most ``count`` products."""
     pair, cross = (x, w), norms.cross
-    sizes = [max(euclidean(one.a), euclidean(one.b)) for one in pair]
+    moving = [one.a is not one.b for one in pair]
     if exact and count > 1:
-        moving = x.a is not x.b or w.a is not w.b
-        ends = [(x.a, w.a), (x.b, w.b)] if moving else [(x.a, w.a)]
+        ends = [(x.a, w.a), (x.b, w.b)] if any(moving) else [(x.a, w.a)]
         found = [precise(form, *end, count, cross) for end in ends]
         knots = found[0][0], found[-1][0]
         rounding = max(one[1] for one in found)
     else:
         knots = knots_of(form, pair)
-        rounding = gamma(count + 4) * cross * sizes[0] * sizes[1]
+        rounding = gamma(count + 4) * cross * x.size * w.size
     dx, dw = (one.change for one in pair)
     moves = [euclidean(one) for one in (dx, dw)]
     off = [size + 2 * one.slip for size, one in zip(moves, pair, strict=True)]
-    both = form(dx, dw) if x.a is not x.b and w.a is not w.b else None
+    both = form(dx, dw) if all(moving) else None
     # What the slips of changes may add.
     more = cross * (off[0] * off[1] - moves[0] * moves[1])
     bend = 0.0 if both is None else (euclidean(both) * (1 + SLACK) + more) / 4
     # Errors that are rounding of weights alone are bounded at less cost.
-    counts = [one.reach > 1e-13 * size for one, size in zip(pair, sizes, strict=True)]
+    counts = [one.reach > 1e-13 * one.size for one in pair]
     gains = [0.0, 0.0]
     for place, one in enumerate(pair):
         other = pair[1 - place]
-        if counts[place]:
-            fixed = other.a if other.anchor is None else other.anchor
-            away = euclidean(fixed - other.a) + moves[1 - place] + other.reach
-            key = fixed.data_ptr(), fixed.shape, fixed.stride()
-            if other.anchor is None or key not in kernels:
-                most = norms.fixing(1 - place, fixed, one.a.shape)
-            else:
-                most = kernels[key][1]
-            if other.anchor is not None:
-                # The tensor is kept, so that no other one takes its memory.
-                kernels[key] = fixed, most
-            gains[place] = most + cross * away
+        if counts[place] or (one.reach and count == 1):
+            most = norms.fixing(1 - place, other.a, one.a.shape)
+            gains[place] = most + cross * (moves[1 - place] + other.reach)
         elif one.reach:
-            most = cross * sizes[1 - place]
-            if count == 1:
-                ends = other.a, other.b
-                most = max(norms.fixing(1 - place, end, one.a.shape) for end in ends)
-            gains[place] = most + cross * other.reach
+            gains[place] = cross * (other.size + other.reach)
 
     def weigh(by: Tensor) -> Weighed:
         size = euclidean(by)
@@ -333,41 +313,32 @@ def bilinear(
         # Derivatives of by · form(x, dw) and of by · form(dx, w).
         slopes = [cross * size * off[1], cross * size * off[0]]
         for place, one in enumerate(pair):
-            other = pair[1 - place]
-            if counts[place] and other.a is not other.b:
+            if counts[place] and moving[1 - place]:
                 ends = (one.a, dw) if place == 0 else (dx, one.a)
                 slope = euclidean(pulled(form, ends, by, (place,))[0])
-                slip = 2 * other.slip + SLACK * moves[1 - place]
+                slip = 2 * pair[1 - place].slip + SLACK * moves[1 - place]
                 slopes[place] = min(slope + cross * size * slip, slopes[place])
 
-        def share(name: str) -> float:
-            first, second = getattr(x, name), getattr(w, name)
+        def share(first: float, second: float) -> float:
             most = max(first * w.reach, second * x.reach)
             return slopes[0] * first + slopes[1] * second + cross * size * most
 
-        return centre - rad, centre + rad, share
+        shares = share(x.gap, w.gap), share(x.slip, w.slip)
+        return centre - rad, centre + rad, shares
 
-    def known(weights: Tensor, name: str) -> float:
+    def known(weights: Tensor) -> Errors:
         top = float(weights.max())
-        rest = top * gains[1] * getattr(w, name) if w.reach else 0.0
+        rest = grown(top * gains[1], w)
         if norms.passes(weights, x.a.shape, knots[0].shape):
-            return gains[0] * x.along(weights, name) + rest
+            gap, slip = x.along(weights)
+            return total([rest, (gains[0] * gap, gains[0] * slip)])
         turned = norms.weighted(w.a, weights)
         if turned is None or counts[1]:
-            return math.inf
+            return math.inf, math.inf
         norm = norms.fixing(1, turned, x.a.shape)
-        norm += top * cross * (moves[1] + w.reach)
-        return norm * getattr(x, name) + rest
+        return total([rest, grown(norm + top * cross * (moves[1] + w.reach), x)])
 
-    rad = None if both is None else both.abs() / 4 * (1 + SLACK) + more / 4
-    for place, one in enumerate(pair):
-        if one.gap:
-            other = pair[1 - place]
-            size = torch.maximum(*(end.abs() for end in other.ends()))
-            ends = (one.radius, size) if place == 0 else (size, one.radius)
-            part = form(*ends)
-            rad = part if rad is None else rad + part
-    result = made(form, pair, gains, knots, bend, rounding, weigh, rad)
+    result = made(form, pair, gains, knots, (bend, rounding), weigh)
     return result.weighing(known)
 
 

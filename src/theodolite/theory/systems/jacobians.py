@@ -62,16 +62,7 @@ def system_jacobian(
         array([[1., 2.]])
     """
     z = as_numbers("data", data, "samples", *blueprint.shapes[0])
-    slopes: list[np.ndarray] = []
-    for layer, own in zip(blueprint.layers, weights, strict=True):
-        jacobian = dense(input_jacobian(layer, own, z), len(z))
-        slopes = [jacobian @ slope for slope in slopes]
-        if layer.parameters:
-            slopes.append(parameter_jacobian(layer, own, z))
-        z = layer_value(layer, own, z)
-    if not slopes:
-        return np.zeros((z.size, 0))
-    return np.hstack(slopes)
+    return _chained(blueprint.layers, weights, z)
 
 
 def layer_value(layer: SystemLayer, weights: Weights, z: Numbers) -> np.ndarray:
@@ -161,14 +152,20 @@ def parameter_jacobian(layer: SystemLayer, weights: Weights, z: Numbers) -> np.n
     if not isinstance(layer, ResidualLayer):
         outputs = math.prod(layer.shape_after(z.shape[1:])) * len(z)
         return np.zeros((outputs, 0))
+    return _chained(layer.branch, weights, z)
+
+
+def _chained(
+    layers: Sequence[SystemLayer], weights: Sequence[Weights], z: np.ndarray
+) -> np.ndarray:
+    """Return the derivative of a chain by all its parameters, by the chain rule."""
     slopes: list[np.ndarray] = []
-    value = z
-    for one, own in zip(layer.branch, weights, strict=True):
-        jacobian = dense(input_jacobian(one, own, value), len(z))
+    for layer, own in zip(layers, weights, strict=True):
+        jacobian = dense(input_jacobian(layer, own, z), len(z))
         slopes = [jacobian @ slope for slope in slopes]
-        slopes.append(parameter_jacobian(one, own, value))
-        value = layer_value(one, own, value)
-    return np.hstack(slopes)
+        slopes.append(parameter_jacobian(layer, own, z))
+        z = layer_value(layer, own, z)
+    return np.hstack(slopes) if slopes else np.zeros((z.size, 0))
 
 
 def row_derivatives(

@@ -134,14 +134,12 @@ def elementary_bounds(
     layer: SystemLayer, inputs: Extent, ball: ParameterBall
 ) -> LayerBounds:
     """Return the bounds of a layer that is not a residual block."""
-    if isinstance(layer, AffineLayer):
-        return _affine(layer, inputs, ball)
-    if isinstance(layer, ConvolutionLayer):
-        return _convolution(layer, inputs, ball)
+    if isinstance(layer, AffineLayer | ConvolutionLayer):
+        return _weighted(layer, inputs, ball)
     if isinstance(layer, NonlinearLayer):
         return _nonlinear(layer, inputs)
     if isinstance(layer, BatchNormLayer):
-        return (_batch if layer.statistics == "batch" else _held)(layer, inputs, ball)
+        return _batch_norm(layer, inputs, ball)
     if isinstance(layer, FlattenLayer):
         shape = layer.shape_after(inputs.shape)
         return LayerBounds(outputs=replace(inputs, shape=shape), input_slope=1.0)
@@ -156,40 +154,22 @@ def times(a: float, b: float) -> float:
     return 0.0 if a == 0 or b == 0 else a * b
 
 
-def _affine(layer: AffineLayer, inputs: Extent, ball: ParameterBall) -> LayerBounds:
+def _weighted(
+    layer: AffineLayer | ConvolutionLayer, inputs: Extent, ball: ParameterBall
+) -> LayerBounds:
     matrix = parameterisation_bounds(layer, ball)
     bias = ball.bias + ball.radius if layer.bias else 0.0
-    n = math.sqrt(inputs.samples)
-    outputs = Extent(
-        samples=inputs.samples,
-        shape=layer.shape_after(inputs.shape),
-        frobenius=times(matrix.value, inputs.frobenius) + n * bias,
-        spectral=times(matrix.value, inputs.spectral) + n * bias,
-        sample=times(matrix.value, inputs.sample) + bias,
-        entries=times(matrix.row, inputs.sample) + bias,
-    )
-    own = n if layer.bias else 0.0
-    return LayerBounds(
-        outputs=outputs.tightened(),
-        input_slope=matrix.value,
-        parameter_slope=math.hypot(times(matrix.slope, inputs.spectral), own),
-        mixed_curvature=matrix.slope,
-        parameter_curvature=times(matrix.curvature, inputs.spectral),
-        why=_unbounded(matrix.why, bias),
-    )
-
-
-def _convolution(
-    layer: ConvolutionLayer, inputs: Extent, ball: ParameterBall
-) -> LayerBounds:
-    # The kernel as a matrix, one row per output channel, times the matrix of patches,
-    # a linear map of the image: a pixel lies in at most ``overlap`` patches.
-    matrix, unfold = parameterisation_bounds(layer, ball), math.sqrt(layer.overlap)
-    bias = ball.bias + ball.radius if layer.bias else 0.0
     shape = layer.shape_after(inputs.shape)
-    places = math.sqrt(math.prod(shape[1:]))
-    n, value = math.sqrt(inputs.samples), matrix.value * unfold
-    patch = min(inputs.sample, math.sqrt(layer.columns) * inputs.entries)
+    if isinstance(layer, AffineLayer):
+        unfold, patch, patches = 1.0, inputs.sample, inputs.spectral
+    else:
+        # The kernel as a matrix, one row per output channel, times the matrix of
+        # patches, a linear map of the image: a pixel lies in ``overlap`` of them.
+        unfold = math.sqrt(layer.overlap)
+        patch = min(inputs.sample, math.sqrt(layer.columns) * inputs.entries)
+        patches = unfold * inputs.frobenius
+    n, places = math.sqrt(inputs.samples), math.sqrt(math.prod(shape[1:]))
+    value = matrix.value * unfold
     outputs = Extent(
         samples=inputs.samples,
         shape=shape,
@@ -198,7 +178,6 @@ def _convolution(
         sample=times(value, inputs.sample) + places * bias,
         entries=times(matrix.row, patch) + bias,
     )
-    patches = unfold * inputs.frobenius
     own = n * places if layer.bias else 0.0
     return LayerBounds(
         outputs=outputs.tightened(),
@@ -229,57 +208,40 @@ def _nonlinear(layer: NonlinearLayer, inputs: Extent) -> LayerBounds:
     )
 
 
-def _batch(layer: BatchNormLayer, inputs: Extent, ball: ParameterBall) -> LayerBounds:
-    # √M times weight normalisation with Mε of the centred rows, of M numbers each.
+def _batch_norm(
+    layer: BatchNormLayer, inputs: Extent, ball: ParameterBall
+) -> LayerBounds:
     count = inputs.samples * math.prod(inputs.shape[1:])
-    rows, slope = math.sqrt(count), layer.eps**-0.5
-    scale, bias = _scale(layer, ball)
-    outputs = Extent(
-        samples=inputs.samples,
-        shape=inputs.shape,
-        frobenius=times(
-            scale, min(rows * math.sqrt(layer.features), slope * inputs.frobenius)
-        )
-        + rows * bias,
-        entries=times(scale, rows) + bias,
-    )
-    return LayerBounds(
-        outputs=outputs.tightened(),
-        input_slope=times(scale, slope),
-        # The normalised row is across the row of ones, and no longer than it.
-        parameter_slope=rows if layer.affine else 0.0,
-        input_curvature=times(scale, NORMALISED_CURVATURE / (layer.eps * rows)),
-        mixed_curvature=slope if layer.affine else 0.0,
-        why=_unbounded("", scale + bias),
-    )
-
-
-def _held(layer: BatchNormLayer, inputs: Extent, ball: ParameterBall) -> LayerBounds:
-    # ball.floor is the smallest √(ε + variance) held.
-    count = inputs.samples * math.prod(inputs.shape[1:])
-    rows, floor = math.sqrt(count), max(ball.floor, math.sqrt(layer.eps))
-    scale, bias = _scale(layer, ball)
-    features = math.sqrt(layer.features)
-    size = (inputs.frobenius + rows * features * ball.shift) / floor
+    rows, features = math.sqrt(count), math.sqrt(layer.features)
+    scale, bias = 1.0, 0.0
+    if layer.affine:
+        scale, bias = ball.weight + ball.radius, ball.bias + ball.radius
+    if layer.statistics == "batch":
+        # √M times weight normalisation with Mε of the centred rows, of M numbers each;
+        # a normalised row is across the row of ones, and no longer than it.
+        slope = layer.eps**-0.5
+        size, entries = min(rows * features, slope * inputs.frobenius), rows
+        curvature, own = NORMALISED_CURVATURE / (layer.eps * rows), rows
+    else:
+        # ball.floor is the smallest √(ε + variance) held.
+        slope = 1 / max(ball.floor, math.sqrt(layer.eps))
+        size = (inputs.frobenius + rows * features * ball.shift) * slope
+        entries = (inputs.entries + ball.shift) * slope
+        curvature, own = 0.0, math.hypot(size, rows)
     outputs = Extent(
         samples=inputs.samples,
         shape=inputs.shape,
         frobenius=times(scale, size) + rows * bias,
-        entries=times(scale, (inputs.entries + ball.shift) / floor) + bias,
+        entries=times(scale, entries) + bias,
     )
     return LayerBounds(
         outputs=outputs.tightened(),
-        input_slope=scale / floor,
-        parameter_slope=math.hypot(size, rows) if layer.affine else 0.0,
-        mixed_curvature=1 / floor if layer.affine else 0.0,
+        input_slope=times(scale, slope),
+        parameter_slope=own if layer.affine else 0.0,
+        input_curvature=times(scale, curvature),
+        mixed_curvature=slope if layer.affine else 0.0,
         why=_unbounded("", scale + bias),
     )
-
-
-def _scale(layer: BatchNormLayer, ball: ParameterBall) -> tuple[float, float]:
-    if not layer.affine:
-        return 1.0, 0.0
-    return ball.weight + ball.radius, ball.bias + ball.radius
 
 
 def _unbounded(why: str, bias: float) -> str:

@@ -462,6 +462,7 @@ def fired(make):
         loss=loss,
         optimizer=optimizer,
         measures=["checks"],
+        tries=False,
         progress=False,
     )
     torch.testing.assert_close(

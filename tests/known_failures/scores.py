@@ -79,10 +79,10 @@ paper of this project is about them (skips and branches). Checks that had alarme
 often, or nearly, on sound set-ups were removed or became notes, and the causes of
 five of the false alarms of the third set were repaired. So rates of the present rules
 on these sets are not out of sample; they need other set-ups.
-On the third set, for which they are no independent judge, the present rules detect 48 of
-64 faults (2 fewer, both by a removed check that also alarmed on sound networks), alarm
-on none of the 64 twins and on none of the 130 sound set-ups; the first advice helps on 36
-and harms on none.
+On the third set, for which they are no independent judge, the present rules detect 48
+of 64 faults (2 fewer, both by a removed check that also alarmed on sound networks),
+alarm on none of the 64 twins and on none of the 130 sound set-ups; the first advice
+helps on 36 and harms on none.
 
 The second and the third set have 25 faults without a warning. At least six of them are
 about what data or a loss mean: an event flag that says censored (twice), the levels of

@@ -193,9 +193,11 @@ class Trainer:
             self._own_steps(course, batches, steps)
         else:
             optimizer.zero_grad()
+            closing = _needs_closure(optimizer)
             for number in range(steps):
                 safe_point()
-                self._update(course, optimizer, batches[number % len(batches)])
+                batch = batches[number % len(batches)]
+                self._update(course, optimizer, batch, closing)
                 self._note(course)
         course.after = self._judge(judged)
         if (
@@ -221,14 +223,16 @@ class Trainer:
                 if updates >= steps or (record.wasted and record.calls >= 2 * steps):
                     break
 
-    def _update(self, course: Course, optimizer: Optimizer, batch: Batch) -> None:
+    def _update(
+        self, course: Course, optimizer: Optimizer, batch: Batch, closing: bool
+    ) -> None:
         def closure() -> float:
             optimizer.zero_grad()
             value = loss_of(self.model, batch, self.loss)
             value.backward()
             return float(value.detach())
 
-        if _needs_closure(optimizer):
+        if closing:
             course.losses.append(float(optimizer.step(closure)))  # pyright: ignore
             return
         course.losses.append(closure())
@@ -236,9 +240,10 @@ class Trainer:
 
     def _note(self, course: Course) -> None:
         for name, parameter in self.model.named_parameters():
-            if parameter.grad is not None:
-                if bool(_entries(parameter.grad.detach()).any()):
-                    course.reached.add(name)
+            if parameter.grad is None or name in course.reached:
+                continue
+            if bool(_entries(parameter.grad.detach()).any()):
+                course.reached.add(name)
 
     def _compare(self, course: Course, start: dict[str, torch.Tensor]) -> None:
         moved = total = 0.0
